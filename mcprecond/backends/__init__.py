@@ -1,0 +1,57 @@
+"""Where arrays live: NumPy and Numba on the CPU, CuPy and CUDA on the GPU, behind one small protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcprecond.backends.base import Backend
+from mcprecond.backends.cpu import CpuBackend
+from mcprecond.backends.gpu import GpuBackend
+from mcprecond.backends.kernels import KernelSet, compile_loop, compile_part
+
+__all__ = ["Backend", "KernelSet", "backend_of", "compile_loop", "compile_part", "get_backend", "gpu_problem"]
+
+_CPU = CpuBackend()
+_GPU = GpuBackend()
+
+
+def gpu_problem() -> str | None:
+    """Say in one line why no GPU can be used, or return None if one can."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed; install mcprecond[gpu-cuda13] or mcprecond[gpu-cuda12]"
+    try:
+        if cupy.cuda.runtime.getDeviceCount() > 0:
+            return None
+        return "CuPy finds no CUDA device"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no CUDA device ({error})"
+
+
+def get_backend(device: str) -> Backend:
+    """Return the backend named "cpu" or "gpu".
+
+    Raises
+    ------
+    ValueError
+        For another name, or for "gpu" where CuPy or a device is missing; the message says which.
+    """
+    if device == "cpu":
+        return _CPU
+    if device == "gpu":
+        if problem := gpu_problem():
+            raise ValueError(f"device='gpu' cannot be used: {problem}")
+        return _GPU
+    raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}")
+
+
+def backend_of(array: Any) -> Backend:
+    """Return the backend on which a NumPy, SciPy or CuPy object lives, by its type alone.
+
+    Raises
+    ------
+    ValueError
+        For a CuPy object where CuPy finds no device.
+    """
+    return get_backend("gpu") if type(array).__module__.split(".")[0] in ("cupy", "cupyx") else _CPU

@@ -1,0 +1,49 @@
+"""What the rest of the package may ask of the place where arrays live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from mcprecond.backends.kernels import KernelSet
+
+
+class Backend(Protocol):
+    """NumPy + Numba, or CuPy + CUDA. Array modules differ only where this protocol says so."""
+
+    name: str
+    #: How many solver iterations to enqueue before the host looks at the result the first time.
+    iterations_per_look: int
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array module: numpy or cupy."""
+
+    @property
+    def sparse(self) -> ModuleType:
+        """The sparse matrices: scipy.sparse or cupyx.scipy.sparse."""
+
+    @property
+    def linalg(self) -> ModuleType:
+        """The Krylov solvers and LinearOperator: (cupyx.)scipy.sparse.linalg."""
+
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
+        """Return an object with one callable ``f(items, *args)`` per kernel of the set.
+
+        Macros are the compile-time choices of the CUDA side (a dtype becomes its C type); twins specialize by themselves.
+        """
+
+    def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
+        """Return a cheap way to run `function` again and again on the same arrays: on the GPU a captured graph.
+
+        `function` must launch kernels and nothing else: no allocation, no look at a value.
+        """
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return `array` as a NumPy array; on the GPU this waits for the current stream."""
+
+    def synchronize(self) -> None:
+        """Wait until everything enqueued on the current stream is done."""

@@ -1,0 +1,44 @@
+"""The CPU: NumPy arrays, SciPy matrices, Numba kernels on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from mcprecond.backends.kernels import KernelSet
+
+
+class CpuBackend:
+    """See `Backend`."""
+
+    name = "cpu"
+    iterations_per_look = 1
+
+    @property
+    def xp(self) -> ModuleType:
+        return np
+
+    @property
+    def sparse(self) -> ModuleType:
+        return scipy.sparse
+
+    @property
+    def linalg(self) -> ModuleType:
+        return scipy.sparse.linalg
+
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
+        return SimpleNamespace(**{name: twin.function for name, twin in kernel_set.twins.items()})
+
+    def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
+        return function
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+    def synchronize(self) -> None:
+        pass

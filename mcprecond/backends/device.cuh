@@ -1,0 +1,63 @@
+// Shared by every .cu file of the package: the loader puts this text in front of each.
+// The Numba side of `mix` is coloring/priorities.py; of the atomics, backends/atomics.py.
+
+#ifndef OFFSET
+#define OFFSET int  // the type of row offsets: long long from 2^31 entries on
+#endif
+
+typedef unsigned int uint32;
+typedef unsigned long long uint64;
+
+#define FULL_WARP 0xffffffffu
+#define WARP 32
+
+__device__ __forceinline__ long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
+__device__ __forceinline__ long long thread_count() { return gridDim.x * (long long)blockDim.x; }
+__device__ __forceinline__ int lane_id() { return threadIdx.x & (WARP - 1); }
+
+// A load that sees what other processors wrote during this kernel: it bypasses L1, which is not coherent.
+template <typename T>
+__device__ __forceinline__ T fresh(const T* p) { return __ldcg(p); }
+
+// Every thread of a resident (cooperatively launched) grid waits for all others and sees their writes.
+// `arrivals` starts at zero and only grows, so nothing has to be reset between barriers.
+__device__ __forceinline__ void grid_barrier(uint32* arrivals) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        uint32 ticket = atomicAdd(arrivals, 1u);
+        uint32 target = (ticket / gridDim.x + 1) * gridDim.x;
+        while ((int)(*(volatile uint32*)arrivals - target) < 0) {
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+// Append to a list: one atomic per warp. Returns this thread's position, meaningful where `keep` holds.
+// Every thread of the warp must call it.
+__device__ __forceinline__ int warp_append(bool keep, int* length) {
+    uint32 keepers = __ballot_sync(FULL_WARP, keep);
+    int position = 0;
+    if (lane_id() == 0 && keepers) position = atomicAdd(length, __popc(keepers));
+    return __shfl_sync(FULL_WARP, position, 0) + __popc(keepers & ((1u << lane_id()) - 1));
+}
+
+// The sum over the TEAM threads that share an item, in a fixed order; every one of them gets it.
+template <int TEAM, typename T>
+__device__ __forceinline__ T lane_sum(T value) {
+#pragma unroll
+    for (int step = TEAM / 2; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step, TEAM);
+    return value;
+}
+
+// A well-mixed hash of a vertex number: the random priority of a vertex.
+__device__ __forceinline__ uint32 mix(uint32 v, uint32 seed) {
+    v ^= seed * 0x9e3779b9u;
+    v ^= v >> 16;
+    v *= 0x85ebca6bu;
+    v ^= v >> 13;
+    v *= 0xc2b2ae35u;
+    v ^= v >> 16;
+    return v;
+}

@@ -1,0 +1,119 @@
+"""The GPU: CuPy arrays and matrices, CUDA kernels compiled by CuPy when first used and cached on disk by it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends.kernels import KernelSet
+
+BLOCK = 256
+HEADER = Path(__file__).with_name("device.cuh")
+C_TYPES = {
+    np.dtype(np.int32): "int",
+    np.dtype(np.int64): "long long",
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+}
+
+
+def cuda_source(source: Path) -> str:
+    """The text that is compiled for a .cu file: the shared header, then the file."""
+    return HEADER.read_text() + f'\n#line 1 "{source.name}"\n' + source.read_text()
+
+
+def compile_options(macros: dict[str, Any]) -> tuple[str, ...]:
+    """NVRTC options for a kernel set's compile-time choices; a dtype becomes its C type."""
+    values = {
+        name: C_TYPES[np.dtype(value)] if not isinstance(value, int) else value for name, value in macros.items()
+    }
+    return ("--std=c++17", *(f"-D{name}={value}" for name, value in sorted(values.items())))
+
+
+class GpuBackend:
+    """See `Backend`. Everything runs on the caller's current device and stream."""
+
+    name = "gpu"
+    iterations_per_look = 8
+
+    @property
+    def xp(self) -> ModuleType:
+        import cupy
+
+        return cupy
+
+    @property
+    def sparse(self) -> ModuleType:
+        import cupyx.scipy.sparse
+
+        return cupyx.scipy.sparse
+
+    @property
+    def linalg(self) -> ModuleType:
+        import cupyx.scipy.sparse.linalg
+
+        return cupyx.scipy.sparse.linalg
+
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
+        return _launchers(kernel_set, compile_options(macros), macros.get("LANES", 1), self.xp.cuda.Device().id)
+
+    def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
+        import cupy
+
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            try:
+                function()
+            finally:
+                graph = stream.end_capture()
+        return graph.launch
+
+    def to_host(self, array: Any) -> np.ndarray:
+        return self.xp.asnumpy(array)
+
+    def synchronize(self) -> None:
+        self.xp.cuda.get_current_stream().synchronize()
+
+
+@functools.cache
+def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, device: int) -> SimpleNamespace:
+    """Compile (or load from CuPy's cache) and load one variant of a kernel set on one device."""
+    import cupy
+
+    source = cuda_source(kernel_set.source)
+    launchers = {}
+    for name, twin in kernel_set.twins.items():
+        kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=twin.resident)
+        launchers[name] = _resident_launcher(kernel) if twin.resident else _grid_launcher(kernel, lanes)
+    return SimpleNamespace(**launchers)
+
+
+def _grid_launcher(kernel: Any, lanes: int) -> Callable[..., None]:
+    kernel.compile()  # now, not inside somebody's graph capture
+
+    def launch(items: int, *args: Any) -> None:
+        if items:
+            kernel((-(-items * lanes // BLOCK),), (BLOCK,), (items, *args))
+
+    return launch
+
+
+def _resident_launcher(kernel: Any) -> Callable[..., None]:
+    """Launch as many blocks as the device holds at once: what a grid-wide barrier needs."""
+    import cupy
+
+    per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, BLOCK, 0)
+    resident_blocks = per_processor * cupy.cuda.Device().attributes["MultiProcessorCount"]
+
+    def launch(items: int, *args: Any) -> None:
+        if items:
+            blocks = min(resident_blocks, -(-items // BLOCK))
+            kernel((blocks,), (BLOCK,), (items, *args))
+
+    return launch

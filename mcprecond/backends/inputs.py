@@ -1,0 +1,80 @@
+"""The door: what a user passes in is checked here, once, with messages that say what was found and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mcprecond.backends import Backend, backend_of
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def csr_matrix(A: Any, name: str = "A") -> tuple[Any, Backend]:
+    """Return A in CSR form (A itself where it is CSR already) and the backend it lives on.
+
+    Raises
+    ------
+    TypeError
+        If A is not a sparse matrix or array of SciPy or CuPy.
+    ValueError
+        If A is not two-dimensional and square, or is a CuPy matrix where CuPy finds no device.
+    """
+    backend = backend_of(A)
+    if not (scipy.sparse.issparse(A) or (backend.name == "gpu" and backend.sparse.issparse(A))):
+        found = f"{type(A).__module__}.{type(A).__name__}"
+        raise TypeError(f"{name} must be a sparse matrix of SciPy or CuPy, got {found}; try scipy.sparse.csr_array({name})")
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {A.shape}")
+    return A.tocsr(), backend
+
+
+def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
+    """Return A in CSR form with float32 or float64 values that are all finite, and its backend.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `csr_matrix`; also for another dtype, and for NaN or infinity, naming the row.
+    """
+    csr, backend = csr_matrix(A, name)
+    if csr.dtype not in FLOATS:
+        raise TypeError(f"{name} must hold float32 or float64 values, got {csr.dtype}; convert it with {name}.astype(float)")
+    if not _all_finite(csr.data, backend):
+        k = int(backend.xp.argmin(backend.xp.isfinite(csr.data)))
+        row = int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1
+        value, column = float(csr.data[k]), int(csr.indices[k])
+        raise ValueError(f"{name} holds {value} in row {row}, column {column}; every value must be finite")
+    return csr, backend
+
+
+def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
+    """Return b as an array of shape (n,) and the given dtype on the backend; never a view that may be written to.
+
+    Raises
+    ------
+    TypeError
+        If b is on the other device than A, or does not hold real numbers.
+    ValueError
+        If b has another length, or holds NaN or infinity (names the first row).
+    """
+    if backend_of(b).name != backend.name:
+        raise TypeError(
+            f"{name} is on the {backend_of(b).name} and A on the {backend.name}; move one, for instance with cupy.asarray({name})"
+        )
+    array = backend.xp.asarray(b)
+    if array.shape not in ((n,), (n, 1)):
+        raise ValueError(f"{name} must have shape ({n},) to match A, got {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    array = array.reshape(n).astype(dtype)
+    if not _all_finite(array, backend):
+        row = int(backend.xp.argmin(backend.xp.isfinite(array)))
+        raise ValueError(f"{name} holds {float(array[row])} in row {row}; every value must be finite")
+    return array
+
+
+def _all_finite(values: Any, backend: Backend) -> bool:
+    return bool(backend.xp.isfinite(values).all())

@@ -1,0 +1,64 @@
+"""A kernel set: the CUDA kernels of one module and their Numba twins, under the same names.
+
+The twin is the readable definition; the CUDA kernel must agree with it. Both are called alike, through a backend::
+
+    KERNELS = KernelSet(__file__)              # the .cu file beside this module
+
+    @KERNELS.twin
+    def scale(items, factor, x): ...           # extern "C" __global__ void scale(long long items, double factor, ...)
+
+    run = backend.kernels(KERNELS, VALUE=x.dtype)
+    run.scale(x.size, 2.0, x)
+
+In a kernel's signature every integer scalar is ``long long`` and every real scalar ``double``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numba
+
+# One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
+# changes their operands through a call. fastmath stays off: a twin defines the result to the last bit.
+compile_loop = numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
+# Serial code: the work on one vertex or edge, or the order in which loops run.
+compile_part = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The Numba side of a kernel and how its CUDA side is launched."""
+
+    function: Callable[..., None]
+    resident: bool
+
+
+@dataclass
+class KernelSet:
+    """The kernels of the module `module_file`: `source` is the .cu file of the same name."""
+
+    module_file: str
+    twins: dict[str, Twin] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Path:
+        return Path(self.module_file).with_suffix(".cu")
+
+    def twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the twin of a kernel with one thread (or LANES threads) per item: one parallel loop."""
+        return self._register(compile_loop(function), resident=False)
+
+    def resident_twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the twin of a kernel that fills the device and has barriers in it: several loops, one after another."""
+        return self._register(compile_part(function), resident=True)
+
+    def _register(self, compiled: Callable[..., Any], resident: bool) -> Callable[..., Any]:
+        self.twins[compiled.__name__] = Twin(compiled, resident)
+        return compiled
+
+    def __hash__(self) -> int:
+        return hash(self.module_file)

@@ -1,0 +1,91 @@
+"""Colorings of sparse matrices: one module per published algorithm."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mcprecond.coloring.coloring import Coloring, finished, user_coloring
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.independent_set.jpl import jpl
+from mcprecond.coloring.priority.ecl_gc import ecl_gc
+from mcprecond.coloring.sequential.greedy import greedy
+from mcprecond.coloring.speculative.eb import eb
+
+__all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
+
+#: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, rounds).
+COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {"eb": eb, "ecl_gc": ecl_gc, "jpl": jpl, "greedy": greedy}
+
+
+def color(A: Any, method: str = "eb", *, seed: int = 0, **options: Any) -> Coloring:
+    """Color the graph of a sparse matrix: neighbors get different colors.
+
+    The graph has a vertex per row and an edge wherever A or its transpose stores an entry off the diagonal, zeros
+    included.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        In any format, of any dtype; only the pattern is read. A CuPy matrix is colored on its GPU.
+    method : str
+        A name in `COLORINGS`:
+
+        - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``.
+        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); deterministic.
+        - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
+        - "greedy": sequential first-fit; ``order="natural" | "random" | "ldf"`` or a permutation; deterministic.
+    seed : int
+        Of the random priorities, in methods that have them.
+    **options
+        Of the method.
+
+    Returns
+    -------
+    Coloring
+
+    Raises
+    ------
+    TypeError
+        If A is not sparse, or the method has no such option.
+    ValueError
+        If A is not square or the method is unknown.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from mcprecond import color
+    >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(6, 6), format="csr")
+    >>> color(A, "greedy").colors
+    array([0, 1, 0, 1, 0, 1], dtype=int32)
+    """
+    if method not in COLORINGS:
+        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}")
+    function = COLORINGS[method]
+    known = [name for name in inspect.signature(function).parameters if name not in ("graph", "seed")]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
+    graph = Graph.of(A)
+    colors, rounds = function(graph, seed=seed, **options)
+    return finished(colors, method, rounds, graph.backend)
+
+
+def coloring_of(A: Any, coloring: Any) -> Coloring:
+    """Return the coloring that a `coloring` argument stands for: a method name, a Coloring or a user's array.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `color`; for an array of the wrong length or dtype, or an improper one (names an edge).
+    """
+    from mcprecond.backends.inputs import csr_matrix
+
+    if isinstance(coloring, str):
+        return color(A, coloring)
+    csr, backend = csr_matrix(A)
+    if isinstance(coloring, Coloring):
+        checked = user_coloring(coloring.colors, csr, backend)
+        return Coloring(checked.colors, checked.sizes, coloring.method, coloring.rounds)
+    return user_coloring(coloring, csr, backend)

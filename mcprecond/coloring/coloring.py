@@ -1,0 +1,153 @@
+"""Coloring: the colors of the vertices of a matrix's graph, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, backend_of
+from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.inputs import csr_matrix
+
+KERNELS = KernelSet(__file__)
+
+
+@dataclass(frozen=True)
+class Coloring:
+    """A proper coloring of the graph of a matrix.
+
+    Attributes
+    ----------
+    colors : array of int32, shape (n,)
+        0-based and contiguous: every color below `n_colors` occurs. On the device of the matrix.
+    sizes : numpy.ndarray of int64, shape (n_colors,)
+        Vertices per color.
+    method : str
+        The name in `COLORINGS`, or "user".
+    rounds : int
+        Parallel steps that the method took.
+    """
+
+    colors: Any
+    sizes: np.ndarray
+    method: str
+    rounds: int
+
+    @property
+    def n_colors(self) -> int:
+        """The number of colors."""
+        return len(self.sizes)
+
+    def is_valid(self, A: Any) -> bool:
+        """Whether no two neighbors in the graph of A have the same color.
+
+        Parameters
+        ----------
+        A : sparse matrix of SciPy or CuPy, shape (n, n)
+            On the device of `colors`.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> from mcprecond import color
+        >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+        >>> color(A).is_valid(A)
+        True
+        """
+        csr, backend = csr_matrix(A)
+        return len(self.colors) == csr.shape[0] and conflict(csr, self.colors, backend) is None
+
+    def permutation(self) -> Any:
+        """Return the vertices sorted by color, stably: entry i is the old number of the new vertex i (int32)."""
+        xp = backend_of(self.colors).xp
+        return xp.argsort(self.colors, kind="stable").astype(np.int32)
+
+    def __repr__(self) -> str:
+        return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"
+
+
+def finished(colors: Any, method: str, rounds: int, backend: Backend) -> Coloring:
+    """Make a Coloring of non-negative colors; numbers that no vertex has are squeezed out."""
+    xp = backend.xp
+    sizes = backend.to_host(color_sizes(colors, backend))
+    used = sizes > 0
+    if not used.all():
+        new_number = xp.asarray(np.cumsum(used).astype(np.int32) - 1)
+        colors = new_number[colors]
+    return Coloring(colors, sizes[used], method, rounds)
+
+
+def color_sizes(colors: Any, backend: Backend) -> Any:
+    """Count the vertices of each color, on the device."""
+    xp, n = backend.xp, len(colors)
+    sizes = xp.zeros(int(colors.max()) + 1 if n else 0, np.int64)
+    backend.kernels(KERNELS).count_colors(n, colors, sizes, len(sizes))
+    return sizes
+
+
+def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
+    """Make a Coloring of a user's array, after checking it against the pattern of A.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not one non-negative integer per row, or two neighbors have the same color (names them).
+    """
+    xp, n = backend.xp, csr.shape[0]
+    array = xp.asarray(colors)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"coloring must be a method name, a Coloring or an array of integers, got dtype {array.dtype}")
+    if array.shape != (n,):
+        raise ValueError(f"coloring must have shape ({n},) to match A, got {array.shape}")
+    if n and int(array.min()) < 0:
+        row = int(array.argmin())
+        raise ValueError(f"coloring gives row {row} the color {int(array[row])}; colors start at 0")
+    if n and int(array.max()) >= 2**24:
+        row = int(array.argmax())
+        raise ValueError(f"coloring gives row {row} the color {int(array[row])}; colors must lie below 2**24")
+    array = array.astype(np.int32)
+    if edge := conflict(csr, array, backend):
+        row, column = edge
+        raise ValueError(
+            f"coloring gives the neighbors {row} and {column} the same color {int(array[row])}; "
+            "check it against A, or pass a method name"
+        )
+    return finished(array, "user", 0, backend)
+
+
+def conflict(csr: Any, colors: Any, backend: Backend) -> tuple[int, int] | None:
+    """Return the first stored entry (row, column) off the diagonal whose ends have the same color, or None."""
+    xp = backend.xp
+    offset = np.int32 if csr.indices.size < 2**31 else np.int64
+    indptr = xp.asarray(csr.indptr, dtype=offset)
+    indices = xp.asarray(csr.indices, dtype=np.int32)
+    n = csr.shape[0]
+    first = xp.full(1, n, np.int32)
+    backend.kernels(KERNELS, OFFSET=offset).first_conflict(n, indptr, indices, colors, first)
+    row = int(first[0])
+    if row == n:
+        return None
+    neighbors = backend.to_host(indices[int(indptr[row]) : int(indptr[row + 1])])
+    same = backend.to_host(colors[neighbors]) == int(colors[row])
+    return row, int(neighbors[same & (neighbors != row)][0])
+
+
+@KERNELS.twin
+def first_conflict(n, indptr, indices, colors, first):
+    """The first row with a neighbor of its own color; `first` holds n before."""
+    row = n
+    for v in prange(n):
+        for k in range(indptr[v], indptr[v + 1]):
+            if indices[k] != v and colors[indices[k]] == colors[v]:
+                row = min(row, v)
+    first[0] = row
+
+
+@KERNELS.twin
+def count_colors(n, colors, sizes, n_colors):
+    """A histogram."""
+    for v in prange(n):
+        atomic_add(sizes, colors[v], np.int64(1))

@@ -1,0 +1,216 @@
+// EB: the rounds of Algorithm 5 of Deveci et al. in one resident kernel. Each __device__ function here is the part of
+// eb.py with the same name.
+//
+// Races that are meant: tentative colors are read and written without order (Algorithm 8 is speculation, and a lost
+// update is caught by detect_conflict, which runs behind a grid barrier); in detect_conflict two edges may uncolor the
+// same vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
+
+#define SET_SIZE 31
+#define ALL_FORBIDDEN 0x7fffffff
+
+__device__ __forceinline__ int first_available(int forbidden) {
+    return ~forbidden & (int)((uint32)forbidden + 1u) & ALL_FORBIDDEN;
+}
+
+__device__ __forceinline__ int beyond(int degree, int color_set) {
+    long long needed = degree + 1LL - (long long)color_set * SET_SIZE;
+    return needed <= 0 ? ALL_FORBIDDEN : needed >= SET_SIZE ? 0 : ALL_FORBIDDEN & ~((1 << needed) - 1);
+}
+
+__device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
+    int cu = fresh(&C[edge.x]), cv = fresh(&C[edge.y]);
+    if (cu != 0 && cv != 0) return false;
+    if (cu == 0 && cv == 0) return true;
+    int colored = cu ? edge.x : edge.y, other = cu ? edge.y : edge.x;
+    int set = fresh(&CS[colored]), other_set = fresh(&CS[other]);
+    if (set == other_set) atomicOr(&VF[other], cu | cv);
+    return set > other_set;
+}
+
+// Whether forbid_color keeps the edge; true to the same edges, since only VF changes in between.
+__device__ bool stays(int2 edge, const int* C, const int* CS) {
+    int cu = fresh(&C[edge.x]), cv = fresh(&C[edge.y]);
+    if (cu != 0 && cv != 0) return false;
+    if (cu == 0 && cv == 0) return true;
+    return fresh(&CS[cu ? edge.x : edge.y]) > fresh(&CS[cu ? edge.y : edge.x]);
+}
+
+__device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
+    int low = min(edge.x, edge.y), high = max(edge.x, edge.y);
+    int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
+    if (c_low > 0 || c_high > 0 || fresh(&CS[low]) != fresh(&CS[high])) return;
+    if (c_low == 0 && c_high == 0) {
+        c_high = -first_available(fresh(&VF[high]) | fresh(&TVF[high]));
+        C[high] = c_high;
+    } else if (c_low == c_high) {
+        c_low = -first_available(fresh(&VF[low]) | fresh(&TVF[low]) | -c_high);
+        C[low] = c_low;
+    }
+    if (c_high < 0 && !(fresh(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
+    if (c_low < 0 && !(fresh(&TVF[high]) & -c_low)) atomicOr(&TVF[high], -c_low);
+}
+
+__device__ bool assign_color(long long v, const int* degrees, int* C, int* CS, int* VF, int* TVF) {
+    int color = fresh(&C[v]);
+    if (color > 0) return true;
+    int final_forbidden = fresh(&VF[v]), forbidden = final_forbidden | fresh(&TVF[v]);
+    if (color < 0)
+        color = -color;
+    else if (forbidden != ALL_FORBIDDEN)
+        color = first_available(forbidden);
+    else if (final_forbidden == ALL_FORBIDDEN) {
+        CS[v] += 1;
+        VF[v] = beyond(degrees[v], CS[v]);
+    }
+    C[v] = color;
+    TVF[v] = 0;
+    return color != 0;
+}
+
+__device__ bool detect_conflict(int2 edge, int* C, const int* CS) {
+    int color = fresh(&C[edge.x]);
+    return color != 0 && color == fresh(&C[edge.y]) && fresh(&CS[edge.x]) == fresh(&CS[edge.y]) &&
+           atomicExch(&C[min(edge.x, edge.y)], 0) != 0;
+}
+
+// The sum of a value over the block; every thread gets it.
+__device__ int block_sum(int value) {
+    __shared__ int partial[WARP];
+    for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+    __syncthreads();
+    if (lane_id() == 0) partial[threadIdx.x / WARP] = value;
+    __syncthreads();
+    int sum = 0;
+    for (int w = 0; w < blockDim.x / WARP; ++w) sum += partial[w];
+    return sum;
+}
+
+// The sum of the values of all threads of the block before this one; `total` is the sum over all of them.
+__device__ int block_scan(int value, int& total) {
+    __shared__ int partial[WARP];
+    int inclusive = value;
+    for (int step = 1; step < WARP; step *= 2) {
+        int before = __shfl_up_sync(FULL_WARP, inclusive, step);
+        if (lane_id() >= step) inclusive += before;
+    }
+    __syncthreads();
+    if (lane_id() == WARP - 1) partial[threadIdx.x / WARP] = inclusive;
+    __syncthreads();
+    int offset = 0;
+    total = 0;
+    for (int w = 0; w < blockDim.x / WARP; ++w) {
+        if (w < threadIdx.x / WARP) offset += partial[w];
+        total += partial[w];
+    }
+    return offset + inclusive - value;
+}
+
+// Where this block's stretch of a list begins, given what every block counted; `total` is the length of the list.
+__device__ int stretch_offset(const int* counts, int& total) {
+    int before = 0, all = 0;
+    for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
+        int count = fresh(&counts[b]);
+        all += count;
+        if (b < blockIdx.x) before += count;
+    }
+    total = block_sum(all);
+    return block_sum(before);
+}
+
+struct Control {  // lies in `scratch`, which the host zeroes
+    uint32 arrivals;
+    int uncolored[2];  // by parity of the round
+    int length[2];     // of the edge list, for the atomic worklist
+    int counts[1];     // edges kept by each block; as long as scratch allows
+};
+
+extern "C" __global__ void __launch_bounds__(256) color_edges(
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* CS, int* VF, int* TVF,
+        int2* edges, long long max_edges, void* scratch, long long pps, int* rounds) {
+    Control* control = (Control*)scratch;
+    int* counts = control->counts;
+    int2 *E = edges, *spare = edges + max_edges;
+
+    // The edge list in row order: count, scan over blocks, write.
+    long long rows = (n + gridDim.x - 1) / gridDim.x;
+    long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
+    int count = 0;
+    for (long long v = first_row + threadIdx.x; v < last_row; v += blockDim.x) {
+        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) count += indices[k] > v;
+        C[v] = 0;
+        CS[v] = 0;
+        TVF[v] = 0;
+        VF[v] = beyond(degrees[v], 0);
+    }
+    count = block_sum(count);
+    if (threadIdx.x == 0) counts[blockIdx.x] = count;
+    grid_barrier(&control->arrivals);
+    int length, offset = stretch_offset(counts, length);
+    for (long long v0 = first_row; v0 < last_row; v0 += blockDim.x) {
+        long long v = v0 + threadIdx.x;
+        int own = 0, tile;
+        if (v < last_row)
+            for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) own += indices[k] > v;
+        int position = offset + block_scan(own, tile);
+        if (v < last_row)
+            for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)
+                if (indices[k] > v) E[position++] = make_int2((int)v, indices[k]);
+        offset += tile;
+    }
+    grid_barrier(&control->arrivals);
+
+    for (int round = 1;; ++round) {
+        for (long long e = thread_id(); e < length; e += thread_count()) tentative_color(E[e], C, CS, VF, TVF);
+        grid_barrier(&control->arrivals);
+
+        int left = 0;
+        for (long long v = thread_id(); v < n; v += thread_count()) left += !assign_color(v, degrees, C, CS, VF, TVF);
+        grid_barrier(&control->arrivals);
+
+        for (long long e = thread_id(); e < length; e += thread_count()) left += detect_conflict(E[e], C, CS);
+        left = block_sum(left);
+        if (threadIdx.x == 0 && left) atomicAdd(&control->uncolored[round & 1], left);
+        if (thread_id() == 0) control->length[round & 1] = 0;
+        grid_barrier(&control->arrivals);
+
+        if (fresh(&control->uncolored[round & 1]) == 0) {
+            if (thread_id() == 0) *rounds = round;
+            break;
+        }
+        int stretch = (length + gridDim.x - 1) / gridDim.x;
+        int first = min(blockIdx.x * stretch, length), last = min(first + stretch, length);
+        if (pps) {
+            count = 0;
+            for (int e = first + threadIdx.x; e < last; e += blockDim.x) count += forbid_color(E[e], C, CS, VF);
+            count = block_sum(count);
+            if (threadIdx.x == 0) counts[blockIdx.x] = count;
+            grid_barrier(&control->arrivals);
+            offset = stretch_offset(counts, length);
+            for (int e0 = first; e0 < last; e0 += blockDim.x) {
+                int e = e0 + threadIdx.x, tile;
+                bool keep = e < last && stays(E[e], C, CS);
+                int position = offset + block_scan(keep, tile);
+                if (keep) spare[position] = E[e];
+                offset += tile;
+            }
+            if (thread_id() == 0) control->uncolored[(round + 1) & 1] = 0;
+            grid_barrier(&control->arrivals);
+        } else {
+            int* kept = &control->length[round & 1];
+            for (int e0 = first; e0 < last; e0 += blockDim.x) {
+                int e = e0 + threadIdx.x;
+                bool keep = e < last && forbid_color(E[e], C, CS, VF);
+                int position = warp_append(keep, kept);
+                if (keep) spare[position] = E[e];
+            }
+            if (thread_id() == 0) control->uncolored[(round + 1) & 1] = 0;
+            grid_barrier(&control->arrivals);
+            length = fresh(kept);
+        }
+        int2* swap = E;
+        E = spare;
+        spare = swap;
+    }
+    // From bits to numbers: CS(v) * 31 + log2 C(v).
+    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = CS[v] * SET_SIZE + __ffs(fresh(&C[v])) - 1;
+}

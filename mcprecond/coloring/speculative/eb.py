@@ -1,0 +1,249 @@
+"""EB, the edge-based speculative coloring of Deveci, Boman, Devine and Rajamanickam (IPDPS 2016), Algorithms 5-9.
+
+Threads own edges. Every round lets the two ends of an edge tell each other what they intend (tentative colors), gives
+each uncolored vertex a color, takes it back from one end of every edge in conflict, and drops the edges that can say
+nothing new. A vertex looks for its color among 31 at a time, its color set; C holds one bit, and its sign marks a
+tentative color.
+
+Two points where the paper leaves room. The rounds run inside one kernel, because a launch costs more than a late round.
+And the colors that a vertex of degree d may never need, those above d + 1, are forbidden from the start: tentative
+colors that were taken back could otherwise push it beyond the bound of Lemma 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.atomics import atomic_add, atomic_exchange, atomic_or
+from mcprecond.coloring.graph import Graph
+
+KERNELS = KernelSet(__file__)
+WORKLISTS = ("pps", "atomic")
+
+SET_SIZE = 31
+STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
+ALL_FORBIDDEN = 2**SET_SIZE - 1
+
+
+def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]:
+    """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Accepted for uniformity; EB draws no random numbers.
+    worklist : {"pps", "atomic"}
+        How the surviving edges are listed: by a parallel prefix sum, which keeps their order, or by an atomic counter,
+        which scatters them (Section IV-A).
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+    rounds : int
+    """
+    if worklist not in WORKLISTS:
+        raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
+    xp, n = graph.backend.xp, graph.n
+    max_edges = graph.indices.size // 2
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Two edge lists, each holding (u, v) pairs.
+    C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
+    edges = xp.empty((2, max(max_edges, 1), 2), np.int32)
+    scratch = xp.zeros(8192, np.int64)
+    rounds = xp.zeros(1, np.int32)
+    run.color_edges(
+        n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, edges, edges[0].size // 2, scratch,
+        int(worklist == "pps"), rounds,
+    )  # fmt: skip
+    return C, int(rounds[0])
+
+
+@compile_part
+def first_available(forbidden):
+    """The lowest bit that is zero among the 31 of a color set, as a one-bit mask; 0 if there is none."""
+    return ~forbidden & (forbidden + 1) & ALL_FORBIDDEN
+
+
+@compile_part
+def beyond(degree, color_set):
+    """The colors of a set that a vertex of this degree never needs."""
+    needed = degree + 1 - color_set * SET_SIZE
+    return ALL_FORBIDDEN if needed <= 0 else (0 if needed >= SET_SIZE else ALL_FORBIDDEN & ~((1 << needed) - 1))
+
+
+@compile_part
+def forbid_color(u, v, C, CS, VF):
+    """Algorithm 6 on one edge, and whether the edge has to stay in the list (the three rules of Section III-B3).
+
+    Colors that survived conflict detection are final, so an edge is used up once its colored end has told the other
+    end, once both ends are colored, or once the uncolored end has moved to a higher color set.
+    """
+    if C[u] != 0 and C[v] != 0:
+        return False
+    if C[u] == 0 and C[v] == 0:
+        return True
+    colored, other = (u, v) if C[u] != 0 else (v, u)
+    if CS[colored] == CS[other]:
+        atomic_or(VF, other, np.int32(C[colored]))
+    return CS[colored] > CS[other]
+
+
+@compile_part
+def tentative_color(u, v, C, CS, VF, TVF):
+    """Algorithm 8 on one edge: both ends hear of each other's intended color; the smaller index gives way."""
+    low, high = min(u, v), max(u, v)
+    if CS[low] != CS[high] or C[low] > 0 or C[high] > 0:
+        return
+    if C[low] == 0 and C[high] == 0:
+        C[high] = -first_available(VF[high] | TVF[high])
+    elif C[low] == C[high]:
+        C[low] = -first_available(VF[low] | TVF[low] | -C[high])
+    if C[high] < 0:
+        atomic_or(TVF, low, np.int32(-C[high]))
+    if C[low] < 0:
+        atomic_or(TVF, high, np.int32(-C[low]))
+
+
+@compile_part
+def assign_color(v, degree, C, CS, VF, TVF):
+    """Algorithm 9 on one vertex; true if it has a color now."""
+    if C[v] <= 0:
+        forbidden = VF[v] | TVF[v]
+        if C[v] < 0:
+            C[v] = -C[v]
+        elif forbidden != ALL_FORBIDDEN:
+            C[v] = first_available(forbidden)
+        elif VF[v] == ALL_FORBIDDEN:
+            CS[v] += 1
+            VF[v] = beyond(degree, CS[v])
+        TVF[v] = 0
+    return C[v] != 0
+
+
+@compile_part
+def detect_conflict(u, v, C, CS):
+    """Uncolor the end with the smaller index if both ends of an edge have the same color; count it once."""
+    if C[u] != 0 and C[u] == C[v] and CS[u] == CS[v]:
+        return atomic_exchange(C, min(u, v), np.int32(0)) != 0
+    return False
+
+
+@compile_loop
+def list_edges(n, indptr, indices, E):
+    """Write every edge once, from its smaller end; return how many there are."""
+    starts = np.zeros(n + 1, np.int64)
+    for v in prange(n):
+        count = 0
+        for k in range(indptr[v], indptr[v + 1]):
+            count += indices[k] > v
+        starts[v + 1] = count
+    starts = np.cumsum(starts)
+    for v in prange(n):
+        e = starts[v]
+        for k in range(indptr[v], indptr[v + 1]):
+            if indices[k] > v:
+                E[e, 0], E[e, 1] = v, indices[k]
+                e += 1
+    return starts[n]
+
+
+@compile_loop
+def start_vertices(n, degrees, C, CS, VF, TVF):
+    """Nothing is colored, nothing forbidden but what a vertex never needs."""
+    for v in prange(n):
+        C[v] = 0
+        CS[v] = 0
+        TVF[v] = 0
+        VF[v] = beyond(degrees[v], 0)
+
+
+@compile_loop
+def tentative_colors(length, E, C, CS, VF, TVF):
+    """TENTATIVECOLOR."""
+    for e in prange(length):
+        tentative_color(E[e, 0], E[e, 1], C, CS, VF, TVF)
+
+
+@compile_loop
+def assign_colors(n, degrees, C, CS, VF, TVF):
+    """ASSIGNCOLORS; returns how many vertices have a color now."""
+    colored = 0
+    for v in prange(n):
+        colored += assign_color(v, degrees[v], C, CS, VF, TVF)
+    return colored
+
+
+@compile_loop
+def detect_conflicts(length, E, C, CS):
+    """DETECTCONFLICTS; returns how many vertices lost their color again."""
+    conflicts = 0
+    for e in prange(length):
+        conflicts += detect_conflict(E[e, 0], E[e, 1], C, CS)
+    return conflicts
+
+
+@compile_loop
+def keep_in_order(length, E, C, CS, VF, kept):
+    """FORBIDCOLORS and CREATENEWEDGELIST by prefix sum; returns the new length."""
+    stretch = -(-length // STRETCHES)
+    counts = np.zeros(STRETCHES + 1, np.int64)
+    for t in prange(STRETCHES):
+        first = min(t * stretch, length)
+        count = 0
+        for e in range(first, min(first + stretch, length)):
+            if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
+                E[first + count, 0], E[first + count, 1] = E[e, 0], E[e, 1]
+                count += 1
+        counts[t + 1] = count
+    starts = np.cumsum(counts)
+    for t in prange(STRETCHES):
+        first = min(t * stretch, length)
+        kept[starts[t] : starts[t + 1]] = E[first : first + counts[t + 1]]
+    return starts[STRETCHES]
+
+
+@compile_loop
+def keep_scattered(length, E, C, CS, VF, kept, counter):
+    """FORBIDCOLORS and CREATENEWEDGELIST by an atomic counter, which starts at zero."""
+    for e in prange(length):
+        if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
+            position = atomic_add(counter, 0, np.int64(1))
+            kept[position, 0], kept[position, 1] = E[e, 0], E[e, 1]
+
+
+@KERNELS.resident_twin
+def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, edges, max_edges, scratch, pps, rounds):
+    """Algorithm 5: the rounds."""
+    E, kept = edges[0], edges[1]
+    length = list_edges(n, indptr, indices, E)
+    start_vertices(n, degrees, C, CS, VF, TVF)
+    uncolored = n
+    while uncolored > 0:
+        rounds[0] += 1
+        tentative_colors(length, E, C, CS, VF, TVF)
+        colored = assign_colors(n, degrees, C, CS, VF, TVF)
+        uncolored = n - colored + detect_conflicts(length, E, C, CS)
+        if pps:
+            length = keep_in_order(length, E, C, CS, VF, kept)
+        else:
+            scratch[0] = 0
+            keep_scattered(length, E, C, CS, VF, kept, scratch)
+            length = scratch[0]
+        E, kept = kept, E
+    from_bits(n, C, CS)
+
+
+@compile_loop
+def from_bits(n, C, CS):
+    """CS(v) * 31 + log2 C(v)."""
+    for v in prange(n):
+        color = 0
+        while C[v] >> (color + 1):
+            color += 1
+        C[v] = CS[v] * SET_SIZE + color
