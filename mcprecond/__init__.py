@@ -1,0 +1,29 @@
+"""Multicolor Gauss-Seidel preconditioners for sparse solvers, on CPU (Numba) and GPU (CuPy and CUDA).
+
+>>> import scipy.sparse
+>>> from mcprecond import MulticolorSGS, pcg
+>>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
+>>> x, info = pcg(A, A.sum(axis=1), M=MulticolorSGS(A, coloring="eb"))
+"""
+
+from mcprecond import problems, studies
+from mcprecond.coloring import COLORINGS, Coloring, color
+from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
+from mcprecond.reordering import ColorBlocks
+from mcprecond.solvers import SolveResult, pcg
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "COLORINGS",
+    "ColorBlocks",
+    "Coloring",
+    "MulticolorGS",
+    "MulticolorSGS",
+    "SolveResult",
+    "__version__",
+    "color",
+    "pcg",
+    "problems",
+    "studies",
+]

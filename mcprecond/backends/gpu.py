@@ -89,31 +89,27 @@ def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, devi
     source = cuda_source(kernel_set.source)
     launchers = {}
     for name, twin in kernel_set.twins.items():
-        kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=twin.resident)
-        launchers[name] = _resident_launcher(kernel) if twin.resident else _grid_launcher(kernel, lanes)
+        kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=twin.launch == "resident")
+        kernel.compile()  # now, not inside somebody's graph capture
+        most_blocks = None if twin.launch == "per_item" else _resident_blocks(kernel)
+        launchers[name] = _launcher(kernel, lanes, most_blocks)
     return SimpleNamespace(**launchers)
 
 
-def _grid_launcher(kernel: Any, lanes: int) -> Callable[..., None]:
-    kernel.compile()  # now, not inside somebody's graph capture
-
-    def launch(items: int, *args: Any) -> None:
-        if items:
-            kernel((-(-items * lanes // BLOCK),), (BLOCK,), (items, *args))
-
-    return launch
-
-
-def _resident_launcher(kernel: Any) -> Callable[..., None]:
-    """Launch as many blocks as the device holds at once: what a grid-wide barrier needs."""
+def _resident_blocks(kernel: Any) -> int:
+    """How many blocks of a kernel the current device holds at once."""
     import cupy
 
     per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, BLOCK, 0)
-    resident_blocks = per_processor * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    return per_processor * cupy.cuda.Device().attributes["MultiProcessorCount"]
 
+
+def _launcher(kernel: Any, lanes: int, most_blocks: int | None) -> Callable[..., None]:
     def launch(items: int, *args: Any) -> None:
-        if items:
-            blocks = min(resident_blocks, -(-items // BLOCK))
+        blocks = -(-items * lanes // BLOCK)
+        if most_blocks is not None:
+            blocks = min(blocks, most_blocks)
+        if blocks:
             kernel((blocks,), (BLOCK,), (items, *args))
 
     return launch

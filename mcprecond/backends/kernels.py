@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numba
 
@@ -29,12 +29,17 @@ compile_loop = numba.njit(parallel=True, cache=True, nogil=True, error_model="nu
 compile_part = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
+#: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding
+#: over the items; the same and with grid-wide barriers.
+Launch = Literal["per_item", "strided", "resident"]
+
+
 @dataclass(frozen=True)
 class Twin:
     """The Numba side of a kernel and how its CUDA side is launched."""
 
     function: Callable[..., None]
-    resident: bool
+    launch: Launch
 
 
 @dataclass
@@ -50,14 +55,18 @@ class KernelSet:
 
     def twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register the twin of a kernel with one thread (or LANES threads) per item: one parallel loop."""
-        return self._register(compile_loop(function), resident=False)
+        return self._register(compile_loop(function), "per_item")
+
+    def strided_twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register the twin of a kernel whose threads stride over the items, as reductions do: one parallel loop."""
+        return self._register(compile_loop(function), "strided")
 
     def resident_twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register the twin of a kernel that fills the device and has barriers in it: several loops, one after another."""
-        return self._register(compile_part(function), resident=True)
+        return self._register(compile_part(function), "resident")
 
-    def _register(self, compiled: Callable[..., Any], resident: bool) -> Callable[..., Any]:
-        self.twins[compiled.__name__] = Twin(compiled, resident)
+    def _register(self, compiled: Callable[..., Any], launch: Launch) -> Callable[..., Any]:
+        self.twins[compiled.__name__] = Twin(compiled, launch)
         return compiled
 
     def __hash__(self) -> int:

@@ -1,0 +1,106 @@
+"""What all preconditioners share: they are LinearOperators of the library that their matrix comes from."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from typing import Any
+
+from mcprecond.backends import Backend, backend_of, get_backend
+from mcprecond.backends.inputs import csr_matrix
+from mcprecond.coloring import Coloring
+from mcprecond.reordering import ColorBlocks
+
+
+@functools.cache
+def _operator_class(cls: type, door: str) -> type:
+    """The class `cls` as a LinearOperator of SciPy (door "cpu") or CuPy (door "gpu")."""
+    base = get_backend(door).linalg.LinearOperator
+    return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+
+
+class Preconditioner:
+    """M, with ``M @ r`` an approximation of inv(A) r.
+
+    A subclass sets `blocks` by `_open` and implements `enqueue`. Vectors come in and go out in the order of A; `matvec`
+    keeps them in buffers of its own, so one object serves one stream at a time.
+    """
+
+    #: Whether inv(M) is symmetric for symmetric A, as CG needs it.
+    symmetric: bool
+    blocks: ColorBlocks
+
+    def __new__(cls, A: Any, *args: Any, **kwargs: Any) -> Any:
+        if not hasattr(cls, "matvec"):  # not yet a LinearOperator
+            cls = _operator_class(cls, backend_of(A).name)
+        return super().__new__(cls)
+
+    def _open(self, A: Any, coloring: Any, dtype: Any, device: str | None) -> None:
+        """Build the color blocks of A on the device and become an operator of A's shape and dtype."""
+        self._door = backend_of(A)
+        if device not in (None, self._door.name):
+            if self._door.name == "gpu":
+                raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
+            csr, _ = csr_matrix(A)
+            A = get_backend(device).sparse.csr_matrix(csr)
+        self.blocks = ColorBlocks(A, coloring, dtype=dtype)
+        super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
+        self._replay: Any = None
+
+    @property
+    def backend(self) -> Backend:
+        """Where the sweeps run."""
+        return self.blocks.backend
+
+    @property
+    def captures(self) -> bool:
+        """Whether `enqueue` may be given the vectors of a solver on A's device."""
+        return self._door.name == self.backend.name
+
+    @property
+    def coloring(self) -> Coloring:
+        """The coloring behind the color order."""
+        return self.blocks.coloring
+
+    @property
+    def n_colors(self) -> int:
+        """The number of colors."""
+        return self.blocks.n_colors
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of everything that an application reads, in bytes."""
+        return self.blocks.nbytes
+
+    @abstractmethod
+    def enqueue(self, r: Any, z: Any) -> None:
+        """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
+
+        r and z are arrays of shape (n,) and the operator's dtype on its device, and not the same.
+        """
+
+    @abstractmethod
+    def update(self, A: Any) -> None:
+        """Take new values from a matrix with the same pattern."""
+
+    @abstractmethod
+    def _transposed(self) -> Preconditioner:
+        """The preconditioner whose inverse is the transpose of this one's."""
+
+    def _matvec(self, r: Any) -> Any:
+        xp = self.backend.xp
+        if self._replay is None:
+            self._r, self._z = (xp.empty(self.blocks.shape[0], self.blocks.dtype) for _ in range(2))
+            self._replay = self.backend.repeatable(lambda: self.enqueue(self._r, self._z))
+        self._r[...] = xp.asarray(r).reshape(-1)
+        self._replay()
+        return self._z.copy() if self.captures else self.backend.to_host(self._z)
+
+    def _rmatvec(self, r: Any) -> Any:
+        return self._transposed() @ r.reshape(-1)
+
+    def _transpose(self) -> Preconditioner:
+        return self._transposed()
+
+    def _adjoint(self) -> Preconditioner:
+        return self._transposed()  # real values only

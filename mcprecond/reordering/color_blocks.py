@@ -1,0 +1,264 @@
+"""Color blocks: a matrix in color order, split into its strict triangles and its diagonal.
+
+In color order the diagonal blocks of the matrix are diagonal, so a triangular solve goes color by color, all rows of a
+color at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.inputs import csr_system
+from mcprecond.coloring import Coloring, coloring_of
+
+KERNELS = KernelSet(__file__)
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """A strict triangle of the matrix in color order, as CSR arrays; a row keeps the order of entries that A has."""
+
+    indptr: Any
+    indices: Any
+    values: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
+
+
+class ColorBlocks:
+    """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        float32 or float64, any format. It is not changed and not referred to afterwards.
+    coloring : str, Coloring or array of int, shape (n,)
+        A method of `color`, or a coloring of A, which is checked.
+    dtype : dtype, optional
+        Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
+
+    Attributes
+    ----------
+    coloring : Coloring
+    perm, inverse : array of int32, shape (n,)
+        New number -> old number, sorted by color and stable inside a color; and back.
+    offsets : numpy.ndarray of int64, shape (n_colors + 1,)
+        Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
+    lower, upper : Triangle
+        Entries whose column has a smaller, or a larger, color than their row.
+    diagonal : array, shape (n,)
+        In color order; 0 where A stores none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square sparse matrix of finite floats, or the coloring is not one of A.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from mcprecond import ColorBlocks
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> blocks = ColorBlocks(A, [0, 1, 0, 1])
+    >>> blocks.perm
+    array([0, 2, 1, 3], dtype=int32)
+    >>> blocks.permuted().toarray()
+    array([[ 2.,  0., -1.,  0.],
+           [ 0.,  2., -1., -1.],
+           [-1., -1.,  2.,  0.],
+           [ 0., -1.,  0.,  2.]])
+    """
+
+    def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None) -> None:
+        csr, self.backend = csr_system(A)
+        xp, n = self.backend.xp, csr.shape[0]
+        self.shape = csr.shape
+        self.dtype = csr.dtype
+        self.coloring = coloring_of(csr, coloring)
+        self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
+        self.perm = self.coloring.permutation()
+        self.inverse = xp.empty(n, np.int32)
+        self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
+
+        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        stored = self.dtype if dtype is None else np.dtype(dtype)
+        self._run = self.backend.kernels(KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=stored)
+        indptr, indices = self._pattern(csr)
+        lower_indptr, upper_indptr = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
+        self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_indptr[1:], upper_indptr[1:])
+        self.lower, self.upper = (
+            Triangle(counted, xp.empty(int(counted[-1]), np.int32), xp.empty(int(counted[-1]), stored))
+            for counted in (xp.cumsum(lower_indptr, dtype=offset), xp.cumsum(upper_indptr, dtype=offset))
+        )
+        self.diagonal = xp.empty(n, self.dtype)
+        self._run.fill_indices(
+            n, indptr, indices, self.perm, self.inverse, self.lower.indptr, self.lower.indices,
+            self.upper.indptr, self.upper.indices,
+        )  # fmt: skip
+        self._fill_values(csr)
+
+    @property
+    def n_colors(self) -> int:
+        """The number of colors, and of blocks."""
+        return self.coloring.n_colors
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of triangles, diagonal and permutations in bytes."""
+        arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse)
+        return sum(array.nbytes for array in arrays)
+
+    def update(self, A: Any) -> None:
+        """Take new values from a matrix with the same pattern; coloring and storage stay.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If A differs in shape, pattern, dtype or device from the matrix of the blocks (which then stay as they are).
+        """
+        csr, backend = csr_system(A)
+        if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
+            raise ValueError(
+                f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
+                f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
+            )
+        differing_row = self.backend.xp.full(1, self.shape[0], np.int32)
+        self._run.compare_pattern(
+            self.shape[0], *self._pattern(csr), self.perm, self.inverse, self.lower.indptr, self.lower.indices,
+            self.upper.indptr, self.upper.indices, differing_row,
+        )  # fmt: skip
+        if (row := int(differing_row[0])) < self.shape[0]:
+            raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
+        self._fill_values(csr)
+
+    def permuted(self) -> Any:
+        """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry."""
+        xp, n = self.backend.xp, self.shape[0]
+        indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
+        indices = xp.empty(int(indptr[-1]), np.int32)
+        values = xp.empty(len(indices), self.dtype)
+        self._run.join(
+            n, self.lower.indptr, self.lower.indices, self.lower.values, self.upper.indptr, self.upper.indices,
+            self.upper.values, self.diagonal, indptr, indices, values,
+        )  # fmt: skip
+        matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
+        matrix.sort_indices()
+        return matrix
+
+    def _pattern(self, csr: Any) -> tuple[Any, Any]:
+        xp = self.backend.xp
+        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+
+    def _fill_values(self, csr: Any) -> None:
+        self._run.fill_values(
+            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self.lower.indptr,
+            self.lower.values, self.upper.indptr, self.upper.values, self.diagonal,
+        )  # fmt: skip
+
+
+# In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
+# is lower if its column's new number is smaller than i.
+
+
+@KERNELS.twin
+def count_entries(n, indptr, indices, perm, inverse, lower_counts, upper_counts):
+    """Entries of each triangle per row of the color order."""
+    for i in prange(n):
+        lower = upper = 0
+        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+            lower += inverse[indices[k]] < i
+            upper += inverse[indices[k]] > i
+        lower_counts[i] = lower
+        upper_counts[i] = upper
+
+
+@KERNELS.twin
+def fill_indices(n, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices):
+    """The column indices of both triangles."""
+    for i in prange(n):
+        lower, upper = lower_indptr[i], upper_indptr[i]
+        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+            j = inverse[indices[k]]
+            if j < i:
+                lower_indices[lower] = j
+                lower += 1
+            elif j > i:
+                upper_indices[upper] = j
+                upper += 1
+
+
+@KERNELS.twin
+def fill_values(n, indptr, indices, values, perm, inverse, lower_indptr, lower, upper_indptr, upper, diagonal):
+    """The values of both triangles and of the diagonal; repeated diagonal entries add up."""
+    for i in prange(n):
+        next_lower, next_upper = lower_indptr[i], upper_indptr[i]
+        own = values.dtype.type(0)
+        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+            j = inverse[indices[k]]
+            if j < i:
+                lower[next_lower] = values[k]
+                next_lower += 1
+            elif j > i:
+                upper[next_upper] = values[k]
+                next_upper += 1
+            else:
+                own += values[k]
+        diagonal[i] = own
+
+
+@compile_part
+def row_differs(i, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices):
+    """Whether row i of the color order has other columns than those stored."""
+    lower, upper = lower_indptr[i], upper_indptr[i]
+    for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+        j = inverse[indices[k]]
+        if j < i:
+            if lower == lower_indptr[i + 1] or lower_indices[lower] != j:
+                return True
+            lower += 1
+        elif j > i:
+            if upper == upper_indptr[i + 1] or upper_indices[upper] != j:
+                return True
+            upper += 1
+    return lower != lower_indptr[i + 1] or upper != upper_indptr[i + 1]
+
+
+@KERNELS.twin
+def compare_pattern(
+    n, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices, differing_row
+):
+    """The smallest row of A (old number) whose pattern differs; `differing_row` holds n before."""
+    smallest = n
+    for i in prange(n):
+        if row_differs(i, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices):
+            smallest = min(smallest, perm[i])
+    differing_row[0] = smallest
+
+
+@KERNELS.twin
+def join(
+    n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, indptr, indices, values
+):
+    """Put lower, diagonal and upper back into one CSR matrix."""
+    for i in prange(n):
+        place = indptr[i]
+        for k in range(lower_indptr[i], lower_indptr[i + 1]):
+            indices[place] = lower_indices[k]
+            values[place] = lower[k]
+            place += 1
+        indices[place] = i
+        values[place] = diagonal[i]
+        place += 1
+        for k in range(upper_indptr[i], upper_indptr[i + 1]):
+            indices[place] = upper_indices[k]
+            values[place] = upper[k]
+            place += 1

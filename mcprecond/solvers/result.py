@@ -1,0 +1,69 @@
+"""What a solver returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+class Reason(Enum):
+    """Why a solver stopped. The value says what to try."""
+
+    CONVERGED = "converged: the true residual is within the tolerance"
+    MAX_ITERATIONS = "not converged within maxiter; raise maxiter or rtol, or use a stronger preconditioner"
+    STAGNATED = (
+        "the residual cannot be reduced further in this precision; raise rtol, use float64, or scale the equations"
+    )
+    INDEFINITE_A = "breakdown: p'Ap is not positive, so A is not positive definite; use gmres or bicgstab"
+    INDEFINITE_M = "breakdown: r'Mr is not positive, so M is not positive definite; use another preconditioner"
+    NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
+
+
+@dataclass(frozen=True)
+class SolveResult:
+    """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
+
+    Attributes
+    ----------
+    x : array, shape (n,)
+        The last iterate, on the device of A.
+    reason : Reason
+    iterations : int
+    residuals : numpy.ndarray of float64, shape (iterations + 1,)
+        ``||r||`` at the start and after every iteration, as the recurrence has it.
+    residual_norm : float
+        ``||b - A x||``, computed from x.
+    setup_seconds, solve_seconds : float
+        Wall time before and during the iteration.
+    """
+
+    x: Any
+    reason: Reason
+    iterations: int
+    residuals: np.ndarray
+    residual_norm: float
+    setup_seconds: float
+    solve_seconds: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was met."""
+        return self.reason is Reason.CONVERGED
+
+    @property
+    def info(self) -> int:
+        """SciPy's number: 0 if converged, -1 after a breakdown or NaN, otherwise the number of iterations."""
+        if self.converged:
+            return 0
+        return max(self.iterations, 1) if self.reason in (Reason.MAX_ITERATIONS, Reason.STAGNATED) else -1
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.x
+        yield self.info
+
+    def __repr__(self) -> str:
+        return f"<SolveResult: {self.reason.value}; {self.iterations} iterations, residual {self.residual_norm:.3g}>"
