@@ -134,6 +134,8 @@ def _iterate(iteration: _Iteration, limit: float, callback: Callable[[Any], None
             continue
         before = iteration.true_residual_norm
         iteration.measure_residual()
+        if not math.isfinite(iteration.true_residual_norm):
+            return Reason.NOT_FINITE
         if iteration.true_residual_norm <= limit:
             return Reason.CONVERGED
         if state != REACHED:

@@ -1,0 +1,132 @@
+"""FENL's Jacobian at the exact solution, b = A x* with random x*: colorings, sweeps and solvers, all in one run.
+
+    python benchmarks/fenl.py cpu 50
+    python benchmarks/fenl.py gpu 50 100 180
+
+writes benchmarks/results/fenl-cpu.json or fenl-gpu.json (or where --output says). The baselines, SciPy's or CuPy's
+product and CG and cuSPARSE's csrcolor, are measured beside ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import RESULTS, device_ms, record, save, wall_ms
+
+from mcprecond import MulticolorSGS, color, pcg, problems
+from mcprecond.backends import get_backend
+from mcprecond.coloring import COLORINGS, Graph
+
+SEED, RTOL = 0, 1e-8
+METHODS = {"eb": {}, "ecl_gc": {}, "jpl": {}, "greedy": {"order": "natural"}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("n", type=int, nargs="+")
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    cases = []
+    for n in arguments.n:
+        cases.append(measure_case(n, arguments.device, arguments.repeats))
+        document = record("fenl", arguments.device, cases, seed=SEED, rtol=RTOL)
+        save(document, arguments.output or RESULTS / f"fenl-{arguments.device}.json")
+
+
+def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
+    backend = get_backend(device)
+    xp, problem = backend.xp, problems.fenl(n, device=device)
+    exact = problem.exact()
+    A = problem.jacobian(exact)
+    solution = xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
+    b = A @ solution
+    case: dict[str, Any] = {"name": f"fenl_{n}", "unknowns": A.shape[0], "nnz": A.nnz}
+    case["assembly_ms"] = wall_ms(lambda: problem.jacobian(exact), backend.synchronize, repeats)
+    on_device = device_ms if device == "gpu" else lambda f: wall_ms(f, backend.synchronize, repeats)
+    case["spmv_ms"] = on_device(lambda: A @ b)
+    print(case, flush=True)
+    case["colorings"] = measure_colorings(A, backend, repeats)
+    if device == "gpu":
+        from csrcolor import CsrColor
+
+        csrcolor = CsrColor()
+        case["csrcolor"] = {
+            "ms": wall_ms(lambda: csrcolor(A), backend.synchronize, repeats),
+            "colors": csrcolor(A)[1],
+        }
+        print("csrcolor", case["csrcolor"], flush=True)
+    case["solvers"] = measure_solvers(A, b, backend, on_device, repeats)
+    return case
+
+
+def measure_colorings(A: Any, backend: Any, repeats: int) -> dict[str, Any]:
+    """`color(A)` as a user calls it, and the method alone on a graph that is there already."""
+    graph, result = Graph.of(A), {}
+    for name, options in METHODS.items():
+        coloring = color(A, name, **options)
+        result[name] = {
+            "ms": wall_ms(lambda name=name, options=options: color(A, name, **options), backend.synchronize, repeats),
+            "method_ms": wall_ms(
+                lambda name=name, options=options: COLORINGS[name](graph, **options), backend.synchronize, repeats
+            ),
+            "colors": coloring.n_colors,
+            "rounds": coloring.rounds,
+        }
+        print(name, result[name], flush=True)
+    return result
+
+
+def measure_solvers(A: Any, b: Any, backend: Any, on_device: Any, repeats: int) -> list[dict[str, Any]]:
+    xp, rows = backend.xp, []
+    library = "cupyx" if backend.name == "gpu" else "scipy"
+    tolerance = {"tol" if backend.name == "gpu" else "rtol": RTOL}
+    norm = float(xp.linalg.norm(b))
+
+    def jacobi() -> Any:
+        return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+
+    def add(name: str, setup: Any, solve: Any, iterations: int, colors: int | None, apply_ms: float | None) -> None:
+        M = setup()
+        x = solve(M)
+        row = {
+            "name": name,
+            "colors": colors,
+            "iterations": iterations,
+            "setup_ms": wall_ms(setup, backend.synchronize, repeats),
+            "apply_ms": apply_ms,
+            "solve_ms": wall_ms(lambda: solve(M), backend.synchronize, min(repeats, 5)),
+            "relative_residual": float(xp.linalg.norm(b - A @ x)) / norm,
+        }
+        row["total_ms"] = row["setup_ms"] + row["solve_ms"]
+        rows.append(row)
+        print(row, flush=True)
+
+    def library_cg(M: Any) -> Any:
+        return backend.linalg.cg(A, b, M=M, maxiter=10000, **tolerance)[0]
+
+    for name, setup in (("", lambda: None), (" Jacobi", jacobi)):
+        steps: list[None] = []
+        backend.linalg.cg(A, b, M=setup(), callback=lambda x, steps=steps: steps.append(None), **tolerance)
+        add(f"{library} cg{name}", setup, library_cg, len(steps), None, None)
+        iterations = pcg(A, b, M=setup(), rtol=RTOL).iterations
+        add(f"pcg{name}", setup, lambda M: pcg(A, b, M=M, rtol=RTOL).x, iterations, None, None)
+    for name, options in METHODS.items():
+        def setup(name: str = name, options: dict[str, Any] = options) -> MulticolorSGS:
+            return MulticolorSGS(A, color(A, name, **options) if options else name)
+
+        M, z = setup(), xp.empty_like(b)
+        apply_ms = on_device(lambda: M.enqueue(b, z))
+        add(
+            f"pcg SGS {name}", setup, lambda M: pcg(A, b, M=M, rtol=RTOL).x, pcg(A, b, M=M, rtol=RTOL).iterations,
+            M.n_colors, apply_ms,
+        )  # fmt: skip
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Timing and the record around it, shared by all benchmarks."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+RESULTS = Path(__file__).with_name("results")
+
+
+def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10) -> float:
+    """Median wall time of a call, device work included, after one call to warm up."""
+    function()
+    times = []
+    for _ in range(repeats):
+        synchronize()
+        started = time.perf_counter()
+        function()
+        synchronize()
+        times.append(1e3 * (time.perf_counter() - started))
+    return statistics.median(times)
+
+
+def device_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -> float:
+    """Median device time of a call: so many of them in a captured graph, between two events."""
+    import cupy
+
+    function()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture()
+        for _ in range(calls):
+            function()
+        graph = stream.end_capture()
+        times = []
+        for _ in range(repeats + 1):
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record(stream)
+            graph.launch(stream)
+            end.record(stream)
+            end.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(start, end) / calls)
+    return statistics.median(times[1:])
+
+
+def record(name: str, device: str, cases: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
+    """The JSON document of a run."""
+    import numba
+
+    machine = {"cpu": _processor(), "cores": os.cpu_count(), "gpu": None}
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
+    versions["numba"] = numba.__version__
+    if device == "gpu":
+        import cupy
+
+        machine["gpu"] = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+        versions["cupy"] = cupy.__version__
+        versions["cuda"] = str(cupy.cuda.runtime.runtimeGetVersion())
+        versions["driver"] = str(cupy.cuda.runtime.driverGetVersion())
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"benchmark": name, "machine": machine, "versions": versions, "date": date, **facts, "cases": cases}
+
+
+def save(document: dict[str, Any], path: Path) -> None:
+    """Write a run; numbers rounded to four significant digits, which is more than a timing has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(_rounded(document), indent=1) + "\n")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -1,0 +1,43 @@
+"""One test body for both array libraries: `device` runs a test on the CPU and, where asked for, on the GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import settings
+
+from mcprecond.backends import Backend, get_backend
+
+settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("mcprecond")
+
+
+@pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def backend(device) -> Backend:
+    return get_backend(device)
+
+
+@pytest.fixture
+def to_device(backend):
+    """Move a SciPy matrix or a NumPy array to the backend under test."""
+
+    def move(value: Any) -> Any:
+        if backend.name == "cpu":
+            return value
+        if sp.issparse(value):
+            # CuPy's matrices hold floats; the entries are moved as they stand, unsorted and repeated ones too.
+            csr = value.tocsr()
+            data = csr.data if csr.dtype in (np.float32, np.float64) else csr.data.astype(np.float64)
+            arrays = tuple(backend.xp.asarray(array) for array in (data, csr.indices, csr.indptr))
+            return backend.sparse.csr_matrix(arrays, shape=csr.shape)
+        return backend.xp.asarray(value)
+
+    return move

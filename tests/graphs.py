@@ -1,0 +1,92 @@
+"""Sparse patterns that colorings and sweeps are tried on; all SciPy matrices on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+
+def stencil27(n: int) -> sp.csr_matrix:
+    """The 27-point pattern of trilinear elements on n^3 nodes."""
+    line = sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(n, n))
+    return sp.csr_matrix(sp.kron(sp.kron(line, line, "csr"), line, "csr"))
+
+
+def grid5(n: int) -> sp.csr_matrix:
+    """The 5-point Laplacian on n x n nodes, positive definite."""
+    line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    eye = sp.eye_array(n)
+    return sp.csr_matrix(sp.kron(line, eye, "csr") + sp.kron(eye, line, "csr"))
+
+
+def spd(pattern: sp.sparray, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
+    """A symmetric, diagonally dominant matrix of random values on the symmetrized pattern."""
+    rng = np.random.default_rng(seed)
+    half = sp.triu(pattern, 1).tocsr().astype(np.float64)
+    half.data = rng.uniform(-1, 1, half.nnz)
+    A = half + half.T
+    dominance = np.asarray(abs(A).sum(axis=1)).ravel() + rng.uniform(0.1, 1, A.shape[0])
+    return sp.csr_matrix(A + sp.diags_array(dominance)).astype(dtype)
+
+
+def star(n: int) -> sp.csr_matrix:
+    """One dense row and column."""
+    A = sp.lil_matrix((n, n))
+    A[0, :] = 1
+    A[:, 0] = 1
+    return A.tocsr()
+
+
+def complete(n: int) -> sp.csr_matrix:
+    """Everyone is everyone's neighbor."""
+    return sp.csr_matrix(np.ones((n, n)))
+
+
+def messy() -> sp.csr_matrix:
+    """Unsymmetric, unsorted, with duplicates, self-loops, an empty row and explicit zeros."""
+    indptr = np.array([0, 3, 6, 6, 8, 10])
+    indices = np.array([4, 1, 1, 1, 0, 3, 3, 0, 4, 0])
+    data = np.array([1.0, 2.0, 3.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    return sp.csr_matrix((data, indices, indptr), shape=(5, 5))
+
+
+NAMED = {
+    "empty": sp.csr_matrix((0, 0)),
+    "one": sp.csr_matrix(np.ones((1, 1))),
+    "isolated": sp.csr_matrix((7, 7)),
+    "diagonal": sp.csr_matrix(sp.eye_array(300)),
+    "messy": messy(),
+    "stencil27": stencil27(9),
+    "grid5": grid5(25),
+    "star": star(500),
+    "complete40": complete(40),
+    "complete100": complete(100),
+    "dense rows": sp.csr_matrix(grid5(20) + sp.vstack([np.ones((3, 400)), sp.csr_matrix((397, 400))])),
+    "unsymmetric": sp.csr_matrix(sp.random_array((300, 300), density=0.05, rng=np.random.default_rng(1))),
+    "coo": sp.coo_matrix(([1.0, 1.0, 1.0], ([0, 0, 2], [1, 1, 0])), shape=(3, 3)),
+    "csc": sp.csc_matrix(stencil27(4)),
+}
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> sp.csr_matrix:
+    """Any small square pattern: duplicates, self-loops, empty rows, one direction only."""
+    n = draw(st.integers(1, 60))
+    count = draw(st.integers(0, 4 * n))
+    ends = st.lists(st.integers(0, n - 1), min_size=count, max_size=count)
+    rows, columns = np.array(draw(ends), dtype=np.int32), np.array(draw(ends), dtype=np.int32)
+    order = np.argsort(rows, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int32)
+    return sp.csr_matrix((np.ones(count), columns[order], indptr), shape=(n, n))
+
+
+def neighbors(A: sp.sparray) -> list[set[int]]:
+    """The graph of A, the slow and obvious way."""
+    A = sp.coo_matrix(A)
+    adjacency: list[set[int]] = [set() for _ in range(A.shape[0])]
+    for i, j in zip(A.row, A.col, strict=True):
+        if i != j:
+            adjacency[i].add(int(j))
+            adjacency[j].add(int(i))
+    return adjacency

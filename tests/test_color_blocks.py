@@ -1,0 +1,99 @@
+"""Color blocks: a permutation that sorts by color, and storage equal to P A Pᵀ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import grid5, patterns, spd, stencil27
+from hypothesis import HealthCheck, given, settings
+
+from mcprecond import ColorBlocks
+
+
+def dense_in_color_order(A, perm: np.ndarray) -> np.ndarray:
+    return A.toarray()[np.ix_(perm, perm)]
+
+
+def check_blocks(A, blocks, backend) -> None:
+    n = A.shape[0]
+    perm, inverse = backend.to_host(blocks.perm), backend.to_host(blocks.inverse)
+    colors = backend.to_host(blocks.coloring.colors)
+    np.testing.assert_array_equal(perm, np.argsort(colors, kind="stable"))
+    np.testing.assert_array_equal(perm[inverse], np.arange(n))
+    assert list(np.diff(blocks.offsets)) == list(np.bincount(colors))
+    permuted = blocks.permuted()
+    np.testing.assert_array_equal(permuted.toarray() if backend.name == "cpu" else permuted.get().toarray(),
+                                  dense_in_color_order(A, perm))  # fmt: skip
+    assert permuted.has_sorted_indices
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", ["eb", "ecl_gc", "jpl", "greedy"])
+def test_blocks_are_the_permuted_matrix(method, dtype, backend, to_device):
+    A = spd(stencil27(6), dtype=dtype)
+    check_blocks(A, ColorBlocks(to_device(A), method), backend)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns())
+def test_blocks_of_any_pattern(backend, to_device, pattern):
+    A = pattern.copy()
+    A.data = np.arange(1.0, len(A.data) + 1)
+    check_blocks(A, ColorBlocks(to_device(A)), backend)
+
+
+def test_triangles_are_strict_blocks(backend, to_device):
+    blocks = ColorBlocks(to_device(spd(stencil27(5))), "ecl_gc")
+    color_of = np.repeat(np.arange(blocks.n_colors), np.diff(blocks.offsets))
+    for triangle, sign in ((blocks.lower, 1), (blocks.upper, -1)):
+        indptr, indices = backend.to_host(triangle.indptr), backend.to_host(triangle.indices)
+        rows = np.repeat(np.arange(125), np.diff(indptr))
+        assert (sign * (color_of[rows] - color_of[indices]) > 0).all()
+
+
+def test_update_takes_new_values(backend, to_device):
+    A = spd(stencil27(5), seed=1)
+    B = A.copy()
+    B.data = np.random.default_rng(2).uniform(1, 2, B.nnz)
+    blocks = ColorBlocks(to_device(A), "jpl")
+    blocks.update(to_device(B))
+    check_blocks(B, blocks, backend)
+
+
+def test_update_refuses_another_matrix(to_device, backend):
+    A = spd(grid5(6))
+    blocks = ColorBlocks(to_device(A), "greedy")
+    other = A.tolil()
+    other[3, 30] = other[30, 3] = 1.0
+    with pytest.raises(ValueError, match="another pattern than before in row 3"):
+        blocks.update(to_device(other.tocsr()))
+    smaller = A.tolil()
+    smaller[8, 9] = 0
+    with pytest.raises(ValueError, match="another pattern than before in row 8"):
+        blocks.update(to_device(smaller.tocsr()))
+    with pytest.raises(ValueError, match="float64"):
+        blocks.update(to_device(A.astype(np.float32)))
+    with pytest.raises(ValueError, match="shape"):
+        blocks.update(to_device(spd(grid5(5))))
+    check_blocks(A, blocks, backend)
+
+
+def test_repeated_entries_add_up(backend, to_device):
+    A = sp.csr_matrix((np.array([1.0, 2.0, 3.0, 4.0, 5.0]), [0, 0, 1, 1, 0], [0, 3, 5]), shape=(2, 2))
+    check_blocks(A, ColorBlocks(to_device(A)), backend)
+
+
+def test_memory_is_that_of_the_matrix(to_device):
+    A = spd(stencil27(12))
+    matrix = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    vectors = 3 * 8 * A.shape[0]
+    assert ColorBlocks(to_device(A)).nbytes <= 1.1 * matrix + vectors
+
+
+def test_the_blocks_keep_nothing_of_the_matrix():
+    A = spd(grid5(5))
+    blocks = ColorBlocks(A)
+    expected = blocks.permuted().toarray()
+    A.data[:] = 7
+    np.testing.assert_array_equal(blocks.permuted().toarray(), expected)

@@ -1,0 +1,230 @@
+"""Colorings: proper on every pattern, within their bounds, and equal to a slow serial definition where deterministic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import NAMED, grid5, neighbors, patterns, stencil27
+from hypothesis import HealthCheck, given, settings
+
+from mcprecond import COLORINGS, Coloring, color
+from mcprecond.coloring import coloring_of
+from mcprecond.coloring.priorities import mix
+
+# Method, options, whether max degree + 1 bounds the colors, whether every device gives the same colors.
+VARIANTS = {
+    "eb-pps": ("eb", {"worklist": "pps"}, True, False),
+    "eb-atomic": ("eb", {"worklist": "atomic"}, True, False),
+    "ecl_gc": ("ecl_gc", {}, True, True),
+    "jpl": ("jpl", {}, False, True),
+    "greedy-natural": ("greedy", {"order": "natural"}, True, True),
+    "greedy-random": ("greedy", {"order": "random", "seed": 5}, True, True),
+    "greedy-ldf": ("greedy", {"order": "ldf"}, True, True),
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request):
+    return VARIANTS[request.param]
+
+
+def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool) -> None:
+    """Proper, complete, contiguous, bounded."""
+    adjacency = neighbors(A)
+    assert colors.dtype == np.int32 and colors.shape == (A.shape[0],)
+    assert all(colors[v] != colors[u] for v, near in enumerate(adjacency) for u in near)
+    assert coloring.n_colors == len(coloring.sizes) == len(np.unique(colors))
+    np.testing.assert_array_equal(coloring.sizes, np.bincount(colors, minlength=coloring.n_colors))
+    if bounded and len(colors):
+        assert coloring.n_colors <= max(map(len, adjacency)) + 1
+
+
+def test_every_method_is_tried_here():
+    assert {method for method, *_ in VARIANTS.values()} == set(COLORINGS)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_proper_on_named_graphs(name, variant, backend, to_device):
+    method, options, bounded, _ = variant
+    A = to_device(NAMED[name])
+    coloring = color(A, method, **options)
+    check(NAMED[name], coloring, backend.to_host(coloring.colors), bounded)
+    assert coloring.is_valid(A)
+    assert coloring.method == method
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_proper_on_any_pattern(variant, backend, to_device, A):
+    method, options, bounded, _ = variant
+    coloring = color(to_device(A), method, **options)
+    check(A, coloring, backend.to_host(coloring.colors), bounded)
+
+
+def serial_first_fit(A, sequence) -> np.ndarray:
+    adjacency, colors = neighbors(A), {}
+    for v in sequence:
+        taken = {colors[u] for u in adjacency[v] if u in colors}
+        colors[v] = next(c for c in range(len(taken) + 1) if c not in taken)
+    return np.array([colors[v] for v in range(A.shape[0])], dtype=np.int32)
+
+
+def by_degree(A, seed: int) -> list[int]:
+    """The order of ECL-GC: largest degree, then largest hash, then largest number."""
+    degrees = [len(near) for near in neighbors(A)]
+    return sorted(range(A.shape[0]), key=lambda v: (degrees[v], mix(v, seed), v), reverse=True)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+@pytest.mark.parametrize("seed", [0, 1, 2**32 + 7])
+def test_ecl_gc_is_serial_largest_degree_first(name, seed, backend, to_device):
+    A = NAMED[name]
+    expected = serial_first_fit(A, by_degree(A, seed & 0xFFFFFFFF))
+    np.testing.assert_array_equal(backend.to_host(color(to_device(A), "ecl_gc", seed=seed).colors), expected)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_ecl_gc_is_serial_on_any_pattern(backend, to_device, A):
+    expected = serial_first_fit(A, by_degree(A, 3))
+    np.testing.assert_array_equal(backend.to_host(color(to_device(A), "ecl_gc", seed=3).colors), expected)
+
+
+def test_ecl_gc_mixes_high_and_low_degrees(backend, to_device):
+    rng = np.random.default_rng(4)
+    weights = rng.pareto(1.2, 2000) + 1
+    ends = rng.choice(2000, size=(2, 20000), p=weights / weights.sum())
+    A = sp.csr_matrix((np.ones(20000), ends), shape=(2000, 2000))
+    degrees = np.array([len(near) for near in neighbors(A)])
+    assert degrees.max() > 200 and (degrees < 32).sum() > 500
+    expected = serial_first_fit(A, by_degree(A, 0))
+    np.testing.assert_array_equal(backend.to_host(color(to_device(A), "ecl_gc").colors), expected)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+def test_greedy_is_first_fit_in_the_given_order(name, backend, to_device):
+    A = NAMED[name]
+    n = A.shape[0]
+    degrees = np.array([len(near) for near in neighbors(A)])
+    orders = {
+        "natural": range(n),
+        "random": np.random.default_rng(0).permutation(n),
+        "ldf": np.argsort(-degrees, kind="stable"),
+    }
+    for order, sequence in orders.items():
+        colors = backend.to_host(color(to_device(A), "greedy", order=order).colors)
+        np.testing.assert_array_equal(colors, serial_first_fit(A, list(sequence)))
+    backwards = np.arange(n)[::-1].copy()
+    colors = backend.to_host(color(to_device(A), "greedy", order=backwards.tolist()).colors)
+    np.testing.assert_array_equal(colors, serial_first_fit(A, list(backwards)))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+def test_jpl_colors_are_levels_of_the_random_order(name, backend, to_device):
+    A = NAMED[name]
+    adjacency = neighbors(A)
+    priority = [(mix(v, 9), v) for v in range(A.shape[0])]
+    level: dict[int, int] = {}
+    for v in sorted(range(A.shape[0]), key=lambda v: priority[v], reverse=True):
+        level[v] = 1 + max((level[u] for u in adjacency[v] if priority[u] > priority[v]), default=-1)
+    coloring = color(to_device(A), "jpl", seed=9)
+    np.testing.assert_array_equal(backend.to_host(coloring.colors), [level[v] for v in range(A.shape[0])])
+    assert coloring.rounds == coloring.n_colors
+
+
+def test_seeds_change_random_priorities(backend, to_device):
+    A = to_device(stencil27(8))
+    for method in ("ecl_gc", "jpl"):
+        first, second = (backend.to_host(color(A, method, seed=seed).colors) for seed in (0, 1))
+        assert (first != second).any()
+
+
+def test_known_color_counts(backend, to_device):
+    """What the papers and the design say of the 27-point pattern: 8 in natural order, about 18 by EB, more by JPL."""
+    A = to_device(stencil27(20))
+    assert color(A, "greedy").n_colors == 8
+    assert 8 < color(A, "eb").n_colors <= 20
+    assert 8 < color(A, "ecl_gc").n_colors <= 20
+    assert color(A, "jpl").n_colors > 30
+    assert color(to_device(grid5(30)), "greedy").n_colors == 2
+
+
+def test_racing_colorings_stay_proper(backend, to_device):
+    A = stencil27(14)
+    on_device = to_device(A)
+    for worklist in ("pps", "atomic"):
+        for _ in range(20):
+            assert color(on_device, "eb", worklist=worklist).is_valid(on_device)
+
+
+def test_is_valid_tells_a_conflict(backend, to_device):
+    A = to_device(grid5(6))
+    colors = backend.xp.zeros(36, np.int32)
+    assert not Coloring(colors, np.array([36]), "user", 0).is_valid(A)
+
+
+def test_permutation_is_a_stable_sort(backend, to_device):
+    coloring = color(to_device(stencil27(7)), "ecl_gc")
+    expected = np.argsort(backend.to_host(coloring.colors), kind="stable")
+    np.testing.assert_array_equal(backend.to_host(coloring.permutation()), expected)
+
+
+def test_user_colorings(backend, to_device):
+    A = to_device(grid5(4))
+    checkerboard = np.indices((4, 4)).sum(axis=0).ravel() % 2
+    coloring = coloring_of(A, 3 * checkerboard + 1)
+    assert coloring.n_colors == 2 and coloring.method == "user"
+    np.testing.assert_array_equal(backend.to_host(coloring.colors), checkerboard)
+    assert coloring_of(A, color(A, "ecl_gc")).method == "ecl_gc"
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (np.zeros(15, int), ValueError, r"coloring must have shape \(16,\)"),
+        (np.zeros(16), TypeError, "array of integers"),
+        (np.full(16, -2), ValueError, "row 0 the color -2"),
+        (np.full(16, 2**30), ValueError, "below"),
+        (np.arange(16) % 2, ValueError, "the neighbors 0 and 4 the same color 0"),
+        ("fastest", ValueError, "unknown coloring method 'fastest'; known are eb, ecl_gc, jpl, greedy"),
+    ],
+)
+def test_bad_colorings_are_refused(bad, error, message, to_device):
+    with pytest.raises(error, match=message):
+        coloring_of(to_device(grid5(4)), bad)
+
+
+def test_bad_options_are_refused(to_device):
+    A = to_device(grid5(4))
+    with pytest.raises(TypeError, match="'eb' has no option 'order'; it has worklist"):
+        color(A, "eb", order="natural")
+    with pytest.raises(ValueError, match="worklist must be one of pps, atomic, got 'list'"):
+        color(A, "eb", worklist="list")
+    with pytest.raises(ValueError, match="order must be one of natural, random, ldf"):
+        color(A, "greedy", order="upside down")
+    with pytest.raises(ValueError, match=r"permutation of 0\.\.15"):
+        color(A, "greedy", order=[0] * 16)
+
+
+def test_the_matrix_is_not_changed():
+    A = NAMED["messy"].copy()
+    before = (A.indptr.copy(), A.indices.copy(), A.data.copy())
+    for method in COLORINGS:
+        color(A, method)
+    for array, old in zip((A.indptr, A.indices, A.data), before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+def test_long_indices():
+    A = stencil27(5)
+    B = sp.csr_matrix(A)
+    B.indptr, B.indices = B.indptr.astype(np.int64), B.indices.astype(np.int64)
+    np.testing.assert_array_equal(color(B, "ecl_gc").colors, color(A, "ecl_gc").colors)
+
+
+def test_column_out_of_range():
+    A = grid5(3)
+    A.indices[2] = 9
+    with pytest.raises(ValueError, match=r"column index outside of 0\.\.8"):
+        color(A)

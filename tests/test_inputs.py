@@ -1,0 +1,90 @@
+"""The door: every bad matrix is refused with the name of the argument, what was found, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import grid5
+
+from mcprecond import ColorBlocks, MulticolorSGS, color, pcg
+from mcprecond.backends import get_backend, gpu_problem
+
+ENTRANCES = {
+    "color": color,
+    "ColorBlocks": ColorBlocks,
+    "MulticolorSGS": MulticolorSGS,
+    "pcg": lambda A: pcg(A, np.ones(5)),
+}
+VALUE_ENTRANCES = [name for name in ENTRANCES if name != "color"]
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_not_sparse(entrance):
+    with pytest.raises(TypeError, match=r"A must be a sparse matrix .* got numpy\.ndarray; try scipy\.sparse\.csr_array"):
+        ENTRANCES[entrance](np.eye(5))
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_not_square(entrance):
+    with pytest.raises(ValueError, match=r"A must be square, got shape \(4, 5\)"):
+        ENTRANCES[entrance](sp.csr_array((4, 5)))
+
+
+@pytest.mark.parametrize("entrance", VALUE_ENTRANCES)
+@pytest.mark.parametrize("dtype", [np.int64, np.complex128, bool])
+def test_wrong_dtype(entrance, dtype):
+    with pytest.raises(TypeError, match=f"A must hold float32 or float64 values, got {np.dtype(dtype)}"):
+        ENTRANCES[entrance](sp.eye_array(5, dtype=dtype, format="csr"))
+
+
+def test_color_reads_any_dtype():
+    assert color(sp.csr_array(np.ones((5, 5), dtype=bool))).n_colors == 5
+
+
+@pytest.mark.parametrize("entrance", VALUE_ENTRANCES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_not_finite(entrance, value):
+    A = grid5(5)
+    A.data[A.indptr[7]] = value
+    with pytest.raises(ValueError, match=f"A holds {value} in row 7, column 2"):
+        ENTRANCES[entrance](A)
+
+
+@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.dia_array])
+def test_every_format_is_welcome(container):
+    A = container(grid5(5))
+    expected = MulticolorSGS(grid5(5), "greedy") @ np.ones(25)
+    np.testing.assert_array_equal(MulticolorSGS(A, "greedy") @ np.ones(25), expected)
+    assert pcg(A, np.ones(25)).converged
+
+
+class FakeCupyMatrix:
+    """What a CuPy matrix looks like from outside."""
+
+
+FakeCupyMatrix.__module__ = "cupyx.scipy.sparse._csr"
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_cupy_matrix_without_a_device(entrance, monkeypatch):
+    monkeypatch.setattr("mcprecond.backends.gpu_problem", lambda: "CuPy finds no CUDA device")
+    with pytest.raises(ValueError, match="CuPy finds no CUDA device"):
+        ENTRANCES[entrance](FakeCupyMatrix())
+
+
+def test_gpu_asked_for_without_one(monkeypatch):
+    monkeypatch.setattr("mcprecond.backends.gpu_problem", lambda: "CuPy is not installed")
+    with pytest.raises(ValueError, match="device='gpu' cannot be used: CuPy is not installed"):
+        MulticolorSGS(grid5(5), device="gpu")
+
+
+def test_gpu_problem_is_one_line(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    problem = gpu_problem()
+    assert problem is not None and "\n" not in problem and "install" in problem
+
+
+def test_unknown_device():
+    with pytest.raises(ValueError, match="device must be 'cpu' or 'gpu', got 'tpu'"):
+        get_backend("tpu")

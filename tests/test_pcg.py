@@ -1,0 +1,216 @@
+"""pcg: SciPy's answers and stopping rule, honest reasons, the same on both devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from graphs import grid5, patterns, spd, stencil27
+from hypothesis import HealthCheck, given, settings
+
+from mcprecond import MulticolorGS, MulticolorSGS, SolveResult, pcg
+from mcprecond.solvers import Reason
+
+
+def random_vector(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, n)
+
+
+def preconditioner(name: str, A, backend):
+    if name == "sparse":
+        return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+    if name == "operator":
+        inverse = 1 / A.diagonal()
+        return backend.linalg.LinearOperator(A.shape, matvec=lambda r: inverse * r, dtype=A.dtype)
+    return {"none": lambda: None, "sgs": lambda: MulticolorSGS(A, "ecl_gc")}[name]()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["none", "sparse", "operator", "sgs"])
+def test_solves_to_the_tolerance(name, dtype, backend, to_device):
+    A = spd(stencil27(8), dtype=dtype)
+    solution = random_vector(A.shape[0]).astype(dtype)
+    on_device = to_device(A)
+    b = on_device @ to_device(solution)
+    rtol = 1e-4 if dtype == np.float32 else 1e-10
+    result = pcg(on_device, b, rtol=rtol, M=preconditioner(name, on_device, backend))
+    assert result.reason is Reason.CONVERGED and result.info == 0
+    x = backend.to_host(result.x)
+    assert x.dtype == dtype
+    residual = np.linalg.norm(backend.to_host(b) - A @ x)
+    assert residual <= 1.01 * rtol * np.linalg.norm(backend.to_host(b))
+    np.testing.assert_allclose(result.residual_norm, residual, rtol=0.02)
+    assert len(result.residuals) == result.iterations + 1
+    np.testing.assert_allclose(x, solution, atol=50 * rtol)
+
+
+@pytest.mark.parametrize("name", ["none", "sparse", "sgs"])
+def test_iterates_are_those_of_scipy(name, backend, to_device):
+    A = grid5(25)
+    b = random_vector(625)
+    on_device = to_device(A)
+    ours: list[np.ndarray] = []
+    theirs: list[np.ndarray] = []
+    result = pcg(on_device, to_device(b), rtol=1e-8, M=preconditioner(name, on_device, backend),
+                 callback=lambda x: ours.append(backend.to_host(x).copy()))  # fmt: skip
+    scipy.sparse.linalg.cg(A, b, rtol=1e-8, M=preconditioner(name, A, _cpu()), callback=lambda x: theirs.append(x.copy()))
+    assert result.iterations == len(ours)
+    assert abs(len(ours) - len(theirs)) <= 1
+    for k in range(min(len(ours), len(theirs), 20)):
+        np.testing.assert_allclose(ours[k], theirs[k], atol=1e-10)
+        np.testing.assert_allclose(result.residuals[k + 1], np.linalg.norm(b - A @ ours[k]), rtol=1e-8)
+
+
+def _cpu():
+    from mcprecond.backends import get_backend
+
+    return get_backend("cpu")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns())
+def test_solves_any_positive_definite_system(backend, to_device, pattern):
+    A = spd(pattern)
+    solution = random_vector(A.shape[0], 1)
+    on_device = to_device(A)
+    result = pcg(on_device, to_device(A @ solution), rtol=1e-11, M=MulticolorSGS(on_device))
+    assert result.converged
+    np.testing.assert_allclose(backend.to_host(result.x), solution, atol=1e-8)
+
+
+def test_sgs_halves_the_iterations(backend, to_device):
+    A = to_device(grid5(50))
+    b = to_device(random_vector(2500))
+    plain, sgs = (pcg(A, b, rtol=1e-8, M=M).iterations for M in (None, MulticolorSGS(A)))
+    assert sgs < 0.6 * plain
+
+
+def test_convergence_rate_is_bounded_by_the_condition_number(backend, to_device):
+    """The energy norm of the error falls at least as ((sqrt k - 1) / (sqrt k + 1))^m."""
+    A = grid5(15)
+    eigenvalues = np.linalg.eigvalsh(A.toarray())
+    root = np.sqrt(eigenvalues[-1] / eigenvalues[0])
+    solution = random_vector(225)
+    errors = [solution]
+    pcg(to_device(A), to_device(A @ solution), rtol=1e-10, callback=lambda x: errors.append(backend.to_host(x) - solution))
+    energy = np.array([np.sqrt(e @ (A @ e)) for e in errors])
+    steps = np.arange(len(energy))
+    assert (energy <= 2 * energy[0] * ((root - 1) / (root + 1)) ** steps + 1e-9).all()
+
+
+def test_initial_guess(backend, to_device):
+    A = to_device(grid5(20))
+    solution = to_device(random_vector(400))
+    b = A @ solution
+    guess = solution.copy()
+    exact = pcg(A, b, guess)
+    assert exact.converged and exact.iterations == 0
+    guess[0] += 1e-3
+    before = guess.copy()
+    close = pcg(A, b, guess, rtol=1e-8)
+    assert close.converged and 0 < close.iterations < pcg(A, b, rtol=1e-8).iterations
+    np.testing.assert_array_equal(backend.to_host(guess), backend.to_host(before))
+
+
+def test_zero_right_hand_side(backend, to_device):
+    result = pcg(to_device(grid5(5)), backend.xp.zeros(25))
+    assert result.converged and result.iterations == 0
+    assert not backend.to_host(result.x).any()
+
+
+def test_absolute_tolerance(backend, to_device):
+    A, b = grid5(20), random_vector(400)
+    result = pcg(to_device(A), to_device(b), rtol=0, atol=0.5)
+    assert result.converged and 0.05 < np.linalg.norm(b - A @ backend.to_host(result.x)) <= 0.5
+
+
+@pytest.mark.parametrize("maxiter", [0, 1, 7, 100])
+def test_maxiter(maxiter, backend, to_device):
+    A = to_device(grid5(60))
+    result = pcg(A, to_device(random_vector(3600)), rtol=1e-14, maxiter=maxiter)
+    assert result.reason is Reason.MAX_ITERATIONS
+    assert result.iterations == maxiter == len(result.residuals) - 1
+    assert result.info == max(maxiter, 1)
+
+
+def test_indefinite_matrix(backend, to_device):
+    A = sp.csr_matrix(sp.diags_array(np.concatenate([np.ones(10), -np.ones(10)])))
+    result = pcg(to_device(A), backend.xp.ones(20))
+    assert result.reason is Reason.INDEFINITE_A and result.info == -1
+
+
+def test_indefinite_preconditioner(backend, to_device):
+    A = to_device(grid5(10))
+    result = pcg(A, to_device(random_vector(100)), M=-1.0 * preconditioner("sparse", A, backend))
+    assert result.reason is Reason.INDEFINITE_M and result.info == -1
+
+
+def test_overflow_is_told(backend, to_device):
+    A = grid5(10)
+    A.data *= 1e300
+    result = pcg(to_device(A), 1e300 * backend.xp.ones(100))
+    assert result.reason is Reason.NOT_FINITE and result.info == -1
+
+
+def test_stagnation_is_told(backend, to_device):
+    A = spd(grid5(40), dtype=np.float32)
+    result = pcg(to_device(A), to_device(random_vector(1600).astype(np.float32)), rtol=1e-12)
+    assert result.reason in (Reason.STAGNATED, Reason.MAX_ITERATIONS)
+    assert not result.converged and result.residual_norm > 0
+
+
+def test_result_reads_well(backend, to_device):
+    result = pcg(to_device(grid5(5)), backend.xp.ones(25))
+    assert isinstance(result, SolveResult)
+    x, info = result
+    assert x is result.x and info == 0
+    assert "converged" in repr(result)
+    assert result.setup_seconds > 0 and result.solve_seconds > 0
+
+
+def test_repeated_solves_are_equal(backend, to_device):
+    A = to_device(spd(stencil27(10)))
+    b = to_device(random_vector(1000))
+    M = MulticolorSGS(A, "ecl_gc")
+    first, second = (pcg(A, b, M=M, rtol=1e-9) for _ in range(2))
+    np.testing.assert_array_equal(first.residuals, second.residuals)
+    np.testing.assert_array_equal(backend.to_host(first.x), backend.to_host(second.x))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"b": np.ones(24)}, ValueError, r"b must have shape \(25,\)"),
+        ({"b": np.full(25, np.nan)}, ValueError, "b holds nan in row 0"),
+        ({"b": np.ones(25, complex)}, TypeError, "b must hold real numbers"),
+        ({"x0": np.ones((5, 5))}, ValueError, r"x0 must have shape \(25,\)"),
+        ({"x0": np.r_[np.zeros(24), np.inf]}, ValueError, "x0 holds inf in row 24"),
+        ({"rtol": -1e-3}, ValueError, "rtol must not be negative"),
+        ({"maxiter": 2.5}, ValueError, "maxiter must be a non-negative integer"),
+    ],
+)
+def test_bad_arguments(change, error, message, to_device):
+    arguments = {"b": np.ones(25)} | change
+    moved = {name: to_device(value) if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+    with pytest.raises(error, match=message):
+        pcg(to_device(grid5(5)), **moved)
+
+
+def test_bad_preconditioners(backend, to_device):
+    A, b = to_device(grid5(5)), backend.xp.ones(25)
+    with pytest.raises(ValueError, match=r"M must have the shape of A, \(25, 25\), got \(16, 16\)"):
+        pcg(A, b, M=MulticolorSGS(to_device(grid5(4))))
+    with pytest.raises(ValueError, match="M must have the shape of A"):
+        pcg(A, b, M="sgs")
+    with pytest.raises(ValueError, match="M is not symmetric"):
+        pcg(A, b, M=MulticolorGS(A, sweep="forward"))
+
+
+@pytest.mark.gpu
+def test_array_on_the_wrong_device():
+    from mcprecond.backends import get_backend
+
+    A = get_backend("gpu").sparse.csr_matrix(grid5(5))
+    with pytest.raises(TypeError, match="b is on the cpu and A on the gpu"):
+        pcg(A, np.ones(25))
