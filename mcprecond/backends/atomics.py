@@ -1,4 +1,4 @@
-"""Atomic updates of integer arrays inside Numba kernels: the CPU's side of CUDA's atomicOr, atomicAdd, atomicExch."""
+"""Atomic updates of integer arrays inside Numba kernels: the CPU's side of CUDA's atomicOr, atomicAdd, atomicMax."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def _atomic(operation: str) -> Any:
 
 atomic_or = _atomic("or")
 atomic_add = _atomic("add")
-atomic_exchange = _atomic("xchg")
+atomic_max = _atomic("max")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends.atomics import atomic_max, atomic_or
 from mcprecond.backends.inputs import csr_matrix
 
 KERNELS = KernelSet(__file__)
@@ -17,33 +18,40 @@ KERNELS = KernelSet(__file__)
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 
 
-@KERNELS.twin
-def check_pattern(n, indptr, indices, degrees, report):
-    """Count the neighbors of each vertex; report the flaws of the pattern (bits in report[0]) and the largest degree.
+@compile_part
+def check_row(v, n, indptr, indices):
+    """The flaws of a row, and how many neighbors it lists.
 
     Only a sorted pattern is searched for a missing transpose: an unsorted one is rebuilt anyway.
     """
-    largest = 0
-    flaws = np.zeros(3, np.int64)
+    flaws = degree = 0
+    begin = indptr[v]
+    for k in range(begin, indptr[v + 1]):
+        u = indices[k]
+        if u < 0 or u >= n:
+            flaws |= OUT_OF_RANGE
+            continue
+        if k > begin and indices[k - 1] >= u:
+            flaws |= NOT_SORTED
+        if u != v:
+            degree += 1
+            row = indices[indptr[u] : indptr[u + 1]]
+            place = np.searchsorted(row, v)
+            if place == len(row) or row[place] != v:
+                flaws |= NOT_SYMMETRIC
+    return flaws, degree
+
+
+@KERNELS.twin
+def check_pattern(n, indptr, indices, degrees, report):
+    """Count the neighbors of each vertex; report the flaws of the pattern (bits in report[0]) and the largest degree."""
     for v in prange(n):
-        begin, end = indptr[v], indptr[v + 1]
-        degree = 0
-        for k in range(begin, end):
-            u = indices[k]
-            if u < 0 or u >= n:
-                flaws[2] = OUT_OF_RANGE
-                continue
-            if k > begin and indices[k - 1] >= u:
-                flaws[0] = NOT_SORTED
-            if u != v:
-                degree += 1
-                position = np.searchsorted(indices[indptr[u] : indptr[u + 1]], v) + indptr[u]
-                if position == indptr[u + 1] or indices[position] != v:
-                    flaws[1] = NOT_SYMMETRIC
+        flaws, degree = check_row(v, n, indptr, indices)
         degrees[v] = degree
-        largest = max(largest, degree)
-    report[0] = flaws.sum()
-    report[1] = largest
+        if flaws:
+            atomic_or(report, 0, np.int32(flaws))
+        if degree > report[1]:
+            atomic_max(report, 1, np.int32(degree))
 
 
 @dataclass(frozen=True)

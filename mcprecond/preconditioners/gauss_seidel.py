@@ -237,11 +237,15 @@ class MulticolorSGS(MulticolorGS):
 
 
 def _lanes(entries: int, rows: int, n_colors: int) -> int:
-    """How many threads of a GPU share a row: enough to fill the device with one color, no more than a row keeps busy."""
+    """How many threads of a GPU share a row of a triangle.
+
+    A quarter of its entries, so that neighboring threads read neighboring entries; more where a color is too small to
+    fill the device otherwise.
+    """
     per_row = entries / max(2 * rows, 1)
     per_color = rows / max(n_colors, 1)
-    lanes = 2
-    while lanes < MOST_LANES and lanes < per_row / 2 and lanes * per_color < 2**18:
+    lanes = 1
+    while lanes < MOST_LANES and (lanes < per_row / 4 or (2 * lanes <= per_row and lanes * per_color < 2**17)):
         lanes *= 2
     return lanes
 

@@ -1,4 +1,4 @@
-"""Model problems: where the matrices of the studies come from."""
+"""Problems to color, precondition and solve."""
 
 from mcprecond.problems.fenl import FENL, NewtonStep, fenl
 

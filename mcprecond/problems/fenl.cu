@@ -1,94 +1,104 @@
-// FENL assembly: one thread per node, the same sums in the same order as the twins in fenl.py.
+// FENL: one thread per node. See fenl.py; the tables are those of its kernels, row by row.
+//
+// The loops over elements, corners and neighbors are unrolled so that a matrix row stays in registers.
 
-#define T_BOTTOM 1.0
-#define T_TOP 2.0
+__device__ __forceinline__ bool inside(int i, int m) { return 0 <= i && i < m; }
 
-__device__ __forceinline__ bool prescribed(long long k, long long n) { return k == 0 || k == n; }
+__device__ __forceinline__ bool dirichlet(int z, int m) { return z == 0 || z == m - 1; }
 
-// Node b of the element whose node 0 is `corner`.
-__device__ __forceinline__ long long node(long long corner, int b, long long side) {
-    return corner + (b & 1) + side * ((b >> 1 & 1) + side * (b >> 2));
+__device__ __forceinline__ bool has_element(int x, int y, int e, int m) {
+    return inside(x - 1 + (e & 1), m - 1) && inside(y - 1 + (e >> 1 & 1), m - 1);
 }
 
-__device__ void gauss_values(long long corner, long long side, const double* shape, const double* T, double* at_gauss) {
-    double at_node[8];
-#pragma unroll
-    for (int b = 0; b < 8; ++b) at_node[b] = T[node(corner, b, side)];
-#pragma unroll
-    for (int g = 0; g < 8; ++g) {
-        double value = 0;
-#pragma unroll
-        for (int b = 0; b < 8; ++b) value += shape[8 * g + b] * at_node[b];
-        at_gauss[g] = value;
-    }
+__device__ __forceinline__ long long node_offset(int corner, long long m) {
+    return (corner & 1) + (corner >> 1 & 1) * m + (corner >> 2) * m * m;
 }
 
-__device__ __forceinline__ long long corner_of(long long v, int a, long long n) {
-    long long side = n + 1;
-    long long i = v % side - (a & 1), j = v / side % side - (a >> 1 & 1), k = v / side / side - (a >> 2);
-    if (min(i, min(j, k)) < 0 || max(i, max(j, k)) >= n) return -1;
-    return i + side * (j + side * k);
+__device__ __forceinline__ constexpr int neighbor_offset(int corner) {
+    return (corner & 1) + (corner >> 1 & 1) * 3 + (corner >> 2) * 9;
 }
 
-extern "C" __global__ void list_neighbors(long long nodes, long long n, const OFFSET* indptr, int* indices) {
-    long long v = thread_id(), side = n + 1;
+__device__ __forceinline__ void gather(const double* T, long long v, int e, long long m, double* corners) {
+    long long first = v - node_offset(7 - e, m);
+#pragma unroll
+    for (int b = 0; b < 8; ++b) corners[b] = T[first + node_offset(b, m)];
+}
+
+__device__ __forceinline__ double at_gauss_point(const double* shape, int g, const double* corners) {
+    double value = 0;
+#pragma unroll
+    for (int b = 0; b < 8; ++b) value += shape[8 * g + b] * corners[b];
+    return value;
+}
+
+extern "C" __global__ void fill_indices(long long nodes, long long m, const OFFSET* indptr, int* indices) {
+    long long v = thread_id();
     if (v >= nodes) return;
-    long long i = v % side, j = v / side % side, k = v / side / side;
+    int x = v % m, y = v / m % m, z = v / (m * m);
     OFFSET place = indptr[v];
-    for (long long z = max(k - 1, 0LL); z <= min(k + 1, n); ++z)
-        for (long long y = max(j - 1, 0LL); y <= min(j + 1, n); ++y)
-            for (long long x = max(i - 1, 0LL); x <= min(i + 1, n); ++x)
-                indices[place++] = (int)(x + side * (y + side * z));
+    for (int p = 0; p < 27; ++p) {
+        int px = x + p % 3 - 1, py = y + p / 3 % 3 - 1, pz = z + p / 9 - 1;
+        if (inside(px, m) && inside(py, m) && inside(pz, m)) indices[place++] = (int)(px + m * (py + m * pz));
+    }
 }
 
-extern "C" __global__ void assemble_residual(long long nodes, long long n, const double* constant, const double* shape,
-                                             double weight, const double* T, double* R) {
-    long long v = thread_id(), side = n + 1;
+extern "C" __global__ void assemble_residual(long long nodes, long long m, const double* __restrict__ T,
+                                             const double* __restrict__ linear, const double* __restrict__ shape,
+                                             double weight, double bottom, double top, double* __restrict__ R) {
+    long long v = thread_id();
     if (v >= nodes) return;
-    long long k = v / side / side;
-    if (prescribed(k, n)) {
-        R[v] = T[v] - (k == 0 ? T_BOTTOM : T_TOP);
-        return;
-    }
-    double at_gauss[8], total = 0;
-    for (int a = 0; a < 8; ++a) {
-        long long corner = corner_of(v, a, n);
-        if (corner < 0) continue;
-        gauss_values(corner, side, shape, T, at_gauss);
+    int x = v % m, y = v / m % m, z = v / (m * m);
+    double total = 0;
+    if (dirichlet(z, m)) {
+        total = T[v] - (z == 0 ? bottom : top);
+    } else {
+        for (int e = 0; e < 8; ++e) {
+            if (!has_element(x, y, e, m)) continue;
+            double corners[8];
+            gather(T, v, e, m, corners);
 #pragma unroll
-        for (int b = 0; b < 8; ++b) total += constant[8 * a + b] * T[node(corner, b, side)];
-#pragma unroll
-        for (int g = 0; g < 8; ++g) total += weight * shape[8 * g + a] * at_gauss[g] * at_gauss[g];
+            for (int b = 0; b < 8; ++b) total += linear[8 * (7 - e) + b] * corners[b];
+            for (int g = 0; g < 8; ++g) {
+                double value = at_gauss_point(shape, g, corners);
+                total += weight * shape[8 * g + 7 - e] * value * value;
+            }
+        }
     }
     R[v] = total;
 }
 
-extern "C" __global__ void assemble_jacobian(long long nodes, long long n, const OFFSET* indptr, const double* constant,
-                                             const double* shape, double weight, const double* T, double* values) {
-    long long v = thread_id(), side = n + 1;
+extern "C" __global__ void assemble_jacobian(long long nodes, long long m, const double* __restrict__ T,
+                                             const double* __restrict__ linear, const double* __restrict__ shape,
+                                             const double* __restrict__ mass, const OFFSET* __restrict__ indptr,
+                                             double* __restrict__ values) {
+    long long v = thread_id();
     if (v >= nodes) return;
-    long long i = v % side, j = v / side % side, k = v / side / side;
-    double at_gauss[8], row[27] = {};
-    // Unrolled, so that `row` stays in registers: every index into it is then a constant.
+    int x = v % m, y = v / m % m, z = v / (m * m);
+    double row[27] = {};
+    if (dirichlet(z, m)) {
+        row[13] = 1;
+    } else {
 #pragma unroll
-    for (int a = 0; a < 8; ++a) {
-        long long corner = corner_of(v, a, n);
-        if (corner < 0 || prescribed(k, n)) continue;
-        gauss_values(corner, side, shape, T, at_gauss);
+        for (int e = 0; e < 8; ++e) {
+            if (!has_element(x, y, e, m)) continue;
+            double corners[8];
+            gather(T, v, e, m, corners);
 #pragma unroll
-        for (int b = 0; b < 8; ++b) {
-            double entry = constant[8 * a + b];
+            for (int b = 0; b < 8; ++b) row[neighbor_offset(e) + neighbor_offset(b)] += linear[8 * (7 - e) + b];
+#pragma unroll 1
+            for (int g = 0; g < 8; ++g) {
+                double value = at_gauss_point(shape, g, corners);
 #pragma unroll
-            for (int g = 0; g < 8; ++g) entry += 2 * weight * shape[8 * g + a] * shape[8 * g + b] * at_gauss[g];
-            row[13 + (b & 1) - (a & 1) + 3 * ((b >> 1 & 1) - (a >> 1 & 1)) + 9 * ((b >> 2) - (a >> 2))] += entry;
+                for (int b = 0; b < 8; ++b)
+                    row[neighbor_offset(e) + neighbor_offset(b)] += value * mass[64 * (7 - e) + 8 * g + b];
+            }
         }
     }
-    if (prescribed(k, n)) row[13] = 1;
     OFFSET place = indptr[v];
 #pragma unroll
-    for (int e = 0; e < 27; ++e) {
-        long long x = i + e % 3 - 1, y = j + e / 3 % 3 - 1, z = k + e / 9 - 1;
-        if (x < 0 || y < 0 || z < 0 || x > n || y > n || z > n) continue;
-        values[place++] = z == k || !prescribed(z, n) ? row[e] : 0;
+    for (int p = 0; p < 27; ++p) {
+        int pz = z + p / 9 - 1;
+        if (inside(x + p % 3 - 1, m) && inside(y + p / 3 % 3 - 1, m) && inside(pz, m))
+            values[place++] = dirichlet(pz, m) && p != 13 ? 0 : row[p];
     }
 }

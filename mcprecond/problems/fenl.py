@@ -1,18 +1,11 @@
-"""FENL: a nonlinear advection-diffusion problem on the unit cube, solved by Newton's method.
+"""FENL: nonlinear advection-diffusion on a cube of trilinear hexahedra, with a 27-point Jacobian.
 
-Find T with T = 1 at z = 0, T = 2 at z = 1, natural conditions elsewhere, and for all test functions phi
-
-    integral of  k grad phi . grad T + phi T^2 + phi a . grad T  =  0,
-
-on n x n x n trilinear hexahedra with 2 x 2 x 2 Gauss points. Every node sums up its own row over the elements around it,
-so assembly needs neither a coloring nor atomics and gives the same numbers in every run. All elements are equal cubes:
-what does not depend on T is one 8 x 8 matrix.
+Rows are assembled one by one, each by one thread from the up to eight elements around its node, in the same order
+everywhere: the result does not depend on the number of threads, and without advection it is symmetric to the last bit.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,32 +14,39 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, get_backend
+from mcprecond.backends import KernelSet, compile_part, get_backend
 from mcprecond.backends.inputs import vector
 
 KERNELS = KernelSet(__file__)
 
-T_BOTTOM, T_TOP = 1.0, 2.0
-# The exact solution without advection is (A1 z + B1)^-2, with this diffusivity.
-B1 = T_BOTTOM**-0.5
-A1 = T_TOP**-0.5 - B1
-DIFFUSIVITY = 1 / (6 * A1**2)
+BOTTOM, TOP = 1.0, 2.0
+A1, B1 = TOP**-0.5 - BOTTOM**-0.5, BOTTOM**-0.5
+CONDUCTIVITY = 1 / (6 * A1**2)
+
+#: From so many entries on, indices are int64.
+INT32_LIMIT = 2**31
+
+# Integrals over an element of length one: of φ_i φ_j, φ_i' φ_j' and φ_i φ_j'; and φ_j at the two Gauss points.
+MASS = np.array([[2.0, 1.0], [1.0, 2.0]]) / 6
+STIFFNESS = np.array([[1.0, -1.0], [-1.0, 1.0]])
+DRIFT = np.array([[-0.5, 0.5], [-0.5, 0.5]])
+SHAPE = np.array([[1 + 3**-0.5, 1 - 3**-0.5], [1 - 3**-0.5, 1 + 3**-0.5]]) / 2
 
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """One step of Newton's method.
+    """What one Newton step did.
 
     Attributes
     ----------
     residual : float
-        ``||R||`` after the step, relative to the initial guess.
+        ||R|| after the step, relative to ||R|| at the initial guess.
     linear_info : int
-        What the linear solver returned as info; 0 if it converged.
+        What the linear solver reported; 0 for success.
     iterations : int or None
-        Of the linear solver, if its result says so.
+        Of the linear solver, where its result has an attribute of this name.
     seconds : float
-        Wall time of the step: Jacobian, linear solve, new residual.
+        For the Jacobian, the linear solve and the new residual.
     """
 
     residual: float
@@ -55,17 +55,236 @@ class NewtonStep:
     seconds: float
 
 
-def fenl(n: int, *, advection: float | tuple[float, float, float] = 0.0, device: str = "cpu") -> FENL:
-    """Set up FENL on n x n x n elements.
+class FENL:
+    """The discrete problem that `fenl` returns.
+
+    Nodes are numbered x fastest, then y, then z. Vectors are float64 arrays of shape ((n + 1)^3,) on the device.
+
+    Attributes
+    ----------
+    n : int
+        Elements along an edge.
+    advection : tuple of three floats
+    backend : Backend
+        Of the device; `backend.to_host` makes NumPy arrays of its arrays.
+    """
+
+    def __init__(self, n: int, *, advection: Any = 0.0, device: str = "cpu") -> None:
+        if not isinstance(n, int | np.integer) or isinstance(n, bool):
+            raise TypeError(f"n must be an integer, got {n!r}")
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        self.n = int(n)
+        self.advection = _three_numbers(advection)
+        self.backend = get_backend(device)
+        self._run = self.backend.kernels(KERNELS)
+        self._indptr, self._indices = self._pattern()
+
+        h = 1 / self.n
+        ax, ay, az = self.advection
+        linear = CONDUCTIVITY * h * (
+            _tensor(MASS, MASS, STIFFNESS) + _tensor(MASS, STIFFNESS, MASS) + _tensor(STIFFNESS, MASS, MASS)
+        ) + h**2 * (ax * _tensor(MASS, MASS, DRIFT) + ay * _tensor(MASS, DRIFT, MASS) + az * _tensor(DRIFT, MASS, MASS))
+        shape = _tensor(SHAPE, SHAPE, SHAPE)
+        self._weight = h**3 / 8
+        mass = 2 * self._weight * (shape.T[:, :, None] * shape)
+        self._linear, self._shape, self._mass = (self.backend.xp.asarray(table) for table in (linear, shape, mass))
+
+    @property
+    def unknowns(self) -> int:
+        """The number of nodes, those with a prescribed value included."""
+        return (self.n + 1) ** 3
+
+    @property
+    def coordinates(self) -> Any:
+        """The nodes' x, y and z: an array of shape (unknowns, 3)."""
+        xp = self.backend.xp
+        line = xp.linspace(0.0, 1.0, self.n + 1)
+        z, y, x = xp.meshgrid(line, line, line, indexing="ij")
+        return xp.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
+
+    def initial(self) -> Any:
+        """Return Newton's initial guess: zero, but the prescribed values at z = 0 and z = 1."""
+        T = self.backend.xp.zeros(self.unknowns)
+        T[: (self.n + 1) ** 2] = BOTTOM
+        T[-((self.n + 1) ** 2) :] = TOP
+        return T
+
+    def exact(self) -> Any:
+        """Return T(z) = (a1 z + b1)^-2 at the nodes, the solution of the continuous problem without advection.
+
+        Raises
+        ------
+        ValueError
+            With advection: no closed form is known.
+        """
+        if any(self.advection):
+            raise ValueError(f"no closed form of the solution is known for advection={self.advection}, only for zero")
+        xp = self.backend.xp
+        return xp.repeat((A1 * xp.linspace(0.0, 1.0, self.n + 1) + B1) ** -2, (self.n + 1) ** 2)
+
+    def residual(self, T: Any) -> Any:
+        """Return R_i = ∫ k ∇φ_i·∇T + φ_i T² + φ_i a·∇T; T minus its prescribed value at z = 0 and z = 1.
+
+        Parameters
+        ----------
+        T : array, shape (unknowns,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If T is on the other device, has another shape, or is not made of finite real numbers.
+        """
+        return self._residual(self._checked(T))
+
+    def jacobian(self, T: Any) -> Any:
+        """Return J_ij = ∫ k ∇φ_i·∇φ_j + 2 T φ_i φ_j + φ_i a·∇φ_j, with unit rows and zero columns at z = 0 and z = 1.
+
+        Where T has the prescribed values there, J is the derivative of the residual with respect to all other values.
+        It is symmetric if the advection is zero, and then positive definite if T >= 0.
+
+        Parameters
+        ----------
+        T : array, shape (unknowns,)
+
+        Returns
+        -------
+        csr_matrix of SciPy or CuPy, shape (unknowns, unknowns)
+            Sorted. All up to 27 neighbors of a node are stored, zeros too. The values are new; the pattern is shared by
+            all Jacobians of this object, so copy a matrix before changing its pattern in place.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `residual`.
+        """
+        return self._jacobian(self._checked(T))
+
+    def solve(
+        self,
+        linear_solver: Callable[[Any, Any], Any] | None = None,
+        rtol: float = 1e-7,
+        max_steps: int = 10,
+        callback: Callable[[NewtonStep], None] | None = None,
+    ) -> tuple[Any, list[NewtonStep]]:
+        """Solve R(T) = 0 by Newton's method from `initial()`: J δ = -R, T <- T + δ.
+
+        Parameters
+        ----------
+        linear_solver : callable, optional
+            ``linear_solver(J, rhs)`` returns ``(x, info)`` as SciPy's solvers do, or a `SolveResult`. By default cg
+            without, bicgstab with advection, of SciPy or CuPy, with rtol=1e-7 and maxiter=2000. A step is taken even
+            if the linear solver reports a failure; the record of the step tells.
+        rtol : float
+            Stop when ||R|| <= rtol ||R_0||.
+        max_steps : int
+            Stop after so many steps, converged or not.
+        callback : callable, optional
+            Called with the `NewtonStep` after each step.
+
+        Returns
+        -------
+        T : array, shape (unknowns,)
+        steps : list of NewtonStep
+            Newton converged if the residual of the last one is at most rtol.
+
+        Raises
+        ------
+        RuntimeError
+            If a step makes the residual NaN or infinite; names the step.
+
+        Examples
+        --------
+        >>> from mcprecond import problems
+        >>> problem = problems.fenl(8)
+        >>> T, steps = problem.solve()
+        >>> len(steps)
+        3
+        >>> print(f"{abs(T - problem.exact()).max():.1e}")
+        2.2e-04
+        """
+        xp = self.backend.xp
+        solver = linear_solver or self._krylov
+        T = self.initial()
+        R = self._residual(T)
+        initial_norm = norm = float(xp.linalg.norm(R))
+        steps: list[NewtonStep] = []
+        while norm > rtol * initial_norm and len(steps) < max_steps:
+            start = time.perf_counter()
+            result = solver(self._jacobian(T), -R)
+            delta, info = result
+            T = T + delta
+            R = self._residual(T)
+            norm = float(xp.linalg.norm(R))
+            seconds = time.perf_counter() - start
+            if not np.isfinite(norm):
+                raise RuntimeError(
+                    f"Newton step {len(steps) + 1} made the residual {norm} (linear solver's info: {info}); "
+                    "try another linear solver or preconditioner"
+                )
+            steps.append(NewtonStep(norm / initial_norm, int(info), getattr(result, "iterations", None), seconds))
+            if callback is not None:
+                callback(steps[-1])
+        return T, steps
+
+    def __repr__(self) -> str:
+        return f"<FENL of {self.n}^3 elements, advection {self.advection}, on the {self.backend.name}>"
+
+    def _pattern(self) -> tuple[Any, Any]:
+        xp, m = self.backend.xp, self.n + 1
+        nnz = (3 * m - 2) ** 3
+        if nnz >= INT32_LIMIT and self.backend.name == "gpu":
+            raise ValueError(f"n={self.n} makes {nnz} entries, too many for int32 indices on the GPU; use device='cpu'")
+        # SciPy wants both arrays of one dtype, and copies them otherwise.
+        dtype = np.int32 if nnz < INT32_LIMIT else np.int64
+        along = xp.full(m, 3, dtype)
+        along[0] -= 1
+        along[-1] -= 1
+        indptr = xp.zeros(self.unknowns + 1, dtype)
+        indptr[1:] = xp.cumsum((along[:, None, None] * along[:, None] * along).ravel(), dtype=dtype)
+        indices = xp.empty(nnz, dtype)
+        self._run.fill_indices(self.unknowns, m, indptr, indices)
+        return indptr, indices
+
+    def _checked(self, T: Any) -> Any:
+        return vector(T, self.unknowns, self.backend, np.float64, "T")
+
+    def _residual(self, T: Any) -> Any:
+        R = self.backend.xp.empty(self.unknowns)
+        self._run.assemble_residual(
+            self.unknowns, self.n + 1, T, self._linear, self._shape, self._weight, BOTTOM, TOP, R
+        )
+        return R
+
+    def _jacobian(self, T: Any) -> Any:
+        values = self.backend.xp.empty(len(self._indices))
+        self._run.assemble_jacobian(
+            self.unknowns, self.n + 1, T, self._linear, self._shape, self._mass, self._indptr, values
+        )
+        J = self.backend.sparse.csr_matrix((values, self._indices, self._indptr), shape=(self.unknowns, self.unknowns))
+        J.has_canonical_format = True
+        return J
+
+    def _krylov(self, J: Any, rhs: Any) -> Any:
+        linalg = self.backend.linalg
+        method = linalg.bicgstab if any(self.advection) else linalg.cg
+        return method(J, rhs, rtol=1e-7, maxiter=2000)
+
+
+def fenl(n: int, *, advection: Any = 0.0, device: str = "cpu") -> FENL:
+    """Discretize ``-k ΔT + a·∇T + T² = 0`` on the unit cube by n x n x n trilinear hexahedra.
+
+    T = 1 at z = 0 and T = 2 at z = 1, by symmetric elimination; the other faces are insulated. k is such that without
+    advection ``T(z) = (a1 z + b1)^-2`` solves the problem, with b1 = 1/√T(0), a1 = 1/√T(1) - 1/√T(0), k = 1/(6 a1²).
 
     Parameters
     ----------
     n : int
-        Elements per edge; there are (n + 1)^3 unknowns.
+        Elements along an edge; there are (n + 1)^3 unknowns and (3 n + 1)^3 matrix entries.
     advection : float or three floats
-        The vector a; a single number stands for (a, a, a). Not zero makes the Jacobian unsymmetric.
+        The vector a; a number stands for (a, a, a). Not zero: the Jacobian is unsymmetric.
     device : {"cpu", "gpu"}
-        Where to assemble; vectors and Jacobians live there.
+        Where vectors and matrices live: NumPy and SciPy, or CuPy.
 
     Returns
     -------
@@ -73,302 +292,151 @@ def fenl(n: int, *, advection: float | tuple[float, float, float] = 0.0, device:
 
     Raises
     ------
-    TypeError, ValueError
-        If an argument is not as described, or there is no GPU.
+    TypeError
+        If n is not an integer.
+    ValueError
+        If n < 1, advection is not one or three finite numbers, the device is unknown or missing, or n is too large for
+        the GPU's int32 indices (n > 429).
+
+    References
+    ----------
+    The example FENL of Kokkos in Trilinos, the test problem Fenl_50, _100 and _180 of Deveci, Boman, Devine,
+    Rajamanickam: Parallel Graph Coloring for Manycore Architectures, IPDPS 2016.
 
     Examples
     --------
     >>> from mcprecond import problems
     >>> problem = problems.fenl(4)
-    >>> T, steps = problem.solve()
-    >>> float(abs(T - problem.exact()).max()) < 1e-3
-    True
+    >>> J = problem.jacobian(problem.initial())
+    >>> J.shape, J.nnz
+    ((125, 125), 2197)
     """
-    if not isinstance(n, int | np.integer) or isinstance(n, bool):
-        raise TypeError(f"n must be an integer, got {n!r}")
-    if n < 1:
-        raise ValueError(f"n must be positive, got {n}")
+    return FENL(n, advection=advection, device=device)
+
+
+def _three_numbers(advection: Any) -> tuple[float, float, float]:
     try:
-        a = np.broadcast_to(np.asarray(advection, dtype=float), 3)
+        a = np.asarray(advection, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"advection must be a number or three numbers, got {advection!r}") from None
-    if not np.isfinite(a).all():
-        raise ValueError(f"advection must be finite, got {advection!r}")
-    backend = get_backend(device)
-    if device == "gpu" and 27 * (n + 1) ** 3 >= 2**31:
-        raise ValueError(f"n = {n} gives 2^31 entries or more, which CuPy's CSR matrices do not hold; take a smaller n")
-    return FENL(int(n), (float(a[0]), float(a[1]), float(a[2])), backend)
+        a = np.array(np.nan)
+    if a.shape not in ((), (3,)) or not np.isfinite(a).all():
+        raise ValueError(f"advection must be a finite number or three of them, got {advection!r}")
+    x, y, z = np.broadcast_to(a, 3).tolist()
+    return x, y, z
 
 
-@dataclass(frozen=True)
-class FENL:
-    """The discrete problem: residual, Jacobian and Newton's method. Made by `fenl`.
-
-    Nodes are numbered x first, then y, then z. All vectors are float64 of shape (unknowns,) on the device.
-
-    Attributes
-    ----------
-    n : int
-        Elements per edge.
-    advection : tuple of three floats
-    backend : Backend
-    """
-
-    n: int
-    advection: tuple[float, float, float]
-    backend: Backend
-
-    @property
-    def unknowns(self) -> int:
-        """(n + 1)^3."""
-        return (self.n + 1) ** 3
-
-    @property
-    def coordinates(self) -> Any:
-        """The nodes, shape (unknowns, 3), float64."""
-        xp = self.backend.xp
-        line = xp.linspace(0.0, 1.0, self.n + 1)
-        z, y, x = xp.meshgrid(line, line, line, indexing="ij")
-        return xp.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
-
-    def exact(self) -> Any:
-        """Return the exact solution at the nodes.
-
-        Raises
-        ------
-        ValueError
-            With advection, where no closed form is known.
-        """
-        if any(self.advection):
-            raise ValueError("advection is not zero; the exact solution is known without advection only")
-        return (A1 * self.coordinates[:, 2] + B1) ** -2.0
-
-    def initial(self) -> Any:
-        """Return the initial guess: the prescribed values on two faces, zero elsewhere."""
-        T = self.backend.xp.zeros(self.unknowns)
-        face = (self.n + 1) ** 2
-        T[:face] = T_BOTTOM
-        T[-face:] = T_TOP
-        return T
-
-    def residual(self, T: Any) -> Any:
-        """Return R(T); at a node with a prescribed value, T minus that value."""
-        T = self._checked(T)
-        R = self.backend.xp.empty(self.unknowns)
-        run = self.backend.kernels(KERNELS, OFFSET=np.int32)
-        run.assemble_residual(self.unknowns, self.n, *self._tables, T, R)
-        return R
-
-    def jacobian(self, T: Any) -> Any:
-        """Return dR/dT as a CSR matrix with the 27-point pattern, zeros included.
-
-        Prescribed values are eliminated symmetrically: unit rows, zero columns. The index arrays are shared by all
-        Jacobians of this object.
-        """
-        T = self._checked(T)
-        indptr, indices = self._pattern
-        values = self.backend.xp.empty(len(indices))
-        run = self.backend.kernels(KERNELS, OFFSET=indptr.dtype)
-        run.assemble_jacobian(self.unknowns, self.n, indptr, *self._tables, T, values)
-        matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=(self.unknowns, self.unknowns))
-        matrix.has_sorted_indices = matrix.has_canonical_format = True
-        return matrix
-
-    def solve(
-        self,
-        linear_solver: Callable[[Any, Any], Any] | None = None,
-        *,
-        rtol: float = 1e-7,
-        max_steps: int = 10,
-        callback: Callable[[NewtonStep], None] | None = None,
-    ) -> tuple[Any, list[NewtonStep]]:
-        """Solve R(T) = 0 by Newton's method from `initial`.
-
-        Parameters
-        ----------
-        linear_solver : function of a matrix and a vector, optional
-            ``linear_solver(J, rhs)`` returns ``(x, info)``, as SciPy's and CuPy's solvers and `pcg` do. By default the
-            library's cg, or bicgstab with advection, to 1e-7 within 2000 iterations.
-        rtol : float
-            Stop when ``||R||`` has fallen by this factor.
-        max_steps : int
-            Stop after so many steps in any case; the last entry of the record tells whether `rtol` was met.
-        callback : function of a NewtonStep, optional
-            Called after every step.
-
-        Returns
-        -------
-        T : array, shape (unknowns,)
-        steps : list of NewtonStep
-
-        Raises
-        ------
-        RuntimeError
-            If the linear solver returns NaN or infinity.
-        """
-        linear_solver = linear_solver or self._library_solver
-        T = self.initial()
-        R = self.residual(T)
-        first = self._norm(R)
-        steps: list[NewtonStep] = []
-        while len(steps) < max_steps and not (steps and steps[-1].residual <= rtol):
-            started = time.perf_counter()
-            result = linear_solver(self.jacobian(T), -R)
-            update, info = result
-            T = T + update
-            if not math.isfinite(self._norm(T)):
-                raise RuntimeError(f"the linear solver returned NaN or infinity in Newton step {len(steps) + 1}")
-            R = self.residual(T)
-            residual = self._norm(R) / first
-            seconds = time.perf_counter() - started
-            steps.append(NewtonStep(residual, int(info), getattr(result, "iterations", None), seconds))
-            if callback:
-                callback(steps[-1])
-        return T, steps
-
-    def _library_solver(self, J: Any, rhs: Any) -> tuple[Any, int]:
-        linalg = self.backend.linalg
-        if not any(self.advection):
-            tolerance = {"rtol" if self.backend.name == "cpu" else "tol": 1e-7}
-            return linalg.cg(J, rhs, maxiter=2000, **tolerance)
-        if self.backend.name == "cpu":
-            return linalg.bicgstab(J, rhs, rtol=1e-7, maxiter=2000)
-        return linalg.gmres(J, rhs, tol=1e-7, maxiter=2000)
-
-    def _norm(self, v: Any) -> float:
-        return float(self.backend.xp.linalg.norm(v))
-
-    def _checked(self, T: Any) -> Any:
-        return vector(T, self.unknowns, self.backend, np.float64, "T")
-
-    @functools.cached_property
-    def _tables(self) -> tuple[Any, Any, float]:
-        """The T-independent element matrix (8, 8), the shape functions (Gauss point, node), and a point's weight."""
-        xp, h = self.backend.xp, 1 / self.n
-        shape, gradients = _shape_functions()
-        stiffness = np.einsum("gad,gbd->ab", gradients, gradients) / 8
-        transport = np.einsum("ga,gbd,d->ab", shape, gradients, np.array(self.advection)) / 8
-        constant = DIFFUSIVITY * h * stiffness + h**2 * transport
-        return xp.asarray(constant), xp.asarray(shape), h**3 / 8
-
-    @functools.cached_property
-    def _pattern(self) -> tuple[Any, Any]:
-        """Row offsets and sorted columns of the 27-point pattern."""
-        xp, side = self.backend.xp, self.n + 1
-        per_axis = xp.full(side, 3, np.int64)
-        per_axis[0] -= 1
-        per_axis[-1] -= 1
-        counts = (per_axis[:, None, None] * per_axis[:, None] * per_axis).ravel()
-        offset = np.int32 if int(counts.sum()) < 2**31 else np.int64
-        indptr = xp.zeros(self.unknowns + 1, offset)
-        indptr[1:] = xp.cumsum(counts)
-        indices = xp.empty(int(indptr[-1]), np.int32)
-        self.backend.kernels(KERNELS, OFFSET=offset).list_neighbors(self.unknowns, self.n, indptr, indices)
-        return indptr, indices
+def _tensor(z: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """From one dimension to the corners and Gauss points of the unit cube, x fastest."""
+    return np.kron(z, np.kron(y, x))
 
 
-def _shape_functions() -> tuple[np.ndarray, np.ndarray]:
-    """Trilinear shape functions (8, 8) and reference gradients (8, 8, 3) at the Gauss points of the unit cube.
-
-    Node and point b lie at (b & 1, b >> 1 & 1, b >> 2) in x, y and z.
-    """
-    points = 0.5 + np.array([-0.5, 0.5]) / np.sqrt(3)
-    bits = np.arange(8)[:, None] >> np.arange(3) & 1
-    position = points[bits]  # Gauss point, axis
-    factor = np.where(bits[None], position[:, None], 1 - position[:, None])  # point, node, axis
-    slope = np.where(bits, 1.0, -1.0)
-    gradients = np.stack([slope[:, d] * np.delete(factor, d, axis=2).prod(axis=2) for d in range(3)], axis=2)
-    return factor.prod(axis=2), gradients
+# A corner of an element is numbered by its bits: x + 2 y + 4 z. So are the eight elements around a node; in element e
+# the node is corner 7 - e. The 27 neighbors of a node, itself in the middle, are numbered x + 3 y + 9 z.
 
 
 @compile_part
-def prescribed(k, n):
-    """Whether the nodes of layer k have prescribed values."""
-    return k == 0 or k == n
+def inside(i, m):
+    """Whether i is one of 0..m - 1."""
+    return 0 <= i < m
 
 
 @compile_part
-def gauss_values(corner, side, shape, T, at_gauss):
-    """T at the Gauss points of the element whose node 0 is `corner`."""
-    for g in range(8):
-        value = 0.0
-        for b in range(8):
-            value += shape[g, b] * T[corner + (b & 1) + side * ((b >> 1 & 1) + side * (b >> 2))]
-        at_gauss[g] = value
+def dirichlet(z, m):
+    """Whether T is prescribed in the layer z of nodes."""
+    return z == 0 or z == m - 1
 
 
 @compile_part
-def corner_of(v, a, n):
-    """Node 0 of the element in which v is node a; -1 outside of the domain."""
-    side = n + 1
-    i, j, k = v % side - (a & 1), v // side % side - (a >> 1 & 1), v // side // side - (a >> 2)
-    if min(i, j, k) < 0 or max(i, j, k) >= n:
-        return -1
-    return i + side * (j + side * k)
+def has_element(x, y, e, m):
+    """Whether a node between bottom and top has an element e."""
+    return inside(x - 1 + (e & 1), m - 1) and inside(y - 1 + (e >> 1 & 1), m - 1)
+
+
+@compile_part
+def node_offset(corner, m):
+    """From the first corner's node to that of another."""
+    return (corner & 1) + (corner >> 1 & 1) * m + (corner >> 2) * m * m
+
+
+@compile_part
+def neighbor_offset(corner):
+    """The same among the 27 neighbors."""
+    return (corner & 1) + (corner >> 1 & 1) * 3 + (corner >> 2) * 9
+
+
+@compile_part
+def gather(T, v, e, m, corners):
+    """The values of T at the corners of the element e of node v."""
+    first = v - node_offset(7 - e, m)
+    for b in range(8):
+        corners[b] = T[first + node_offset(b, m)]
+
+
+@compile_part
+def at_gauss_point(shape, g, corners):
+    """T at Gauss point g."""
+    value = 0.0
+    for b in range(8):
+        value += shape[g, b] * corners[b]
+    return value
 
 
 @KERNELS.twin
-def list_neighbors(nodes, n, indptr, indices):
-    """The columns of each row, sorted."""
-    side = n + 1
+def fill_indices(nodes, m, indptr, indices):
+    """The column indices: the neighbors of each node in ascending order."""
     for v in prange(nodes):
-        i, j, k = v % side, v // side % side, v // side // side
+        x, y, z = v % m, v // m % m, v // (m * m)
         place = indptr[v]
-        for z in range(max(k - 1, 0), min(k + 1, n) + 1):
-            for y in range(max(j - 1, 0), min(j + 1, n) + 1):
-                for x in range(max(i - 1, 0), min(i + 1, n) + 1):
-                    indices[place] = x + side * (y + side * z)
-                    place += 1
+        for p in range(27):
+            px, py, pz = x + p % 3 - 1, y + p // 3 % 3 - 1, z + p // 9 - 1
+            if inside(px, m) and inside(py, m) and inside(pz, m):
+                indices[place] = px + m * (py + m * pz)
+                place += 1
 
 
 @KERNELS.twin
-def assemble_residual(nodes, n, constant, shape, weight, T, R):
-    """R at each node: its share of up to eight elements."""
-    side = n + 1
+def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
+    """R at every node; `linear` is the element matrix of what is linear in T."""
     for v in prange(nodes):
-        k = v // side // side
-        if prescribed(k, n):
-            R[v] = T[v] - (T_BOTTOM if k == 0 else T_TOP)
-            continue
-        at_gauss = np.empty(8)
+        x, y, z = v % m, v // m % m, v // (m * m)
+        corners = np.empty(8)
         total = 0.0
-        for a in range(8):
-            corner = corner_of(v, a, n)
-            if corner < 0:
-                continue
-            gauss_values(corner, side, shape, T, at_gauss)
-            for b in range(8):
-                total += constant[a, b] * T[corner + (b & 1) + side * ((b >> 1 & 1) + side * (b >> 2))]
-            for g in range(8):
-                total += weight * shape[g, a] * at_gauss[g] * at_gauss[g]
+        if dirichlet(z, m):
+            total = T[v] - (bottom if z == 0 else top)
+        else:
+            for e in range(8):
+                if has_element(x, y, e, m):
+                    gather(T, v, e, m, corners)
+                    for b in range(8):
+                        total += linear[7 - e, b] * corners[b]
+                    for g in range(8):
+                        value = at_gauss_point(shape, g, corners)
+                        total += weight * shape[g, 7 - e] * value * value
         R[v] = total
 
 
 @KERNELS.twin
-def assemble_jacobian(nodes, n, indptr, constant, shape, weight, T, values):
-    """The row of each node: first its 27 possible neighbors, then those that exist, in the order of the pattern."""
-    side = n + 1
+def assemble_jacobian(nodes, m, T, linear, shape, mass, indptr, values):
+    """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight."""
     for v in prange(nodes):
-        i, j, k = v % side, v // side % side, v // side // side
-        at_gauss, row = np.empty(8), np.zeros(27)
-        for a in range(8):
-            corner = corner_of(v, a, n)
-            if corner < 0 or prescribed(k, n):
-                continue
-            gauss_values(corner, side, shape, T, at_gauss)
-            for b in range(8):
-                entry = constant[a, b]
-                for g in range(8):
-                    entry += 2 * weight * shape[g, a] * shape[g, b] * at_gauss[g]
-                # The neighbor is b - a away on each axis.
-                across = (b & 1) - (a & 1) + 3 * ((b >> 1 & 1) - (a >> 1 & 1)) + 9 * ((b >> 2) - (a >> 2))
-                row[13 + across] += entry
-        if prescribed(k, n):
+        x, y, z = v % m, v // m % m, v // (m * m)
+        corners = np.empty(8)
+        row = np.zeros(27)
+        if dirichlet(z, m):
             row[13] = 1.0
+        else:
+            for e in range(8):
+                if has_element(x, y, e, m):
+                    gather(T, v, e, m, corners)
+                    for b in range(8):
+                        row[neighbor_offset(e) + neighbor_offset(b)] += linear[7 - e, b]
+                    for g in range(8):
+                        value = at_gauss_point(shape, g, corners)
+                        for b in range(8):
+                            row[neighbor_offset(e) + neighbor_offset(b)] += value * mass[7 - e, g, b]
         place = indptr[v]
-        for z in range(max(k - 1, 0), min(k + 1, n) + 1):
-            for y in range(max(j - 1, 0), min(j + 1, n) + 1):
-                for x in range(max(i - 1, 0), min(i + 1, n) + 1):
-                    kept = z == k or not prescribed(z, n)
-                    values[place] = row[13 + x - i + 3 * (y - j) + 9 * (z - k)] if kept else 0.0
-                    place += 1
+        for p in range(27):
+            pz = z + p // 9 - 1
+            if inside(x + p % 3 - 1, m) and inside(y + p // 3 % 3 - 1, m) and inside(pz, m):
+                values[place] = 0.0 if dirichlet(pz, m) and p != 13 else row[p]
+                place += 1

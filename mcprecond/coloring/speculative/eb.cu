@@ -50,27 +50,26 @@ __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF,
     if (c_low < 0 && !(fresh(&TVF[high]) & -c_low)) atomicOr(&TVF[high], -c_low);
 }
 
-__device__ bool assign_color(long long v, const int* degrees, int* C, int* CS, int* VF, int* TVF) {
+__device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF, int* TVF) {
     int color = fresh(&C[v]);
-    if (color > 0) return true;
     int final_forbidden = fresh(&VF[v]), forbidden = final_forbidden | fresh(&TVF[v]);
     if (color < 0)
         color = -color;
     else if (forbidden != ALL_FORBIDDEN)
         color = first_available(forbidden);
     else if (final_forbidden == ALL_FORBIDDEN) {
-        CS[v] += 1;
-        VF[v] = beyond(degrees[v], CS[v]);
+        int set = fresh(&CS[v]) + 1;
+        CS[v] = set;
+        VF[v] = beyond(degrees[v], set);
     }
     C[v] = color;
     TVF[v] = 0;
-    return color != 0;
 }
 
-__device__ bool detect_conflict(int2 edge, int* C, const int* CS) {
+__device__ void detect_conflict(int2 edge, int* C, const int* CS) {
     int color = fresh(&C[edge.x]);
-    return color != 0 && color == fresh(&C[edge.y]) && fresh(&CS[edge.x]) == fresh(&CS[edge.y]) &&
-           atomicExch(&C[min(edge.x, edge.y)], 0) != 0;
+    if (color != 0 && color == fresh(&C[edge.y]) && fresh(&CS[edge.x]) == fresh(&CS[edge.y]))
+        C[min(edge.x, edge.y)] = 0;
 }
 
 // The sum of a value over the block; every thread gets it.
@@ -119,17 +118,24 @@ __device__ int stretch_offset(const int* counts, int& total) {
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int uncolored[2];  // by parity of the round
+    int uncolored[2];  // length of the list of uncolored vertices, by parity of the round
     int length[2];     // of the edge list, for the atomic worklist
     int counts[1];     // edges kept by each block; as long as scratch allows
 };
 
+// Consecutive edges of one thread in the tentative phase. They mostly share a vertex, so that its neighbors hear of each
+// choice before the next one is made; with one edge per thread all of them would choose the same color at once.
+#ifndef CHUNK
+#define CHUNK 8
+#endif
+
 extern "C" __global__ void __launch_bounds__(256) color_edges(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* CS, int* VF, int* TVF,
-        int2* edges, long long max_edges, void* scratch, long long pps, int* rounds) {
+        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, int* rounds) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
+    int *U = uncolored, *spare_U = uncolored + n;
 
     // The edge list in row order: count, scan over blocks, write.
     long long rows = (n + gridDim.x - 1) / gridDim.x;
@@ -141,11 +147,12 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         CS[v] = 0;
         TVF[v] = 0;
         VF[v] = beyond(degrees[v], 0);
+        U[v] = (int)v;
     }
     count = block_sum(count);
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
     grid_barrier(&control->arrivals);
-    int length, offset = stretch_offset(counts, length);
+    int length, offset = stretch_offset(counts, length), vertices = (int)n;
     for (long long v0 = first_row; v0 < last_row; v0 += blockDim.x) {
         long long v = v0 + threadIdx.x;
         int own = 0, tile;
@@ -160,22 +167,27 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     grid_barrier(&control->arrivals);
 
     for (int round = 1;; ++round) {
-        for (long long e = thread_id(); e < length; e += thread_count()) tentative_color(E[e], C, CS, VF, TVF);
+        for (long long first = thread_id() * CHUNK; first < length; first += thread_count() * CHUNK)
+            for (int e = first; e < min((int)first + CHUNK, length); ++e) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
 
-        int left = 0;
-        for (long long v = thread_id(); v < n; v += thread_count()) left += !assign_color(v, degrees, C, CS, VF, TVF);
+        for (long long i = thread_id(); i < vertices; i += thread_count())
+            assign_color(U[i], degrees, C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
 
-        for (long long e = thread_id(); e < length; e += thread_count()) left += detect_conflict(E[e], C, CS);
-        left = block_sum(left);
-        if (threadIdx.x == 0 && left) atomicAdd(&control->uncolored[round & 1], left);
-        if (thread_id() == 0) control->length[round & 1] = 0;
+        for (long long e = thread_id(); e < length; e += thread_count()) detect_conflict(E[e], C, CS);
+        if (thread_id() == 0) {
+            control->uncolored[round & 1] = 0;
+            control->length[round & 1] = 0;
+        }
         grid_barrier(&control->arrivals);
 
-        if (fresh(&control->uncolored[round & 1]) == 0) {
-            if (thread_id() == 0) *rounds = round;
-            break;
+        for (long long i0 = thread_id() - lane_id(); i0 < vertices; i0 += thread_count()) {
+            long long i = i0 + lane_id();
+            int v = i < vertices ? U[i] : 0;
+            bool left = i < vertices && fresh(&C[v]) == 0;
+            int position = warp_append(left, &control->uncolored[round & 1]);
+            if (left) spare_U[position] = v;
         }
         int stretch = (length + gridDim.x - 1) / gridDim.x;
         int first = min(blockIdx.x * stretch, length), last = min(first + stretch, length);
@@ -186,15 +198,14 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
             if (threadIdx.x == 0) counts[blockIdx.x] = count;
             grid_barrier(&control->arrivals);
             offset = stretch_offset(counts, length);
-            for (int e0 = first; e0 < last; e0 += blockDim.x) {
-                int e = e0 + threadIdx.x, tile;
-                bool keep = e < last && stays(E[e], C, CS);
-                int position = offset + block_scan(keep, tile);
-                if (keep) spare[position] = E[e];
-                offset += tile;
-            }
-            if (thread_id() == 0) control->uncolored[(round + 1) & 1] = 0;
-            grid_barrier(&control->arrivals);
+            if (length)
+                for (int e0 = first; e0 < last; e0 += blockDim.x) {
+                    int e = e0 + threadIdx.x, tile;
+                    bool keep = e < last && stays(E[e], C, CS);
+                    int position = offset + block_scan(keep, tile);
+                    if (keep) spare[position] = E[e];
+                    offset += tile;
+                }
         } else {
             int* kept = &control->length[round & 1];
             for (int e0 = first; e0 < last; e0 += blockDim.x) {
@@ -203,14 +214,21 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
                 int position = warp_append(keep, kept);
                 if (keep) spare[position] = E[e];
             }
-            if (thread_id() == 0) control->uncolored[(round + 1) & 1] = 0;
-            grid_barrier(&control->arrivals);
-            length = fresh(kept);
         }
-        int2* swap = E;
+        grid_barrier(&control->arrivals);
+        if (!pps) length = fresh(&control->length[round & 1]);
+        vertices = fresh(&control->uncolored[round & 1]);
+        if (vertices == 0) {
+            if (thread_id() == 0) *rounds = round;
+            break;
+        }
+        int2* E_before = E;
         E = spare;
-        spare = swap;
+        spare = E_before;
+        int* U_before = U;
+        U = spare_U;
+        spare_U = U_before;
     }
     // From bits to numbers: CS(v) * 31 + log2 C(v).
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = CS[v] * SET_SIZE + __ffs(fresh(&C[v])) - 1;
+    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
 }

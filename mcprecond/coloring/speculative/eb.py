@@ -18,7 +18,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.backends.atomics import atomic_add, atomic_exchange, atomic_or
+from mcprecond.backends.atomics import atomic_add, atomic_or
 from mcprecond.coloring.graph import Graph
 
 KERNELS = KernelSet(__file__)
@@ -52,14 +52,15 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]
     xp, n = graph.backend.xp, graph.n
     max_edges = graph.indices.size // 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Two edge lists, each holding (u, v) pairs.
+    # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Edges as (u, v) pairs. Both lists shrink from one half to the other.
     C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
     edges = xp.empty((2, max(max_edges, 1), 2), np.int32)
+    uncolored = xp.empty((2, n), np.int32)
     scratch = xp.zeros(8192, np.int64)
     rounds = xp.zeros(1, np.int32)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, edges, edges[0].size // 2, scratch,
-        int(worklist == "pps"), rounds,
+        n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, uncolored, edges,
+        edges[0].size // 2, scratch, int(worklist == "pps"), rounds,
     )  # fmt: skip
     return C, int(rounds[0])
 
@@ -112,26 +113,23 @@ def tentative_color(u, v, C, CS, VF, TVF):
 
 @compile_part
 def assign_color(v, degree, C, CS, VF, TVF):
-    """Algorithm 9 on one vertex; true if it has a color now."""
-    if C[v] <= 0:
-        forbidden = VF[v] | TVF[v]
-        if C[v] < 0:
-            C[v] = -C[v]
-        elif forbidden != ALL_FORBIDDEN:
-            C[v] = first_available(forbidden)
-        elif VF[v] == ALL_FORBIDDEN:
-            CS[v] += 1
-            VF[v] = beyond(degree, CS[v])
-        TVF[v] = 0
-    return C[v] != 0
+    """Algorithm 9 on one vertex without a final color."""
+    forbidden = VF[v] | TVF[v]
+    if C[v] < 0:
+        C[v] = -C[v]
+    elif forbidden != ALL_FORBIDDEN:
+        C[v] = first_available(forbidden)
+    elif VF[v] == ALL_FORBIDDEN:
+        CS[v] += 1
+        VF[v] = beyond(degree, CS[v])
+    TVF[v] = 0
 
 
 @compile_part
 def detect_conflict(u, v, C, CS):
-    """Uncolor the end with the smaller index if both ends of an edge have the same color; count it once."""
+    """Uncolor the end with the smaller index if both ends of an edge have the same color."""
     if C[u] != 0 and C[u] == C[v] and CS[u] == CS[v]:
-        return atomic_exchange(C, min(u, v), np.int32(0)) != 0
-    return False
+        C[min(u, v)] = 0
 
 
 @compile_loop
@@ -171,21 +169,17 @@ def tentative_colors(length, E, C, CS, VF, TVF):
 
 
 @compile_loop
-def assign_colors(n, degrees, C, CS, VF, TVF):
-    """ASSIGNCOLORS; returns how many vertices have a color now."""
-    colored = 0
-    for v in prange(n):
-        colored += assign_color(v, degrees[v], C, CS, VF, TVF)
-    return colored
+def assign_colors(U, degrees, C, CS, VF, TVF):
+    """ASSIGNCOLORS on the list of uncolored vertices."""
+    for i in prange(len(U)):
+        assign_color(U[i], degrees[U[i]], C, CS, VF, TVF)
 
 
 @compile_loop
 def detect_conflicts(length, E, C, CS):
-    """DETECTCONFLICTS; returns how many vertices lost their color again."""
-    conflicts = 0
+    """DETECTCONFLICTS."""
     for e in prange(length):
-        conflicts += detect_conflict(E[e, 0], E[e, 1], C, CS)
-    return conflicts
+        detect_conflict(E[e, 0], E[e, 1], C, CS)
 
 
 @compile_loop
@@ -218,17 +212,20 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 
 
 @KERNELS.resident_twin
-def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, edges, max_edges, scratch, pps, rounds):
+def color_edges(
+    n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, rounds
+):
     """Algorithm 5: the rounds."""
     E, kept = edges[0], edges[1]
     length = list_edges(n, indptr, indices, E)
     start_vertices(n, degrees, C, CS, VF, TVF)
-    uncolored = n
-    while uncolored > 0:
+    U = np.arange(n, dtype=np.int32)
+    while len(U):
         rounds[0] += 1
         tentative_colors(length, E, C, CS, VF, TVF)
-        colored = assign_colors(n, degrees, C, CS, VF, TVF)
-        uncolored = n - colored + detect_conflicts(length, E, C, CS)
+        assign_colors(U, degrees, C, CS, VF, TVF)
+        detect_conflicts(length, E, C, CS)
+        U = U[C[U] == 0]
         if pps:
             length = keep_in_order(length, E, C, CS, VF, kept)
         else:
