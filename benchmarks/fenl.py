@@ -115,6 +115,7 @@ def measure_solvers(A: Any, b: Any, backend: Any, on_device: Any, repeats: int) 
         iterations = pcg(A, b, M=setup(), rtol=RTOL).iterations
         add(f"pcg{name}", setup, lambda M: pcg(A, b, M=M, rtol=RTOL).x, iterations, None, None)
     for name, options in METHODS.items():
+
         def setup(name: str = name, options: dict[str, Any] = options) -> MulticolorSGS:
             return MulticolorSGS(A, color(A, name, **options) if options else name)
 

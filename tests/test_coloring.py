@@ -1,4 +1,4 @@
-"""Colorings: proper on every pattern, within their bounds, and equal to a slow serial definition where deterministic."""
+"""Colorings: proper on every pattern, within their bounds, equal to a slow serial definition where deterministic."""
 
 from __future__ import annotations
 

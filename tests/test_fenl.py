@@ -1,14 +1,13 @@
 """FENL: against scikit-fem, against calculus, and against the exact solution."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
-import scipy.sparse
 import scipy.sparse.linalg
 
-from mcprecond import problems
-from mcprecond.problems import fenl as fenl_function
+from mcprecond import MulticolorSGS, pcg, problems
 
 WINDS = [0.0, 3.0, (1.0, -20.0, 0.5)]
 
@@ -175,6 +174,25 @@ def test_newton_solves_the_unsymmetric_problem(device, advection):
     assert float(abs(T - by_default).max()) < 1e-5
 
 
+def test_newton_with_our_solver_and_preconditioner(device):
+    problem = problems.fenl(10, device=device)
+    T, steps = problem.solve(lambda J, rhs: pcg(J, rhs, rtol=1e-7, M=MulticolorSGS(J)))
+    assert all(step.linear_info == 0 and step.iterations > 0 for step in steps)
+    residuals = [step.residual for step in steps]
+    assert residuals == sorted(residuals, reverse=True)
+    assert residuals[-1] <= 1e-7
+    assert float(abs(T - problem.exact()).max()) < 2e-4
+
+
+@pytest.mark.parametrize("method", ["bicgstab", "gmres"])
+def test_unsymmetric_problem_with_our_preconditioner(device, method):
+    problem = problems.fenl(8, advection=10.0, device=device)
+    krylov = getattr(problem.backend.linalg, method)
+    _, steps = problem.solve(lambda J, rhs: krylov(J, rhs, rtol=1e-8, M=MulticolorSGS(J)))
+    assert all(step.linear_info == 0 for step in steps)
+    assert steps[-1].residual <= 1e-7
+
+
 def test_advection_along_z_keeps_the_solution_flat_in_x_and_y():
     problem = problems.fenl(5, advection=(0.0, 0.0, 4.0))
     T, _ = problem.solve(lambda J, rhs: (scipy.sparse.linalg.spsolve(J.tocsc(), rhs), 0))
@@ -251,7 +269,7 @@ def test_gpu_equals_cpu(n, advection):
 
 def test_wide_indices_give_the_same_matrix(monkeypatch):
     narrow = problems.fenl(3, advection=1.0)
-    monkeypatch.setattr("mcprecond.problems.fenl.INT32_LIMIT", 10)
+    monkeypatch.setattr(sys.modules[problems.FENL.__module__], "INT32_LIMIT", 10)
     wide = problems.fenl(3, advection=1.0)
     assert wide._indices.dtype == wide._indptr.dtype == np.int64
     T = state(narrow)
@@ -315,7 +333,7 @@ def test_no_closed_form_with_advection(device):
 
 
 def test_the_function_is_the_door():
-    problem = fenl_function(2, advection=1)
+    problem = problems.fenl(2, advection=1)
     assert isinstance(problem, problems.FENL)
     assert problem.advection == (1.0, 1.0, 1.0)
     assert problem.unknowns == 27

@@ -21,7 +21,9 @@ VALUE_ENTRANCES = [name for name in ENTRANCES if name != "color"]
 
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_not_sparse(entrance):
-    with pytest.raises(TypeError, match=r"A must be a sparse matrix .* got numpy\.ndarray; try scipy\.sparse\.csr_array"):
+    with pytest.raises(
+        TypeError, match=r"A must be a sparse matrix .* got numpy\.ndarray; try scipy\.sparse\.csr_array"
+    ):
         ENTRANCES[entrance](np.eye(5))
 
 
@@ -51,7 +53,9 @@ def test_not_finite(entrance, value):
         ENTRANCES[entrance](A)
 
 
-@pytest.mark.parametrize("container", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.dia_array])
+@pytest.mark.parametrize(
+    "container", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.dia_array]
+)
 def test_every_format_is_welcome(container):
     A = container(grid5(5))
     expected = MulticolorSGS(grid5(5), "greedy") @ np.ones(25)

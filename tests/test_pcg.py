@@ -54,7 +54,9 @@ def test_iterates_are_those_of_scipy(name, backend, to_device):
     theirs: list[np.ndarray] = []
     result = pcg(on_device, to_device(b), rtol=1e-8, M=preconditioner(name, on_device, backend),
                  callback=lambda x: ours.append(backend.to_host(x).copy()))  # fmt: skip
-    scipy.sparse.linalg.cg(A, b, rtol=1e-8, M=preconditioner(name, A, _cpu()), callback=lambda x: theirs.append(x.copy()))
+    scipy.sparse.linalg.cg(
+        A, b, rtol=1e-8, M=preconditioner(name, A, _cpu()), callback=lambda x: theirs.append(x.copy())
+    )
     assert result.iterations == len(ours)
     assert abs(len(ours) - len(theirs)) <= 1
     for k in range(min(len(ours), len(theirs), 20)):
@@ -93,7 +95,12 @@ def test_convergence_rate_is_bounded_by_the_condition_number(backend, to_device)
     root = np.sqrt(eigenvalues[-1] / eigenvalues[0])
     solution = random_vector(225)
     errors = [solution]
-    pcg(to_device(A), to_device(A @ solution), rtol=1e-10, callback=lambda x: errors.append(backend.to_host(x) - solution))
+    pcg(
+        to_device(A),
+        to_device(A @ solution),
+        rtol=1e-10,
+        callback=lambda x: errors.append(backend.to_host(x) - solution),
+    )
     energy = np.array([np.sqrt(e @ (A @ e)) for e in errors])
     steps = np.arange(len(energy))
     assert (energy <= 2 * energy[0] * ((root - 1) / (root + 1)) ** steps + 1e-9).all()

@@ -29,9 +29,7 @@ def cuda_source(source: Path) -> str:
 
 def compile_options(macros: dict[str, Any]) -> tuple[str, ...]:
     """NVRTC options for a kernel set's compile-time choices; a dtype becomes its C type."""
-    values = {
-        name: C_TYPES[np.dtype(value)] if not isinstance(value, int) else value for name, value in macros.items()
-    }
+    values = {name: C_TYPES[np.dtype(value)] if not isinstance(value, int) else value for name, value in macros.items()}
     return ("--std=c++17", *(f"-D{name}={value}" for name, value in sorted(values.items())))
 
 

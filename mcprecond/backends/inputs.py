@@ -25,7 +25,9 @@ def csr_matrix(A: Any, name: str = "A") -> tuple[Any, Backend]:
     backend = backend_of(A)
     if not (scipy.sparse.issparse(A) or (backend.name == "gpu" and backend.sparse.issparse(A))):
         found = f"{type(A).__module__}.{type(A).__name__}"
-        raise TypeError(f"{name} must be a sparse matrix of SciPy or CuPy, got {found}; try scipy.sparse.csr_array({name})")
+        raise TypeError(
+            f"{name} must be a sparse matrix of SciPy or CuPy, got {found}; try scipy.sparse.csr_array({name})"
+        )
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"{name} must be square, got shape {A.shape}")
     return A.tocsr(), backend
@@ -41,7 +43,9 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
     """
     csr, backend = csr_matrix(A, name)
     if csr.dtype not in FLOATS:
-        raise TypeError(f"{name} must hold float32 or float64 values, got {csr.dtype}; convert it with {name}.astype(float)")
+        raise TypeError(
+            f"{name} must hold float32 or float64 values, got {csr.dtype}; convert it with {name}.astype(float)"
+        )
     if not _all_finite(csr.data, backend):
         k = int(backend.xp.argmin(backend.xp.isfinite(csr.data)))
         row = int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1

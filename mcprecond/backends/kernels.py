@@ -51,6 +51,7 @@ class KernelSet:
 
     @property
     def source(self) -> Path:
+        """The .cu file."""
         return Path(self.module_file).with_suffix(".cu")
 
     def twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,7 +63,7 @@ class KernelSet:
         return self._register(compile_loop(function), "strided")
 
     def resident_twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the twin of a kernel that fills the device and has barriers in it: several loops, one after another."""
+        """Register the twin of a kernel that fills the device and has barriers in it: loops, one after another."""
         return self._register(compile_part(function), "resident")
 
     def _register(self, compiled: Callable[..., Any], launch: Launch) -> Callable[..., Any]:

@@ -44,7 +44,7 @@ def check_row(v, n, indptr, indices):
 
 @KERNELS.twin
 def check_pattern(n, indptr, indices, degrees, report):
-    """Count the neighbors of each vertex; report the flaws of the pattern (bits in report[0]) and the largest degree."""
+    """Count the neighbors of each vertex; report the pattern's flaws (bits in report[0]) and the largest degree."""
     for v in prange(n):
         flaws, degree = check_row(v, n, indptr, indices)
         degrees[v] = degree

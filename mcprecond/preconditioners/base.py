@@ -13,7 +13,7 @@ from mcprecond.reordering import ColorBlocks
 
 
 @functools.cache
-def _operator_class(cls: type, door: str) -> type:
+def _operator_class(cls: Any, door: str) -> type:
     """The class `cls` as a LinearOperator of SciPy (door "cpu") or CuPy (door "gpu")."""
     base = get_backend(door).linalg.LinearOperator
     return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
@@ -29,8 +29,12 @@ class Preconditioner:
     #: Whether inv(M) is symmetric for symmetric A, as CG needs it.
     symmetric: bool
     blocks: ColorBlocks
+    #: Of the vectors, as in every LinearOperator.
+    shape: tuple[int, int]
+    dtype: Any
 
     def __new__(cls, A: Any, *args: Any, **kwargs: Any) -> Any:
+        """Make the instance a LinearOperator of the library that A belongs to."""
         if not hasattr(cls, "matvec"):  # not yet a LinearOperator
             cls = _operator_class(cls, backend_of(A).name)
         return super().__new__(cls)
@@ -40,7 +44,9 @@ class Preconditioner:
         self._door = backend_of(A)
         if device not in (None, self._door.name):
             if self._door.name == "gpu":
-                raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
+                raise ValueError(
+                    "device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()"
+                )
             csr, _ = csr_matrix(A)
             A = get_backend(device).sparse.csr_matrix(csr)
         self.blocks = ColorBlocks(A, coloring, dtype=dtype)

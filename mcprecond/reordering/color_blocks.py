@@ -245,9 +245,7 @@ def compare_pattern(
 
 
 @KERNELS.twin
-def join(
-    n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, indptr, indices, values
-):
+def join(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, indptr, indices, values):
     """Put lower, diagonal and upper back into one CSR matrix."""
     for i in prange(n):
         place = indptr[i]

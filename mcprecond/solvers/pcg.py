@@ -299,7 +299,7 @@ def close(role, total, control, scalars, history):
             control[STATE] = BAD_A
         else:
             scalars[ALPHA] = scalars[RZ] / total
-    elif role == RESIDUAL or role == RESIDUAL_IS_RZ:
+    elif role in (RESIDUAL, RESIDUAL_IS_RZ):
         scalars[RR] = total
         control[ITERATION] += 1
         history[control[ITERATION] % HISTORY] = np.sqrt(total)
@@ -307,9 +307,9 @@ def close(role, total, control, scalars, history):
             control[STATE] = REACHED
         elif control[ITERATION] >= control[MAXITER]:
             control[STATE] = EXHAUSTED
-    if role == RESIDUAL_IS_RZ or role == BETA_OF_RZ:
+    if role in (RESIDUAL_IS_RZ, BETA_OF_RZ):
         scalars[BETA] = total / scalars[RZ]
-    if role == RESIDUAL_IS_RZ or role == BETA_OF_RZ or role == FRESH_RZ:
+    if role in (RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RZ):
         scalars[RZ] = total
         if total <= 0 and control[STATE] == RUNNING:
             control[STATE] = BAD_M

@@ -1,0 +1,1 @@
+"""One or several independent sets per round."""

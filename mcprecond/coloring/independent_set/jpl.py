@@ -1,7 +1,7 @@
 """JPL, the Jones-Plassmann-Luby coloring of Naumov, Castonguay and Cohen (NVIDIA, 2015).
 
-Every vertex draws one random number. Round c gives color c to all uncolored vertices whose number is larger than those of
-their uncolored neighbors: an independent set. Simple and fast, at several times the colors of first-fit methods.
+Every vertex draws one random number. Round c gives color c to all uncolored vertices whose number is larger than those
+of their uncolored neighbors: an independent set. Simple and fast, at several times the colors of first-fit methods.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Vertices wait for their neighbors of higher priority (Jones and Plassmann)."""

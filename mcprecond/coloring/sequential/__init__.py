@@ -1,0 +1,1 @@
+"""Serial orderings: the quality reference."""

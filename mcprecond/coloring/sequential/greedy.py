@@ -1,7 +1,7 @@
 """Greedy first-fit coloring in a given order: the quality reference.
 
-Vertices take, one after the other, the smallest color that no neighbor has. On the CPU that is the loop as it stands. On
-the GPU the same coloring is found in parallel: a vertex is ready when all neighbors that precede it in the order are
+Vertices take, one after the other, the smallest color that no neighbor has. On the CPU that is the loop as it stands.
+On the GPU the same coloring is found in parallel: a vertex is ready when all neighbors that precede it in the order are
 colored, and the ready ones of each step form a front.
 """
 

@@ -1,0 +1,1 @@
+"""Color first, repair conflicts afterwards."""

@@ -212,9 +212,7 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 
 
 @KERNELS.resident_twin
-def color_edges(
-    n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, rounds
-):
+def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, rounds):
     """Algorithm 5: the rounds."""
     E, kept = edges[0], edges[1]
     length = list_edges(n, indptr, indices, E)

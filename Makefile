@@ -1,0 +1,37 @@
+# `make demo` and `make test` need Python 3.11 or newer and nothing else; both build .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-gpu readme clean
+
+demo: .venv/package
+	$(BIN)/mcprecond fenl --n 50
+
+test: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m "not gpu"
+
+# On a machine with a GPU, with the Python that has CuPy there. Launches are checked one by one.
+test-gpu:
+	CUDA_LAUNCH_BLOCKING=1 $(PYTHON) -m pytest -m gpu -p gpu_record --gpu-record tests/gpu-record.json tests
+
+readme: .venv/dev
+	$(BIN)/python tools/readme.py
+
+.venv/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mcprecond needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/package: .venv/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/dev: .venv/package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv

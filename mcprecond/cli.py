@@ -1,0 +1,105 @@
+"""The command line. Exit codes: 0 converged, 1 not converged, 2 bad input."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import numba
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import mcprecond
+from mcprecond.backends import gpu_problem
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+out, err = Console(), Console(stderr=True)
+
+
+def main() -> None:
+    """Run a command; bad input ends in one line, not in a traceback."""
+    try:
+        app()
+    except (ValueError, TypeError) as error:
+        err.print(f"mcprecond: {error}", style="red", highlight=False, soft_wrap=True)
+        sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Multicolor Gauss-Seidel preconditioners for sparse solvers. Example: mcprecond fenl --n 50"""
+    if show_version:
+        print(mcprecond.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def fenl(
+    n: Annotated[int, typer.Option(help="Elements per edge; (n + 1)^3 unknowns.")] = 50,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Assemble, color and solve on the GPU.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Solve the FENL problem by Newton's method and compare preconditioners of CG.
+
+    Example: mcprecond fenl --n 100 --gpu
+    """
+    if gpu and (problem := gpu_problem()):
+        raise ValueError(f"--gpu cannot be used: {problem}")
+    from mcprecond.studies import table_v
+
+    with err.status("starting") as status:
+        rows = table_v(n, device="gpu" if gpu else "cpu", progress=status.update)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
+    else:
+        table = Table(title=f"FENL, {n}³ elements, {(n + 1) ** 3:,} unknowns, on the {'GPU' if gpu else 'CPU'}")
+        table.add_column("method")
+        for heading in ("colors", "iterations", "setup s", "precond. s", "total s", "residual", "max error"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(
+                row.method,
+                "" if row.colors is None else str(row.colors),
+                "+".join(map(str, row.iterations)) + ("" if row.converged else " (not converged)"),
+                f"{row.setup_seconds:.3f}",
+                f"{row.preconditioner_seconds:.3f}",
+                f"{row.total_seconds:.3f}",
+                f"{row.residual:.1e}",
+                f"{row.error:.1e}",
+            )
+        out.print(table)
+        out.print(
+            "Iterations: of CG, in each Newton step. Setup: first build and later updates. Precond.: iterations times "
+            "one application, timed by itself. Residual: relative. Max error: against the exact solution.",
+            style="dim",
+        )
+    if not all(row.converged for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+    """Print versions, the processor and the GPU, or why none can be used. Example: mcprecond info --json"""
+    facts = {"mcprecond": mcprecond.__version__, "python": platform.python_version()}
+    facts |= {name: version(name) for name in ("numpy", "scipy", "numba")}
+    facts["cpu threads"] = str(numba.get_num_threads())
+    facts["methods"] = ", ".join(mcprecond.COLORINGS)
+    facts["gpu"] = gpu_problem() or _gpu_name()
+    if as_json:
+        print(json.dumps(facts, indent=1))
+    else:
+        for name, value in facts.items():
+            out.print(f"{name:12} {value}", highlight=False)
+
+
+def _gpu_name() -> str:
+    import cupy
+
+    return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()) + f", CuPy {cupy.__version__}"

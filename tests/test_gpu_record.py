@@ -1,0 +1,26 @@
+"""The record of a GPU run says what ran, where, and on which sources."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import gpu_record
+
+TESTS = Path(__file__).parent
+
+
+def test_record_holds_counts_and_hashes(monkeypatch):
+    monkeypatch.setattr(gpu_record, "gpu", lambda: {"name": "a GPU"})
+    record = gpu_record.record({"passed": 3, "failed": 1})
+    assert record["gpu"] == {"name": "a GPU"} and record["counts"] == {"passed": 3, "failed": 1}
+    source = TESTS.parent / "mcprecond" / "coloring" / "speculative" / "eb.cu"
+    assert record["files"]["coloring/speculative/eb.cu"] == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert "__init__.py" in record["files"]
+
+
+def test_committed_record_is_of_a_clean_run():
+    record = json.loads((TESTS / "gpu-record.json").read_text())
+    assert record["counts"]["passed"] > 300
+    assert record["counts"]["failed"] == record["counts"]["error"] == record["counts"]["skipped"] == 0
