@@ -244,7 +244,7 @@ def test_nothing_to_solve_without_interior_nodes(device):
 
 def test_newton_names_the_step_that_breaks(device):
     problem = problems.fenl(3, device=device)
-    with pytest.raises(RuntimeError, match="Newton step 1 .*nan"):
+    with pytest.raises(RuntimeError, match=r"Newton step 1 .*nan"):
         problem.solve(lambda J, rhs: (rhs * np.nan, 0))
 
 
@@ -263,8 +263,8 @@ def test_gpu_equals_cpu(n, advection):
     R = reference.residual(T)
     np.testing.assert_allclose(to_host(ours.residual(ours.backend.xp.asarray(T))), R, rtol=0, atol=1e-13 * abs(R).max())
     for name in ("initial", "exact") if advection == 0.0 else ("initial",):
-        np.testing.assert_allclose(to_host(getattr(ours, name)()), getattr(reference, name)(), rtol=1e-15)
-    np.testing.assert_allclose(to_host(ours.coordinates), reference.coordinates, rtol=1e-15)
+        np.testing.assert_allclose(to_host(getattr(ours, name)()), getattr(reference, name)(), rtol=1e-14)
+    np.testing.assert_allclose(to_host(ours.coordinates), reference.coordinates, rtol=1e-14)
 
 
 def test_wide_indices_give_the_same_matrix(monkeypatch):
@@ -278,7 +278,7 @@ def test_wide_indices_give_the_same_matrix(monkeypatch):
 
 @pytest.mark.gpu
 def test_too_many_entries_for_the_gpu():
-    with pytest.raises(ValueError, match="n=430 .*int32"):
+    with pytest.raises(ValueError, match=r"n=430 .*int32"):
         problems.fenl(430, device="gpu")
 
 
@@ -316,14 +316,14 @@ def test_device_must_be_known():
     ],
 )
 def test_T_must_fit(method, T, error):
-    with pytest.raises(error, match="^T "):
+    with pytest.raises(error, match=r"^T "):
         getattr(problems.fenl(2), method)(T)
 
 
 @pytest.mark.gpu
 def test_T_must_be_on_the_device():
     problem = problems.fenl(2, device="gpu")
-    with pytest.raises((TypeError, ValueError), match="^T is on the cpu"):
+    with pytest.raises((TypeError, ValueError), match=r"^T is on the cpu"):
         problem.residual(np.ones(27))
 
 
