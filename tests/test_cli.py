@@ -25,7 +25,7 @@ def no_gpu():
 def test_fenl_prints_the_table():
     result = run("fenl", "--n", "6")
     assert result.returncode == 0, result.stderr
-    for word in ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy", "colors", "max error", "343"):
+    for word in ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy", "colors", "error", "343"):
         assert word in result.stdout
 
 
@@ -37,9 +37,8 @@ def test_fenl_as_json():
     assert rows["CG"]["colors"] is None and rows["SGS greedy"]["colors"] == 8
     for row in rows.values():
         assert row["converged"] and row["residual"] <= 1e-7 and row["error"] < 1e-3
-        assert sum(row["iterations"]) <= sum(rows["CG"]["iterations"])
+        assert row["method"] == "CG" or sum(row["iterations"]) < sum(rows["CG"]["iterations"])
         assert row["total_seconds"] > row["setup_seconds"] >= 0
-    assert sum(rows["SGS eb"]["iterations"]) < sum(rows["Jacobi"]["iterations"])
 
 
 def test_gpu_asked_for_without_one(no_gpu):
@@ -52,7 +51,7 @@ def test_gpu_asked_for_without_one(no_gpu):
 def test_bad_input_is_one_line():
     result = run("fenl", "--n", "0")
     assert result.returncode == 2
-    assert "mcprecond: n must be positive, got 0" in result.stderr and "Traceback" not in result.stderr
+    assert "mcprecond: n must be at least 1, got 0" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_unknown_option():
@@ -70,7 +69,7 @@ def test_not_converged_is_exit_code_1(monkeypatch, capsys):
     with pytest.raises(typer.Exit) as exit_:
         cli.fenl(n=2)
     assert exit_.value.exit_code == 1
-    assert "not converged" in capsys.readouterr().out
+    assert "not converged" in capsys.readouterr().err
 
 
 def test_info_and_version():
@@ -82,7 +81,7 @@ def test_info_and_version():
 
 
 def test_help_shows_an_example():
-    assert "mcprecond fenl --n 50" in run("--help").stdout
+    assert "mcprecond fenl --n 50" in " ".join(run("--help").stdout.split())
     assert "--gpu" in run("fenl", "--help").stdout
 
 

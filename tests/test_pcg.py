@@ -219,5 +219,5 @@ def test_array_on_the_wrong_device():
     from mcprecond.backends import get_backend
 
     A = get_backend("gpu").sparse.csr_matrix(grid5(5))
-    with pytest.raises(TypeError, match="b is on the cpu and A on the gpu"):
+    with pytest.raises(TypeError, match="b is on the cpu and must be on the gpu"):
         pcg(A, np.ones(25))

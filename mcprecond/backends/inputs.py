@@ -66,11 +66,12 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     """
     if backend_of(b).name != backend.name:
         raise TypeError(
-            f"{name} is on the {backend_of(b).name} and A on the {backend.name}; move one, for instance with cupy.asarray({name})"
+            f"{name} is on the {backend_of(b).name} and must be on the {backend.name}; "
+            f"move it with cupy.{'asnumpy' if backend.name == 'cpu' else 'asarray'}({name})"
         )
     array = backend.xp.asarray(b)
     if array.shape not in ((n,), (n, 1)):
-        raise ValueError(f"{name} must have shape ({n},) to match A, got {array.shape}")
+        raise ValueError(f"{name} must have shape ({n},), got {array.shape}")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     array = array.reshape(n).astype(dtype)

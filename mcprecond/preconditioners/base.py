@@ -36,7 +36,7 @@ class Preconditioner:
     def __new__(cls, A: Any, *args: Any, **kwargs: Any) -> Any:
         """Make the instance a LinearOperator of the library that A belongs to."""
         if not hasattr(cls, "matvec"):  # not yet a LinearOperator
-            cls = _operator_class(cls, backend_of(A).name)
+            cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
     def _open(self, A: Any, coloring: Any, dtype: Any, device: str | None) -> None:
