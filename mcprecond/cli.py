@@ -61,7 +61,7 @@ def fenl(
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
     else:
         title = f"FENL, {n}³ elements, {(n + 1) ** 3:,} unknowns, on the {'GPU' if gpu else 'CPU'}"
-        table = Table(title=title, box=box.SIMPLE, padding=0, pad_edge=False)  # 80 columns have to do
+        table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)  # 80 columns have to do
         table.add_column("method", no_wrap=True)
         for heading in ("colors", "iterations", "setup\n[s]", "precond.\n[s]", "total\n[s]", "residual", "max\nerror"):
             table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
