@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import RESULTS, queued_ms, record, save, wall_ms
+from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 
 from mcprecond import MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
@@ -47,11 +47,11 @@ def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
     b = A @ solution
     case: dict[str, Any] = {"name": f"fenl_{n}", "unknowns": A.shape[0], "nnz": A.nnz}
     case["assembly_ms"] = wall_ms(lambda: problem.jacobian(exact), backend.synchronize, repeats)
-    on_device = queued_ms if device == "gpu" else lambda f: wall_ms(f, backend.synchronize, repeats)
-    case["spmv_ms"] = on_device(lambda: A @ b)
+    on_gpu = device == "gpu"
+    case["spmv_ms"] = queued_ms(lambda: A @ b) if on_gpu else wall_ms(lambda: A @ b, backend.synchronize, repeats)
     print(case, flush=True)
     case["colorings"] = measure_colorings(A, backend, repeats)
-    if device == "gpu":
+    if on_gpu:
         from csrcolor import CsrColor
 
         csrcolor = CsrColor()
@@ -60,7 +60,7 @@ def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
             "colors": csrcolor(A)[1],
         }
         print("csrcolor", case["csrcolor"], flush=True)
-    case["solvers"] = measure_solvers(A, b, backend, on_device, repeats)
+    case["solvers"] = measure_solvers(A, b, backend, repeats)
     return case
 
 
@@ -81,7 +81,7 @@ def measure_colorings(A: Any, backend: Any, repeats: int) -> dict[str, Any]:
     return result
 
 
-def measure_solvers(A: Any, b: Any, backend: Any, on_device: Any, repeats: int) -> list[dict[str, Any]]:
+def measure_solvers(A: Any, b: Any, backend: Any, repeats: int) -> list[dict[str, Any]]:
     xp, rows = backend.xp, []
     library = "cupyx" if backend.name == "gpu" else "scipy"
     norm = float(xp.linalg.norm(b))
@@ -120,7 +120,11 @@ def measure_solvers(A: Any, b: Any, backend: Any, on_device: Any, repeats: int) 
             return MulticolorSGS(A, color(A, name, **options) if options else name)
 
         M, z = setup(), xp.empty_like(b)
-        apply_ms = on_device(lambda: M.enqueue(b, z))
+
+        def apply() -> None:
+            M.enqueue(b, z)
+
+        apply_ms = graph_ms(apply) if backend.name == "gpu" else wall_ms(apply, backend.synchronize, repeats)
         add(
             f"pcg SGS {name}", setup, lambda M: pcg(A, b, M=M, rtol=RTOL).x, pcg(A, b, M=M, rtol=RTOL).iterations,
             M.n_colors, apply_ms,
