@@ -27,7 +27,8 @@ def main() -> None:
     try:
         app()
     except (ValueError, TypeError) as error:
-        err.print(f"mcprecond: {error}", style="red", highlight=False, soft_wrap=True)
+        # No markup: messages name extras, such as mcprecond[gpu-cuda13].
+        err.print(f"mcprecond: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
 
 
@@ -78,8 +79,9 @@ def fenl(
             )
         out.print(table)
         out.print(
-            "Iterations: of CG in each Newton step (whose right-hand sides vary in z only here, which flatters Jacobi). Setup: first build and later updates. Precond.: iterations times "
-            "one application, timed by itself. Residual: relative. Max error: against the exact solution.",
+            "Iterations: of CG in each Newton step (whose right-hand sides vary in z only here, which flatters "
+            "Jacobi). Setup: first build and later updates. Precond.: iterations times one application, timed by "
+            "itself. Residual: relative. Max error: against the exact solution.",
             style="dim",
         )
     failed = [row.method for row in rows if not row.converged]
@@ -100,7 +102,7 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")]
         print(json.dumps(facts, indent=1))
     else:
         for name, value in facts.items():
-            out.print(f"{name:12} {value}", highlight=False)
+            out.print(f"{name:12} {value}", markup=False, highlight=False)
 
 
 def _gpu_name() -> str:

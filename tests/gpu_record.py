@@ -17,6 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--gpu-record", metavar="FILE", help="write a record of this run on a GPU to FILE")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    from mcprecond.backends import gpu_problem
+
+    if config.getoption("--gpu-record") and (problem := gpu_problem()):
+        raise pytest.UsageError(f"--gpu-record needs a GPU: {problem}")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     path = config.getoption("--gpu-record")
     if path:

@@ -48,6 +48,14 @@ def test_gpu_asked_for_without_one(no_gpu):
     assert result.stderr.startswith("mcprecond: --gpu cannot be used: ") and result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [("fenl", "--gpu"), ("info",)])
+def test_without_cupy_the_extras_are_named(command):
+    program = "import sys; sys.modules['cupy'] = None; from mcprecond.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True)
+    said = " ".join((result.stdout + result.stderr).split())
+    assert "install mcprecond[gpu-cuda13] or mcprecond[gpu-cuda12]" in said and "Traceback" not in said
+
+
 def test_bad_input_is_one_line():
     result = run("fenl", "--n", "0")
     assert result.returncode == 2

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import gpu_record
+import pytest
 
 TESTS = Path(__file__).parent
 
@@ -24,3 +26,12 @@ def test_committed_record_is_of_a_clean_run():
     record = json.loads((TESTS / "gpu-record.json").read_text())
     assert record["counts"]["passed"] > 300
     assert record["counts"]["failed"] == record["counts"]["error"] == record["counts"]["skipped"] == 0
+
+
+def test_without_a_gpu_it_is_said_in_one_line(monkeypatch):
+    import mcprecond.backends
+
+    monkeypatch.setattr(mcprecond.backends, "gpu_problem", lambda: "none is there")
+    config = SimpleNamespace(getoption={"--gpu-record": "record.json"}.get)
+    with pytest.raises(pytest.UsageError, match="--gpu-record needs a GPU: none is there"):
+        gpu_record.pytest_configure(config)

@@ -47,6 +47,11 @@ def test_tables_show_what_was_measured(readme):
         assert part.count(line + "\n") == 2
 
 
+def test_only_a_gpu_has_device_times(readme):
+    assert "device times" in readme.measured([run("a GPU")])
+    assert "device times" not in readme.measured([run(None)])
+
+
 def test_what_could_not_run_leaves_an_empty_cell(readme):
     document = run("a GPU")
     document["cases"].append({**run(None)["cases"][0], "name": "fenl_100", "solvers": []})

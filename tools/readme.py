@@ -69,7 +69,7 @@ def tables(document: Document) -> str:
                 cells[name] = f"{number(row['apply_ms'])} + {number(row['setup_ms'])}"
     return "\n".join(
         [
-            f"**{place(document)}**, {document['date'][:10]}, {versions(document)}. Median wall times in ms.\n",
+            f"**{place(document)}**, {document['date'][:10]}, {versions(document)}. {clock(document)}\n",
             table("coloring: ms / colors", cases, [
                 {name: f"{number(row['ms'])} / {row['colors']}" for name, row in rows.items()} for rows in colorings
             ]),
@@ -99,6 +99,16 @@ def place(document: Document) -> str:
     machine = document["machine"]
     cores = f"{machine['cpu']}, {machine['cores']} cores" if "cores" in machine else machine["cpu"]
     return str(machine["gpu"] or cores)
+
+
+def clock(document: Document) -> str:
+    """What the times are: on a GPU, benchmarks/fenl.py does not time everything alike."""
+    if not document["machine"]["gpu"]:
+        return "Medians of wall times."
+    return (
+        "Medians of wall times, but for A @ x (queued calls) and one application (a replayed graph): these are device "
+        "times, without what the host needs to launch them."
+    )
 
 
 def versions(document: Document) -> str:

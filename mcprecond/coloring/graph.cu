@@ -1,42 +1,47 @@
-// Pattern check: one thread per vertex. See check_pattern in graph.py.
+// Pattern check: LANES threads per vertex. See check_pattern in graph.py.
 
 enum { NOT_SORTED = 1, NOT_SYMMETRIC = 2, OUT_OF_RANGE = 4 };
 
+__device__ bool lists(const OFFSET* indptr, const int* indices, int u, long long v) {
+    OFFSET low = indptr[u], high = indptr[u + 1], end = high;
+    while (low < high) {
+        OFFSET middle = low + (high - low) / 2;
+        if (indices[middle] < v)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < end && indices[low] == v;
+}
+
 extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, const int* indices, int* degrees,
-                                         int* report) {
-    long long v = thread_id();
-    int flaws = 0, degree = 0;
+                                         long long* report) {
+    long long v = thread_id() / LANES;
+    int flaws = 0, degree = 0, surplus = 0;
     if (v < n) {
-        OFFSET begin = indptr[v], end = indptr[v + 1];
-        int last = -1;
-        for (OFFSET k = begin; k < end; ++k) {
+        OFFSET begin = indptr[v];
+        for (OFFSET k = begin + threadIdx.x % LANES, end = indptr[v + 1]; k < end; k += LANES) {
             int u = indices[k];
             if (u < 0 || u >= n) {
                 flaws |= OUT_OF_RANGE;
                 continue;
             }
-            if (last >= u) flaws |= NOT_SORTED;
-            last = u;
-            if (u == v) continue;
-            ++degree;
-            OFFSET low = indptr[u], high = indptr[u + 1], row_end = high;
-            while (low < high) {
-                OFFSET middle = low + (high - low) / 2;
-                if (indices[middle] < v)
-                    low = middle + 1;
-                else
-                    high = middle;
-            }
-            if (low == row_end || indices[low] != v) flaws |= NOT_SYMMETRIC;
+            if (k > begin && indices[k - 1] >= u) flaws |= NOT_SORTED;
+            degree += u != v;
+            surplus += (u > v) - (u < v);
+            if (u > v && !lists(indptr, indices, u, v)) flaws |= NOT_SYMMETRIC;
         }
-        degrees[v] = degree;
     }
+    degree = lane_sum<LANES>(degree);
+    if (v < n && threadIdx.x % LANES == 0) degrees[v] = degree;
     for (int step = WARP / 2; step > 0; step /= 2) {
         flaws |= __shfl_xor_sync(FULL_WARP, flaws, step);
         degree = max(degree, __shfl_xor_sync(FULL_WARP, degree, step));
     }
+    surplus = lane_sum<WARP>(surplus);
     if (lane_id() == 0) {
-        if (flaws) atomicOr(&report[0], flaws);
-        if (degree > fresh(&report[1])) atomicMax(&report[1], degree);
+        if (flaws) atomicOr((uint64*)&report[0], (uint64)flaws);
+        if (degree > fresh(&report[1])) atomicMax(&report[1], (long long)degree);
+        if (surplus) atomicAdd((uint64*)&report[2], (uint64)(long long)surplus);
     }
 }

@@ -9,7 +9,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
-from mcprecond.backends.atomics import atomic_max, atomic_or
+from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_or
 from mcprecond.backends.inputs import csr_matrix
 
 KERNELS = KernelSet(__file__)
@@ -20,11 +20,12 @@ NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 
 @compile_part
 def check_row(v, n, indptr, indices):
-    """The flaws of a row, and how many neighbors it lists.
+    """The flaws of a row, how many neighbors it lists, and how many more of them are larger than v than smaller.
 
-    Only a sorted pattern is searched for a missing transpose: an unsorted one is rebuilt anyway.
+    Only entries above the diagonal are searched for in their transposed place. If all are found there and there are as
+    many below, the pattern is symmetric. Only a sorted pattern is judged: an unsorted one is rebuilt anyway.
     """
-    flaws = degree = 0
+    flaws = degree = surplus = 0
     begin = indptr[v]
     for k in range(begin, indptr[v + 1]):
         u = indices[k]
@@ -33,25 +34,28 @@ def check_row(v, n, indptr, indices):
             continue
         if k > begin and indices[k - 1] >= u:
             flaws |= NOT_SORTED
-        if u != v:
-            degree += 1
+        degree += u != v
+        surplus += 1 if u > v else -1 if u < v else 0
+        if u > v:
             row = indices[indptr[u] : indptr[u + 1]]
             place = np.searchsorted(row, v)
             if place == len(row) or row[place] != v:
                 flaws |= NOT_SYMMETRIC
-    return flaws, degree
+    return flaws, degree, surplus
 
 
 @KERNELS.twin
 def check_pattern(n, indptr, indices, degrees, report):
-    """Count the neighbors of each vertex; report the pattern's flaws (bits in report[0]) and the largest degree."""
+    """Count the neighbors of each vertex; report flaws (bits), the largest degree, the surplus above the diagonal."""
     for v in prange(n):
-        flaws, degree = check_row(v, n, indptr, indices)
+        flaws, degree, surplus = check_row(v, n, indptr, indices)
         degrees[v] = degree
         if flaws:
-            atomic_or(report, 0, np.int32(flaws))
+            atomic_or(report, 0, np.int64(flaws))
         if degree > report[1]:
-            atomic_max(report, 1, np.int32(degree))
+            atomic_max(report, 1, np.int64(degree))
+        if surplus:
+            atomic_add(report, 2, np.int64(surplus))
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,12 @@ class Graph:
         indptr = xp.asarray(csr.indptr, dtype=offset)
         indices = xp.asarray(csr.indices, dtype=np.int32)
         degrees = xp.empty(n, np.int32)
-        report = xp.zeros(2, np.int32)
-        backend.kernels(KERNELS, OFFSET=offset).check_pattern(n, indptr, indices, degrees, report)
-        flaws, max_degree = (int(value) for value in backend.to_host(report))
+        report = xp.zeros(3, np.int64)
+        lanes = 8 if indices.size > 8 * n else 2
+        backend.kernels(KERNELS, OFFSET=offset, LANES=lanes).check_pattern(n, indptr, indices, degrees, report)
+        flaws, max_degree, surplus = (int(value) for value in backend.to_host(report))
+        if surplus:
+            flaws |= NOT_SYMMETRIC
         return cls(indptr, indices, degrees, n, max_degree, backend), flaws
 
 

@@ -13,10 +13,9 @@ __device__ __forceinline__ bool precedes(int u, int v, int du, int dv, uint32 se
     return hu != hv ? hu > hv : u > v;
 }
 
-__device__ __forceinline__ uint32 without_highest_bit(uint32 mask) { return mask ? mask & ~(0x80000000u >> __clz(mask)) : 0; }
-
-__device__ __forceinline__ uint32 without_color(uint32 mask, uint32 color_bit) {
-    return mask & color_bit ? mask & ~color_bit : without_highest_bit(mask);
+__device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
+    for (int drop = __popc(mask) - count; drop > 0; --drop) mask &= ~(0x80000000u >> __clz(mask));
+    return mask;
 }
 
 __device__ void open_high(long long v, const OFFSET* indptr, const int* indices, const int* degrees, uint32 seed,
@@ -78,55 +77,47 @@ __device__ bool visit_high(int v, const OFFSET* indptr, const int* degrees, int*
     return !considered;
 }
 
-__device__ void open_low(long long v, const OFFSET* indptr, const int* indices, const int* degrees, uint32 seed,
-                         const int* colors, int* waiting, int* possible, int* dag) {
-    OFFSET begin = indptr[v], end = indptr[v + 1];
-    int degree = degrees[v], k = 0, still = 0;
-    for (OFFSET e = begin; e < end; ++e) {
-        int u = indices[e];
-        if (u == v) continue;
-        int du = degrees[u];
-        if (!precedes(u, (int)v, du, degree, seed)) continue;
-        ++k;
-        if (du < LOW_DEGREE) dag[begin + still++] = u;
-    }
-    uint32 mask = 0xffffffffu >> (31 - k);
-    if (still < k)
-        for (OFFSET e = begin; e < end; ++e) {
-            int u = indices[e];
-            if (u == v || degrees[u] < LOW_DEGREE) continue;
-            int color = fresh(&colors[u]);
-            mask = without_color(mask, color < LOW_DEGREE ? 1u << color : 0);
-        }
-    waiting[v] = still;
-    possible[v] = (int)mask;
-}
+// A team of LANES threads looks at a vertex until it has its color, and returns how often. Each thread keeps its share of
+// the row in registers, and forgets a neighbor that has its color or cannot matter any more (shortcut 2).
+#define SHARE (LOW_DEGREE / LANES)
 
-__device__ bool visit_low(long long v, const OFFSET* indptr, int* waiting, int* possible, int* dag) {
-    uint32 mask = possible[v], all_of_them = 0;
-    OFFSET begin = indptr[v];
-    int before = waiting[v], still = 0;
-    for (int e = 0; e < before; ++e) {
-        int u = dag[begin + e];
-        uint32 theirs = fresh(&possible[u]);
-        if ((theirs & (theirs - 1)) == 0)
-            mask = without_color(mask, theirs);
-        else if ((theirs & mask) == 0)
-            mask = without_highest_bit(mask);  // shortcut 2
-        else {
-            all_of_them |= theirs;
-            if (still != e) dag[begin + still] = u;
-            ++still;
+__device__ int visit_low(int v, uint32 mates, const OFFSET* indptr, const int* indices, const int* degrees,
+                          uint32 seed, int* possible) {
+    int neighbor[SHARE], degree = degrees[v];
+    OFFSET begin = indptr[v] + threadIdx.x % LANES, end = indptr[v + 1];
+    uint32 waits = 0;  // for which of them
+#pragma unroll
+    for (int j = 0; j < SHARE; ++j) neighbor[j] = begin + j * LANES < end ? indices[begin + j * LANES] : v;
+#pragma unroll
+    for (int j = 0; j < SHARE; ++j)
+        if (neighbor[j] != v && precedes(neighbor[j], v, degrees[neighbor[j]], degree, seed)) waits |= 1u << j;
+    uint32 mask = 0xffffffffu >> (31 - degree);
+    for (int visits = 1;; ++visits) {
+        uint32 theirs[SHARE], taken = 0, considered = 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) theirs[j] = waits >> j & 1 ? fresh(&possible[neighbor[j]]) : 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) {
+            if ((theirs[j] & (theirs[j] - 1)) == 0) taken |= theirs[j];
+            if ((theirs[j] & (theirs[j] - 1)) == 0 || (theirs[j] & mask) == 0)
+                waits &= ~(1u << j);
+            else
+                considered |= theirs[j];
         }
+        int still = __popc(waits);
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) {
+            taken |= __shfl_xor_sync(mates, taken, step);
+            considered |= __shfl_xor_sync(mates, considered, step);
+            still += __shfl_xor_sync(mates, still, step);
+        }
+        mask = best_colors(mask & ~taken, still + 1);
+        uint32 best = mask & -mask;
+        bool colored = (best & considered) == 0;  // shortcut 1, or nobody left to wait for
+        if (colored) mask = best;
+        if (threadIdx.x % LANES == 0) *(volatile int*)&possible[v] = (int)mask;
+        if (colored) return visits;
     }
-    uint32 best = mask & -mask;
-    if ((best & all_of_them) == 0) {
-        mask = best;  // shortcut 1, or nobody left to wait for
-        still = 0;
-    }
-    waiting[v] = still;
-    *(volatile int*)&possible[v] = (int)mask;
-    return mask == best;
 }
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -134,9 +125,15 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int rounds;
 };
 
+extern "C" __global__ void priority_keys(long long n, const int* degrees, long long seed, uint32* keys) {
+    long long v = thread_id();
+    if (v < n) keys[v] = (uint32)max(LOW_DEGREE - degrees[v], 0) << 26 | ~mix((uint32)v, (uint32)seed) >> 6;
+}
+
 extern "C" __global__ void __launch_bounds__(256) color_by_degree(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed,
-        long long max_degree, int* colors, int* waiting, int* possible, int* dag, uint32* bitmaps, void* scratch) {
+        long long max_degree, int* colors, int* possible, const int* worklist, int* waiting, int* dag, uint32* bitmaps,
+        void* scratch) {
     Control* control = (Control*)scratch;
     if (max_degree >= LOW_DEGREE) {
         long long warp = thread_id() / WARP, warps = thread_count() / WARP;
@@ -158,18 +155,24 @@ extern "C" __global__ void __launch_bounds__(256) color_by_degree(
         if (lane_id() == 0) atomicMax(&control->rounds, rounds);
         grid_barrier(&control->arrivals);
     }
-    for (long long v = thread_id(); v < n; v += thread_count())
-        if (degrees[v] < LOW_DEGREE) open_low(v, indptr, indices, degrees, seed, colors, waiting, possible, dag);
-    grid_barrier(&control->arrivals);
-    int rounds = 0;
-    for (bool left = true; left; ++rounds) {
-        left = false;
-        for (long long v = thread_id(); v < n; v += thread_count()) {
-            uint32 mask = possible[v];
-            if ((mask & (mask - 1)) && degrees[v] < LOW_DEGREE) left |= !visit_low(v, indptr, waiting, possible, dag);
-        }
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        int degree = degrees[v], color = degree < LOW_DEGREE ? 0 : fresh(&colors[v]);
+        possible[v] = degree < LOW_DEGREE ? (int)(0xffffffffu >> (31 - degree)) : color < 32 ? (int)(1u << color) : 0;
     }
-    atomicMax(&control->rounds, rounds);
+    grid_barrier(&control->arrivals);
+
+    // Teams take the vertices in turn, by falling priority, so whatever a vertex waits for is done or in the hands of
+    // another team. (Neighbors with equal keys may come in the wrong order; they lie next to each other, so they are in
+    // different hands too.)
+    uint32 mates = ((1u << LANES) - 1) << (lane_id() & ~(LANES - 1));
+    int most_visits = 0;
+    for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {
+        int v = worklist[i];
+        if (degrees[v] < LOW_DEGREE)
+            most_visits = max(most_visits, visit_low(v, mates, indptr, indices, degrees, seed, possible));
+    }
+    if (threadIdx.x % LANES == 0) atomicMax(&control->rounds, most_visits);
+    grid_barrier(&control->arrivals);
     for (long long v = thread_id(); v < n; v += thread_count())
-        if (degrees[v] < LOW_DEGREE) colors[v] = __ffs(possible[v]) - 1;
+        if (degrees[v] < LOW_DEGREE) colors[v] = __ffs(fresh(&possible[v])) - 1;
 }

@@ -8,6 +8,11 @@ same priorities, to the last vertex, whatever the order in which threads run.
 
 Vertices of degree below 32 hold their possible colors in one integer. The others keep a bitmap and show their neighbors
 only the range from the best to the worst possible color; they have higher priority, so they are colored first.
+
+Two points differ from the paper, neither of which changes a color. A vertex with k neighbors to wait for keeps just the
+k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And low-degree
+vertices are visited roughly by priority, so that most of them find all they wait for colored, and the lists of edges
+that the paper shortens need not exist.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ KERNELS = KernelSet(__file__)
 
 LOW_DEGREE = 32
 UNCOLORED = -1
+BATCH = 4096  # low-degree vertices that the CPU takes up per round
 
 
 def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
@@ -44,16 +50,22 @@ def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
         Most visits to any vertex until it had its color.
     """
     xp, n = graph.backend.xp, graph.n
-    nnz = graph.indices.size
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    colors, waiting, possible = (xp.empty(n, np.int32) for _ in range(3))
-    dag = xp.empty(max(nnz, 1), np.int32)
-    # Row v of the bitmaps starts at word indptr[v] // 32 + v: room for degree + 1 bits without a prefix sum.
-    bitmaps = xp.empty(nnz // 32 + n + 1 if graph.max_degree >= LOW_DEGREE else 1, np.uint32)
-    scratch = xp.zeros(4, np.int32)
+    nnz, has_high = graph.indices.size, graph.max_degree >= LOW_DEGREE
+    lanes = 4 if nnz > 8 * n else 2
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
+    colors, possible = (xp.empty(n, np.int32) for _ in range(2))
+    keys = xp.empty(n, np.uint32)
+    run.priority_keys(n, graph.degrees, seed & 0xFFFFFFFF, keys)
+    worklist = xp.argsort(keys, kind="stable").astype(np.int32)
+    # For high degrees: edges to wait for, and bitmaps. Row v of the bitmaps starts at word indptr[v] // 32 + v, which
+    # leaves room for degree + 1 bits without a prefix sum.
+    waiting = xp.empty(n if has_high else 1, np.int32)
+    dag = xp.empty(nnz if has_high else 1, np.int32)
+    bitmaps = xp.empty(nnz // 32 + n + 1 if has_high else 1, np.uint32)
+    scratch = xp.zeros(4096, np.int32)
     run.color_by_degree(
-        n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, graph.max_degree, colors, waiting, possible,
-        dag, bitmaps, scratch,
+        n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, graph.max_degree, colors, possible, worklist,
+        waiting, dag, bitmaps, scratch,
     )  # fmt: skip
     return colors, int(scratch[1])
 
@@ -77,21 +89,14 @@ def lowest_bit(mask):
 
 
 @compile_part
-def without_highest_bit(mask):
-    """The mask without its highest set bit: with one edge less, one color less is needed in the worst case."""
-    smeared = mask
-    smeared |= smeared >> 1
-    smeared |= smeared >> 2
-    smeared |= smeared >> 4
-    smeared |= smeared >> 8
-    smeared |= smeared >> 16
-    return mask & (smeared >> 1)
-
-
-@compile_part
-def without_color(mask, color_bit):
-    """Case 1 of the paper: a neighbor is colored, its edge goes, and one possible color with it."""
-    return mask & ~color_bit if mask & color_bit else without_highest_bit(mask)
+def best_colors(mask, count):
+    """The lowest `count` bits of those that are set: with so many neighbors less one to wait for, no others matter."""
+    kept = 0
+    while mask and count:
+        kept |= mask & -mask
+        mask &= mask - 1
+        count -= 1
+    return kept
 
 
 @compile_part
@@ -137,47 +142,23 @@ def visit_high(v, indptr, degrees, colors, waiting, possible, dag, bitmaps):
 
 
 @compile_part
-def open_low(v, indptr, indices, degrees, seed, colors, waiting, possible, dag):
-    """Make the colors 0..k possible for a low-degree vertex with k higher-priority neighbors, less those that its
-    high-degree neighbors already have."""
-    k = still = 0
+def visit_low(v, indptr, indices, degrees, seed, possible):
+    """Advance a low-degree vertex by the three cases of Section 3; true once a single bit is left, its color."""
+    mask = np.int64(possible[v]) & 0xFFFFFFFF
+    taken = considered = still = 0
     for e in range(indptr[v], indptr[v + 1]):
         u = indices[e]
         if u != v and precedes(u, v, degrees, seed):
-            k += 1
-            if degrees[u] < LOW_DEGREE:
-                dag[indptr[v] + still] = u
+            theirs = np.int64(possible[u]) & 0xFFFFFFFF
+            if theirs & (theirs - 1) == 0:
+                taken |= theirs
+            elif theirs & mask:  # otherwise shortcut 2: no need to wait for u
+                considered |= theirs
                 still += 1
-    mask = (1 << (k + 1)) - 1
-    if still < k:
-        for e in range(indptr[v], indptr[v + 1]):
-            u = indices[e]
-            if u != v and degrees[u] >= LOW_DEGREE:
-                mask = without_color(mask, 1 << colors[u] if colors[u] < LOW_DEGREE else 0)
-    waiting[v] = still
-    possible[v] = np.int32(np.uint32(mask))
-
-
-@compile_part
-def visit_low(v, indptr, waiting, possible, dag):
-    """Advance a low-degree vertex by the three cases of Section 3; one bit left means that it is colored."""
-    mask = np.int64(possible[v]) & 0xFFFFFFFF
-    begin, still, union = indptr[v], 0, 0
-    for e in range(begin, begin + waiting[v]):
-        u = dag[e]
-        theirs = np.int64(possible[u]) & 0xFFFFFFFF
-        if theirs & (theirs - 1) == 0:
-            mask = without_color(mask, theirs)
-        elif theirs & mask == 0:
-            mask = without_highest_bit(mask)  # shortcut 2
-        else:
-            union |= theirs
-            dag[begin + still] = u
-            still += 1
+    mask = best_colors(mask & ~taken, still + 1)
     best = mask & -mask
-    if best & union == 0:
-        mask, still = best, 0  # shortcut 1, or nobody left to wait for
-    waiting[v] = still
+    if best & considered == 0:
+        mask = best  # shortcut 1, or nobody left to wait for
     possible[v] = np.int32(np.uint32(mask))
     return mask == best
 
@@ -201,19 +182,21 @@ def visit_all_high(left, indptr, degrees, colors, waiting, possible, dag, bitmap
 
 
 @compile_loop
-def open_all_low(n, indptr, indices, degrees, seed, colors, waiting, possible, dag):
-    """The low-degree vertices get their lists, once all others are colored."""
+def open_low(n, degrees, colors, possible):
+    """Low degrees may get the colors 0..degree. High ones are colored: one bit, or none if the color is beyond."""
     for v in prange(n):
         if degrees[v] < LOW_DEGREE:
-            open_low(v, indptr, indices, degrees, seed, colors, waiting, possible, dag)
+            possible[v] = np.int32(np.uint32((1 << (degrees[v] + 1)) - 1))
+        else:
+            possible[v] = np.int32(np.uint32(1 << colors[v] if colors[v] < LOW_DEGREE else 0))
 
 
 @compile_loop
-def visit_all_low(left, indptr, waiting, possible, dag):
+def visit_all_low(left, indptr, indices, degrees, seed, possible):
     """One round over the uncolored low-degree vertices; returns those that stay uncolored."""
     done = np.zeros(len(left), np.bool_)
     for i in prange(len(left)):
-        done[i] = visit_low(left[i], indptr, waiting, possible, dag)
+        done[i] = visit_low(left[i], indptr, indices, degrees, seed, possible)
     return left[~done]
 
 
@@ -225,19 +208,31 @@ def color_low(n, degrees, possible, colors):
             colors[v] = lowest_bit(np.int64(possible[v]) & 0xFFFFFFFF)
 
 
+@KERNELS.twin
+def priority_keys(n, degrees, seed, keys):
+    """Sort keys: vertices of high degree first, then by falling degree and hash (its first 26 bits)."""
+    for v in prange(n):
+        keys[v] = (max(LOW_DEGREE - degrees[v], 0) << 26) | ((mix(v, seed) ^ 0xFFFFFFFF) >> 6)
+
+
 @KERNELS.resident_twin
-def color_by_degree(n, indptr, indices, degrees, seed, max_degree, colors, waiting, possible, dag, bitmaps, scratch):
+def color_by_degree(
+    n, indptr, indices, degrees, seed, max_degree, colors, possible, worklist, waiting, dag, bitmaps, scratch
+):
     """The whole coloring: high degrees first, then the others, each list visited until nobody is left."""
-    open_all_high(n, indptr, indices, degrees, seed, colors, waiting, possible, dag, bitmaps)
-    left = np.flatnonzero(degrees >= LOW_DEGREE)
     high_rounds = low_rounds = 0
-    while len(left):
-        left = visit_all_high(left, indptr, degrees, colors, waiting, possible, dag, bitmaps)
-        high_rounds += 1
-    open_all_low(n, indptr, indices, degrees, seed, colors, waiting, possible, dag)
-    left = np.flatnonzero(degrees < LOW_DEGREE)
-    while len(left):
-        left = visit_all_low(left, indptr, waiting, possible, dag)
+    if max_degree >= LOW_DEGREE:
+        open_all_high(n, indptr, indices, degrees, seed, colors, waiting, possible, dag, bitmaps)
+        left = np.flatnonzero(degrees >= LOW_DEGREE)
+        while len(left):
+            left = visit_all_high(left, indptr, degrees, colors, waiting, possible, dag, bitmaps)
+            high_rounds += 1
+    open_low(n, degrees, colors, possible)
+    left, listed = worklist[:0], np.sum(degrees >= LOW_DEGREE)
+    while len(left) or listed < n:
+        batch = worklist[listed : listed + BATCH]
+        left = visit_all_low(np.concatenate((left, batch)), indptr, indices, degrees, seed, possible)
+        listed += len(batch)
         low_rounds += 1
     scratch[1] = max(high_rounds, low_rounds)
     color_low(n, degrees, possible, colors)
