@@ -18,6 +18,8 @@ VARIANTS = {
     "eb-atomic": ("eb", {"worklist": "atomic"}, True, False),
     "ecl_gc": ("ecl_gc", {}, True, True),
     "jpl": ("jpl", {}, False, True),
+    "jp-random": ("jp", {"seed": 2}, True, True),
+    "jp-ldf": ("jp", {"order": "ldf"}, True, True),
     "greedy-natural": ("greedy", {"order": "natural"}, True, True),
     "greedy-random": ("greedy", {"order": "random", "seed": 5}, True, True),
     "greedy-ldf": ("greedy", {"order": "ldf"}, True, True),
@@ -113,8 +115,10 @@ def test_greedy_is_first_fit_in_the_given_order(name, backend, to_device):
         "ldf": np.argsort(-degrees, kind="stable"),
     }
     for order, sequence in orders.items():
-        colors = backend.to_host(color(to_device(A), "greedy", order=order).colors)
-        np.testing.assert_array_equal(colors, serial_first_fit(A, list(sequence)))
+        expected = serial_first_fit(A, list(sequence))
+        for method in ("greedy", "jp"):
+            colors = backend.to_host(color(to_device(A), method, order=order).colors)
+            np.testing.assert_array_equal(colors, expected)
     backwards = np.arange(n)[::-1].copy()
     colors = backend.to_host(color(to_device(A), "greedy", order=backwards.tolist()).colors)
     np.testing.assert_array_equal(colors, serial_first_fit(A, list(backwards)))
@@ -187,7 +191,7 @@ def test_user_colorings(backend, to_device):
         (np.full(16, -2), ValueError, "row 0 the color -2"),
         (np.full(16, 2**30), ValueError, "below"),
         (np.arange(16) % 2, ValueError, "the neighbors 0 and 4 the same color 0"),
-        ("fastest", ValueError, "unknown coloring method 'fastest'; known are eb, ecl_gc, jpl, greedy"),
+        ("fastest", ValueError, "unknown coloring method 'fastest'; known are eb, ecl_gc, jpl"),
     ],
 )
 def test_bad_colorings_are_refused(bad, error, message, to_device):
@@ -228,3 +232,63 @@ def test_column_out_of_range():
     A.indices[2] = 9
     with pytest.raises(ValueError, match=r"column index outside of 0\.\.8"):
         color(A)
+
+
+@pytest.mark.parametrize("method", COLORINGS)
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+def test_recoloring_never_needs_more_colors(name, method, backend, to_device):
+    A = to_device(NAMED[name])
+    deterministic = {method: same for method, _, _, same in VARIANTS.values()}[method]
+    coloring = color(A, method, recolor=3)
+    check(NAMED[name], coloring, backend.to_host(coloring.colors), True)
+    if deterministic:
+        assert coloring.n_colors <= color(A, method).n_colors
+
+
+def test_recoloring_pays(to_device):
+    A = to_device(stencil27(20))
+    assert color(A, "jpl", recolor=2).n_colors < color(A, "jpl").n_colors / 2
+    assert color(to_device(grid5(30)), "jpl", recolor=4).n_colors < color(to_device(grid5(30)), "jpl").n_colors
+
+
+@pytest.mark.parametrize("method", COLORINGS)
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+def test_balancing_stays_proper(name, method, backend, to_device):
+    A = to_device(NAMED[name])
+    coloring = color(A, method, balance=True)
+    check(NAMED[name], coloring, backend.to_host(coloring.colors), False)
+
+
+def test_balancing_evens_out(to_device):
+    A = to_device(stencil27(20))
+    plain, balanced = color(A, "ecl_gc"), color(A, "ecl_gc", balance=True)
+    assert plain.sizes.max() > 2 * plain.sizes.min()
+    assert balanced.sizes.max() <= 1.3 * balanced.sizes.min()
+    assert balanced.n_colors <= plain.n_colors + 1
+
+
+@pytest.mark.parametrize("method", COLORINGS)
+def test_distance_two(method, backend, to_device):
+    for A in (grid5(12), stencil27(5), NAMED["star"], NAMED["messy"]):
+        coloring = color(to_device(A), method, distance=2)
+        colors = backend.to_host(coloring.colors)
+        near = neighbors(A)
+        for v in range(A.shape[0]):
+            around = [v, *near[v]]
+            assert len({int(colors[u]) for u in around}) == len(around)
+
+
+def test_bad_refinements_are_refused(to_device):
+    A = to_device(grid5(4))
+    with pytest.raises(ValueError, match="distance must be 1 or 2, got 3"):
+        color(A, distance=3)
+    with pytest.raises(ValueError, match="recolor must be a non-negative integer, got -1"):
+        color(A, recolor=-1)
+    with pytest.raises(TypeError, match="'eb' has no option 'order'"):
+        color(A, order="ldf")
+
+
+def test_long_reports_are_cut(to_device):
+    report = color(to_device(NAMED["complete100"])).report()
+    assert "100 colors" in report
+    assert "... and 60 more" in report

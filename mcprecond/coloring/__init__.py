@@ -6,20 +6,41 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.independent_set.jpl import jpl
 from mcprecond.coloring.priority.ecl_gc import ecl_gc
+from mcprecond.coloring.priority.jp import jp
+from mcprecond.coloring.refine.balance import balance as balanced
+from mcprecond.coloring.refine.recolor import recolor as recolored
 from mcprecond.coloring.sequential.greedy import greedy
 from mcprecond.coloring.speculative.eb import eb
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
 
 #: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, rounds).
-COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {"eb": eb, "ecl_gc": ecl_gc, "jpl": jpl, "greedy": greedy}
+COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
+    "eb": eb,
+    "ecl_gc": ecl_gc,
+    "jpl": jpl,
+    "jp": jp,
+    "greedy": greedy,
+}
 
 
-def color(A: Any, method: str = "eb", *, seed: int = 0, **options: Any) -> Coloring:
+def color(
+    A: Any,
+    method: str = "eb",
+    *,
+    distance: int = 1,
+    order: Any = None,
+    seed: int = 0,
+    recolor: int = 0,
+    balance: bool = False,
+    **options: Any,
+) -> Coloring:
     """Color the graph of a sparse matrix: neighbors get different colors.
 
     The graph has a vertex per row and an edge wherever A or its transpose stores an entry off the diagonal, zeros
@@ -35,9 +56,19 @@ def color(A: Any, method: str = "eb", *, seed: int = 0, **options: Any) -> Color
         - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``.
         - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
-        - "greedy": sequential first-fit; ``order="natural" | "random" | "ldf"`` or a permutation; deterministic.
+        - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
+        - "greedy": sequential first-fit in an order, natural by default; deterministic.
+    distance : {1, 2}
+        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
+        all such pairs is built first.
+    order : str or array of int, shape (n,), optional
+        For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), or a permutation.
     seed : int
         Of the random priorities, in methods that have them.
+    recolor : int
+        So many passes of first-fit over the color classes afterwards. They never raise the number of colors.
+    balance : bool
+        Afterwards even out the sizes of the classes, for at most one more color.
     **options
         Of the method.
 
@@ -50,7 +81,7 @@ def color(A: Any, method: str = "eb", *, seed: int = 0, **options: Any) -> Color
     TypeError
         If A is not sparse, or the method has no such option.
     ValueError
-        If A is not square or the method is unknown.
+        If A is not square, the method is unknown, or an argument is out of range.
 
     Examples
     --------
@@ -59,17 +90,30 @@ def color(A: Any, method: str = "eb", *, seed: int = 0, **options: Any) -> Color
     >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(6, 6), format="csr")
     >>> color(A, "greedy").colors
     array([0, 1, 0, 1, 0, 1], dtype=int32)
+    >>> color(A, "greedy", distance=2).colors
+    array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
     if method not in COLORINGS:
         raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}")
+    if distance not in (1, 2):
+        raise ValueError(f"distance must be 1 or 2, got {distance!r}")
+    if not isinstance(recolor, int | np.integer) or recolor < 0:
+        raise ValueError(f"recolor must be a non-negative integer, got {recolor!r}")
     function = COLORINGS[method]
+    if order is not None:
+        options["order"] = order
     known = [name for name in inspect.signature(function).parameters if name not in ("graph", "seed")]
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
-    graph = Graph.of(A)
+    graph = Graph.of(A) if distance == 1 else Graph.of(A).squared()
     colors, rounds = function(graph, seed=seed, **options)
-    return finished(colors, method, rounds, graph.backend)
+    coloring = finished(colors, method, rounds, graph.backend)
+    if recolor:
+        coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, rounds, graph.backend)
+    if balance:
+        coloring = finished(balanced(graph, coloring.colors, coloring.sizes), method, rounds, graph.backend)
+    return coloring
 
 
 def coloring_of(A: Any, coloring: Any) -> Coloring:

@@ -14,6 +14,8 @@ from mcprecond.backends.inputs import csr_matrix
 
 KERNELS = KernelSet(__file__)
 
+REPORTED = 40  # classes that a report lists
+
 
 @dataclass(frozen=True)
 class Coloring:
@@ -64,6 +66,32 @@ class Coloring:
         """Return the vertices sorted by color, stably: entry i is the old number of the new vertex i (int32)."""
         xp = backend_of(self.colors).xp
         return xp.argsort(self.colors, kind="stable").astype(np.int32)
+
+    def report(self) -> str:
+        """Return one screen of text: classes, balance, and what a sweep over them takes on a GPU.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> from mcprecond import color
+        >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(5, 5), format="csr")
+        >>> print(color(A, "greedy").report())
+        greedy: 5 vertices, 2 colors, 1 rounds
+        largest class 3, smallest 2, imbalance 1.50
+        symmetric sweep: 3 launches
+        color    0:        3  ##############################
+        color    1:        2  ####################
+        """
+        lines = [f"{self.method}: {len(self.colors)} vertices, {self.n_colors} colors, {self.rounds} rounds"]
+        if self.n_colors:
+            largest, smallest = int(self.sizes.max()), int(self.sizes.min())
+            lines.append(f"largest class {largest}, smallest {smallest}, imbalance {largest / smallest:.2f}")
+            lines.append(f"symmetric sweep: {2 * self.n_colors - 1} launches")
+            for c, size in enumerate(self.sizes[:REPORTED]):
+                lines.append(f"color {c:4}: {size:8}  {'#' * round(30 * size / largest)}".rstrip())
+            if self.n_colors > REPORTED:
+                lines.append(f"... and {self.n_colors - REPORTED} more")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"

@@ -100,6 +100,13 @@ class Graph:
             graph, _ = cls._checked(_symmetrized(csr, backend), backend)
         return graph
 
+    def squared(self) -> Graph:
+        """The graph in which vertices with a common neighbor are neighbors, too."""
+        xp, sparse = self.backend.xp, self.backend.sparse
+        ones = xp.ones(self.indices.size, np.float32)
+        adjacency = sparse.csr_matrix((ones, self.indices, self.indptr), shape=(self.n, self.n))
+        return Graph.of((adjacency @ adjacency + adjacency).tocsr())
+
     @classmethod
     def _checked(cls, csr: Any, backend: Backend) -> tuple[Graph, int]:
         xp, n = backend.xp, csr.shape[0]

@@ -1,4 +1,4 @@
-// Greedy first-fit by fronts, in one resident kernel: the coloring of first_fit in greedy.py.
+// Jones-Plassmann by fronts, in one resident kernel: color_fronts in jp.py.
 // Eight threads share a vertex. `waiting` counts the uncolored neighbors that precede a vertex; whoever colors the last
 // of them puts the vertex into the next front. A front is an independent set, so nothing races.
 
@@ -11,8 +11,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the fronts, by parity of the round
 };
 
-extern "C" __global__ void __launch_bounds__(256) first_fit(
-        long long n, const OFFSET* indptr, const int* indices, const int* sequence, const int* rank, int* colors,
+extern "C" __global__ void __launch_bounds__(256) color_fronts(
+        long long n, const OFFSET* indptr, const int* indices, const int* rank, int* colors,
         int* waiting, int* fronts, void* scratch) {
     Control* control = (Control*)scratch;
     long long team = thread_id() / SHARERS, teams = thread_count() / SHARERS;
