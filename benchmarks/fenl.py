@@ -125,10 +125,14 @@ def measure_solvers(A: Any, b: Any, backend: Any, repeats: int) -> list[dict[str
             M.enqueue(b, z)
 
         apply_ms = graph_ms(apply) if backend.name == "gpu" else wall_ms(apply, backend.synchronize, repeats)
-        add(
-            f"pcg SGS {name}", setup, lambda M: pcg(A, b, M=M, rtol=RTOL).x, pcg(A, b, M=M, rtol=RTOL).iterations,
-            M.n_colors, apply_ms,
-        )  # fmt: skip
+        for form in ("plain", "eisenstat"):
+
+            def solve(M: Any, form: str = form) -> Any:
+                return pcg(A, b, M=M, rtol=RTOL, form=form).x
+
+            iterations = pcg(A, b, M=M, rtol=RTOL, form=form).iterations
+            label = f"pcg SGS {name}" + (", Eisenstat" if form == "eisenstat" else "")
+            add(label, setup, solve, iterations, M.n_colors, apply_ms)
     return rows
 
 

@@ -185,6 +185,81 @@ def test_repeated_solves_are_equal(backend, to_device):
     np.testing.assert_array_equal(backend.to_host(first.x), backend.to_host(second.x))
 
 
+@pytest.mark.parametrize("omega", [1.0, 0.7, 1.4])
+@pytest.mark.parametrize("method", ["ecl_gc", "greedy"])
+def test_eisenstat_form_has_the_iterates_of_the_plain_form(method, omega, backend, to_device):
+    A = to_device(spd(stencil27(7)) if method == "greedy" else grid5(30))
+    b = to_device(random_vector(A.shape[0]))
+    guess = to_device(random_vector(A.shape[0], 1))
+    M = MulticolorSGS(A, method, omega=omega)
+    iterates: dict[str, list[np.ndarray]] = {"plain": [], "eisenstat": []}
+    results = {}
+    for form, seen in iterates.items():
+        results[form] = pcg(
+            A, b, guess, M=M, rtol=1e-9, form=form, callback=lambda x, seen=seen: seen.append(backend.to_host(x).copy())
+        )
+    plain, eisenstat = results["plain"], results["eisenstat"]
+    assert plain.converged and eisenstat.converged
+    assert abs(plain.iterations - eisenstat.iterations) <= 1
+    for a, e in zip(*iterates.values(), strict=False):
+        np.testing.assert_allclose(e, a, atol=1e-9)
+    shared = min(len(plain.residuals), len(eisenstat.residuals))
+    np.testing.assert_allclose(eisenstat.residuals[:shared], plain.residuals[:shared], rtol=1e-5)
+    residual = np.linalg.norm(backend.to_host(b - A @ eisenstat.x))
+    np.testing.assert_allclose(eisenstat.residual_norm, residual, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_eisenstat_form_on_every_kind_of_row(dtype, backend, to_device):
+    """Dense rows, isolated unknowns, a single color."""
+    dense = np.zeros((60, 60))
+    dense[0] = dense[:, 0] = 1
+    for pattern in (sp.csr_matrix(dense), sp.csr_matrix((9, 9)), sp.eye_array(5), sp.csr_matrix(np.ones((40, 40)))):
+        A = spd(pattern, dtype=dtype)
+        solution = random_vector(A.shape[0]).astype(dtype)
+        on_device = to_device(A)
+        result = pcg(
+            on_device, on_device @ to_device(solution), rtol=1e-5, M=MulticolorSGS(on_device), form="eisenstat"
+        )
+        assert result.converged
+        np.testing.assert_allclose(backend.to_host(result.x), solution, atol=2e-3)
+
+
+def test_eisenstat_form_is_used_where_it_fits(backend, to_device, monkeypatch):
+    import sys
+
+    module = sys.modules["mcprecond.solvers.pcg"]
+    used = []
+    fitting = module.EisenstatIteration
+    monkeypatch.setattr(module, "EisenstatIteration", lambda *args: used.append(args) or fitting(*args))
+    A = to_device(spd(grid5(8)))
+    b = backend.xp.ones(64)
+    M = MulticolorSGS(A)
+    pcg(A, b, M=M)
+    assert len(used) == 1
+    for unfit in (None, preconditioner("sparse", A, backend), MulticolorSGS(A, sweeps=2), MulticolorSGS(2 * A)):
+        assert pcg(A, b, M=unfit).converged
+    pcg(A, b, M=M, form="plain")
+    assert len(used) == 1
+    M.update(2 * A)
+    assert pcg(A, b, M=M).converged
+    assert len(used) == 1
+
+
+def test_forms_that_do_not_fit_are_refused(backend, to_device):
+    A, b = to_device(grid5(5)), backend.xp.ones(25)
+    for M, why in (
+        (None, "no multicolor Gauss-Seidel"),
+        (MulticolorSGS(A, sweeps=2), "several sweeps"),
+        (MulticolorSGS(A, dtype="float32"), "another dtype"),
+        (MulticolorSGS(2 * A), "another matrix"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            pcg(A, b, M=M, form="eisenstat")
+    with pytest.raises(ValueError, match="form must be one of auto, plain, eisenstat, got 'fast'"):
+        pcg(A, b, form="fast")
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [

@@ -91,12 +91,14 @@ class MulticolorGS(Preconditioner):
         self._y = self.backend.xp.empty(blocks.shape[0], blocks.dtype)
         self._dinv = self.backend.xp.empty(blocks.shape[0], blocks.dtype)
         self._invert_diagonal()
+        entries = len(blocks.lower.indices) + len(blocks.upper.indices)
+        self.lanes = _lanes(entries, blocks.shape[0], blocks.n_colors)
         self._run = self.backend.kernels(
             KERNELS,
             OFFSET=blocks.lower.indptr.dtype,
             VALUE=blocks.dtype,
             STORED=blocks.lower.values.dtype,
-            LANES=_lanes(len(blocks.lower.indices) + len(blocks.upper.indices), blocks.shape[0], blocks.n_colors),
+            LANES=self.lanes,
         )
         # What _transposed needs to build the same sweeps for Aᵀ.
         self._dtype, self._device = dtype, device
@@ -145,7 +147,7 @@ class MulticolorGS(Preconditioner):
         blocks, last = self.blocks, self.n_colors - 1
         for c in range(self.n_colors) if name == "lower" else reversed(range(self.n_colors)):
             self._run.substitute(
-                *self._rows(c), triangle.indptr, triangle.indices, triangle.values, self._dinv, blocks.perm, r,
+                *self.blocks.rows_of(c), triangle.indptr, triangle.indices, triangle.values, self._dinv, blocks.perm, r,
                 self.omega, scale, self._y, int(finish or c == last), z,
             )  # fmt: skip
 
@@ -154,7 +156,7 @@ class MulticolorGS(Preconditioner):
         blocks, upper = self.blocks, self.blocks.upper
         for c in reversed(range(self.n_colors - 1)):
             self._run.back_substitute(
-                *self._rows(c), upper.indptr, upper.indices, upper.values, self._dinv, blocks.perm, self.omega,
+                *self.blocks.rows_of(c), upper.indptr, upper.indices, upper.values, self._dinv, blocks.perm, self.omega,
                 self._y, z,
             )  # fmt: skip
 
@@ -163,14 +165,9 @@ class MulticolorGS(Preconditioner):
         blocks, lower, upper = self.blocks, self.blocks.lower, self.blocks.upper
         for c in reversed(range(self.n_colors)) if reverse else range(self.n_colors):
             self._run.relax(
-                *self._rows(c), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices, upper.values,
+                *self.blocks.rows_of(c), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices, upper.values,
                 self._dinv, blocks.perm, r, self.omega, self._y, z,
             )  # fmt: skip
-
-    def _rows(self, c: int) -> tuple[int, int]:
-        """How many rows color c has, and the first of them."""
-        first, end = self.blocks.offsets[c], self.blocks.offsets[c + 1]
-        return int(end - first), int(first)
 
     def _invert_diagonal(self) -> None:
         blocks, xp = self.blocks, self.backend.xp

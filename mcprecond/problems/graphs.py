@@ -170,7 +170,7 @@ def elasticity_pattern(n: int) -> sp.csr_matrix:
     nodes = _stencil((n, n, n), True, 1.0, 1.0)
     size, nnz = 3 * n**3, 9 * nodes.nnz
     dtype = _index_type(size, nnz)
-    indptr = np.zeros(size + 1, dtype)
+    indptr: np.ndarray = np.zeros(size + 1, dtype)
     np.cumsum(np.repeat(3 * np.diff(nodes.indptr), 3), out=indptr[1:])
     indices = np.empty(nnz, dtype)
     _expand_blocks(size, nodes.indptr, nodes.indices, indptr, indices)
@@ -311,7 +311,7 @@ def random_geometric(n: int, seed: int = 0, radius: float | None = None) -> sp.c
 def geometric_cells(n: int, radius: float) -> int:
     """Return how many cells along an edge `random_geometric` sorts its points into."""
     # A little wider than the radius, so that rounding cannot part two neighbors by a cell.
-    return max(1, math.ceil(min(math.floor(0.999 / radius), math.sqrt(n))))
+    return max(1, math.floor(min(0.999 / radius, math.ceil(math.sqrt(n)))))
 
 
 def delaunay(n: int, seed: int = 0) -> sp.csr_matrix:
@@ -330,7 +330,7 @@ def delaunay(n: int, seed: int = 0) -> sp.csr_matrix:
     Returns
     -------
     csr_matrix, shape (n, n)
-        At most 6 n - 12 ones (for n = 3: 6).
+        At most 6 n - 12 ones.
 
     Raises
     ------
@@ -443,7 +443,7 @@ def road_like(n: int, seed: int = 0) -> sp.csr_matrix:
     A stand-in for such graphs as europe_osm of DIMACS10 (50.9 M vertices, mean degree 2.12), with no geography in it.
     Of a grid of s x s junctions, s = ⌊√(n / 10)⌋ but at least 2, a random spanning tree is kept (each junction keeps a
     side to the junction before it in x or in y) and half of the other sides. The remaining n - s^2 vertices subdivide
-    the sides that are left at random, about six a side. For large n the mean degree is 2.1; none is above 4. A
+    the sides that are left at random, about six a side. For large n the mean degree is 2.1; the largest is at most 4. A
     junction's number is followed by those of the chains that lead from it to junctions before it, so that most
     neighbors have consecutive numbers.
 
@@ -525,7 +525,7 @@ def _index_type(n: int, nnz: int) -> type:
 def _offsets(counts: np.ndarray, n: int) -> np.ndarray:
     """Row offsets from row lengths."""
     ends = np.cumsum(counts, dtype=np.int64)
-    indptr = np.zeros(n + 1, _index_type(n, int(ends[-1])))
+    indptr: np.ndarray = np.zeros(n + 1, _index_type(n, int(ends[-1])))
     indptr[1:] = ends
     return indptr
 

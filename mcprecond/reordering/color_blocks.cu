@@ -48,24 +48,38 @@ extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const 
     diagonal[i] = own;
 }
 
-__device__ bool row_differs(long long i, const OFFSET* indptr, const int* indices, const int* perm, const int* inverse,
-                            const OFFSET* lower_indptr, const int* lower_indices, const OFFSET* upper_indptr,
-                            const int* upper_indices) {
-    OFFSET lower = lower_indptr[i], lower_end = lower_indptr[i + 1];
-    OFFSET upper = upper_indptr[i], upper_end = upper_indptr[i + 1];
+__device__ bool row_differs(long long i, const OFFSET* indptr, const int* indices, const VALUE* values,
+                            bool also_values, const int* perm, const int* inverse, const OFFSET* lower_indptr,
+                            const int* lower_indices, const STORED* lower, const OFFSET* upper_indptr,
+                            const int* upper_indices, const STORED* upper, const VALUE* diagonal) {
+    OFFSET next_lower = lower_indptr[i], lower_end = lower_indptr[i + 1];
+    OFFSET next_upper = upper_indptr[i], upper_end = upper_indptr[i + 1];
+    VALUE own = 0;
     for (OFFSET k = indptr[perm[i]], end = indptr[perm[i] + 1]; k < end; ++k) {
         int j = inverse[indices[k]];
-        if (j < i && (lower == lower_end || lower_indices[lower++] != j)) return true;
-        if (j > i && (upper == upper_end || upper_indices[upper++] != j)) return true;
+        if (j < i) {
+            if (next_lower == lower_end || lower_indices[next_lower] != j) return true;
+            if (also_values && lower[next_lower] != (STORED)values[k]) return true;
+            ++next_lower;
+        } else if (j > i) {
+            if (next_upper == upper_end || upper_indices[next_upper] != j) return true;
+            if (also_values && upper[next_upper] != (STORED)values[k]) return true;
+            ++next_upper;
+        } else {
+            own += values[k];
+        }
     }
-    return lower != lower_end || upper != upper_end;
+    return (also_values && own != diagonal[i]) || next_lower != lower_end || next_upper != upper_end;
 }
 
-extern "C" __global__ void compare_pattern(long long n, const OFFSET* indptr, const int* indices, const int* perm,
-                                           const int* inverse, const OFFSET* lower_indptr, const int* lower_indices,
-                                           const OFFSET* upper_indptr, const int* upper_indices, int* differing_row) {
+extern "C" __global__ void compare(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                   long long also_values, const int* perm, const int* inverse,
+                                   const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,
+                                   const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
+                                   const VALUE* diagonal, int* differing_row) {
     long long i = thread_id();
-    if (i < n && row_differs(i, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices))
+    if (i < n && row_differs(i, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower,
+                             upper_indptr, upper_indices, upper, diagonal))
         atomicMin(differing_row, perm[i]);
 }
 

@@ -116,6 +116,24 @@ class ColorBlocks:
         arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse)
         return sum(array.nbytes for array in arrays)
 
+    def rows_of(self, c: int) -> tuple[int, int]:
+        """Return how many rows color c has, and the new number of the first."""
+        first, end = self.offsets[c], self.offsets[c + 1]
+        return int(end - first), int(first)
+
+    def holds(self, A: Any) -> bool:
+        """Whether the blocks are those of A: the same pattern and, to the last bit, the same values.
+
+        A must be CSR and of the blocks' shape, dtype and device; the blocks must not have been rounded.
+        """
+        differing_row = self.backend.xp.full(1, self.shape[0], np.int32)
+        self._run.compare(
+            self.shape[0], *self._pattern(A), A.data, 1, self.perm, self.inverse, self.lower.indptr,
+            self.lower.indices, self.lower.values, self.upper.indptr, self.upper.indices, self.upper.values,
+            self.diagonal, differing_row,
+        )  # fmt: skip
+        return int(differing_row[0]) == self.shape[0]
+
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
 
@@ -131,9 +149,10 @@ class ColorBlocks:
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
         differing_row = self.backend.xp.full(1, self.shape[0], np.int32)
-        self._run.compare_pattern(
-            self.shape[0], *self._pattern(csr), self.perm, self.inverse, self.lower.indptr, self.lower.indices,
-            self.upper.indptr, self.upper.indices, differing_row,
+        self._run.compare(
+            self.shape[0], *self._pattern(csr), csr.data, 0, self.perm, self.inverse, self.lower.indptr,
+            self.lower.indices, self.lower.values, self.upper.indptr, self.upper.indices, self.upper.values,
+            self.diagonal, differing_row,
         )  # fmt: skip
         if (row := int(differing_row[0])) < self.shape[0]:
             raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
@@ -216,30 +235,46 @@ def fill_values(n, indptr, indices, values, perm, inverse, lower_indptr, lower, 
 
 
 @compile_part
-def row_differs(i, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices):
-    """Whether row i of the color order has other columns than those stored."""
-    lower, upper = lower_indptr[i], upper_indptr[i]
+def row_differs(
+    i, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower, upper_indptr,
+    upper_indices, upper, diagonal,
+):  # fmt: skip
+    """Whether row i of the color order has other columns, or values if asked, than those stored."""
+    next_lower, next_upper = lower_indptr[i], upper_indptr[i]
+    own = values.dtype.type(0)
     for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
         j = inverse[indices[k]]
         if j < i:
-            if lower == lower_indptr[i + 1] or lower_indices[lower] != j:
+            if next_lower == lower_indptr[i + 1] or lower_indices[next_lower] != j:
                 return True
-            lower += 1
+            if also_values and lower[next_lower] != values[k]:
+                return True
+            next_lower += 1
         elif j > i:
-            if upper == upper_indptr[i + 1] or upper_indices[upper] != j:
+            if next_upper == upper_indptr[i + 1] or upper_indices[next_upper] != j:
                 return True
-            upper += 1
-    return lower != lower_indptr[i + 1] or upper != upper_indptr[i + 1]
+            if also_values and upper[next_upper] != values[k]:
+                return True
+            next_upper += 1
+        else:
+            own += values[k]
+    if also_values and own != diagonal[i]:
+        return True
+    return next_lower != lower_indptr[i + 1] or next_upper != upper_indptr[i + 1]
 
 
 @KERNELS.twin
-def compare_pattern(
-    n, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices, differing_row
-):
-    """The smallest row of A (old number) whose pattern differs; `differing_row` holds n before."""
+def compare(
+    n, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower, upper_indptr,
+    upper_indices, upper, diagonal, differing_row,
+):  # fmt: skip
+    """The smallest row of A (old number) that differs; `differing_row` holds n before."""
     smallest = n
     for i in prange(n):
-        if row_differs(i, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices):
+        if row_differs(
+            i, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower, upper_indptr,
+            upper_indices, upper, diagonal,
+        ):  # fmt: skip
             smallest = min(smallest, perm[i])
     differing_row[0] = smallest
 

@@ -1,6 +1,6 @@
 // The steps of PCG. Kernels are launched with at most as many blocks as the device holds and stride over the rows.
 // Sums are deterministic: each block writes its part, and the last block to arrive adds the parts in order.
-// See pcg.py; `close` there is the host's copy of `close` here.
+// See iteration.py; `close` there is the twin of `close` here.
 
 enum { STATE, ITERATION, MAXITER, ARRIVALS };
 enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };

@@ -1,0 +1,179 @@
+"""RIG and SIRG, the improved greedy coloring of Rokos et al. as brought to GPUs by Sistla and Nandivada, Figs. 1-4.
+
+Speculation with one barrier per round: a vertex of the worklist that finds itself in conflict is recolored on the spot
+and looked at again in the next round. Of two neighbors in conflict, only the one of lower priority is recolored. That
+is the lower index in RIG (Fig. 1); in SIRG (Section 3.2) the lower degree, ties by index. As that order is strict, the
+vertex of highest priority leaves the worklist in every round (Section 3.1).
+
+Every thread keeps the colors that are still free in a palette, `adjColors`, of 64-bit words (Section 4.1). RIG gets a
+palette for all colors that could ever be needed, as equation (1) estimates them; SIRG starts with 256 colors and
+doubles the palette whenever some vertex finds nothing free in it (Section 4.2).
+
+Two points beyond the paper: a vertex of degree d looks at d + 1 colors only, and the rounds run inside one kernel,
+which returns when palettes must grow. The array `nextVertices` of Section 5 is left out: which of two neighbors comes
+first is only asked if they have the same color.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.gpu import BLOCK
+from mcprecond.coloring.graph import Graph
+
+KERNELS = KernelSet(__file__)
+
+UNCOLORED = -1
+WORD = 64
+ALL_FREE = np.uint64(2**WORD - 1)
+K0 = 256  # colors in a palette of SIRG at first
+MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}  # each has a palette
+PALETTE_WORDS = 2**27  # over all threads: 1 GiB, unless a single block needs more
+
+
+def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+    """Color by RIG (Section 2, Fig. 1): the lower index is recolored; palettes for the largest degree.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Accepted for uniformity; no random numbers are drawn.
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+    rounds : int
+        The coloring phase and the passes of conflict resolution.
+    """
+    return resolve_in_palettes(graph, by_degree=False, max_color=estimate(graph))
+
+
+def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+    """Color by SIRG (Sections 3 and 4, Figs. 2-4): the lower degree is recolored; palettes double when needed.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Accepted for uniformity; no random numbers are drawn.
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+    rounds : int
+        The coloring phase and the passes of conflict resolution.
+    """
+    return resolve_in_palettes(graph, by_degree=True, max_color=min(K0, estimate(graph)))
+
+
+def estimate(graph: Graph) -> int:
+    """Equation (1): the least power of two that is at least 1 + max_degree."""
+    return 1 << graph.max_degree.bit_length()
+
+
+def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[Any, int]:
+    """Fig. 2, with palettes of `max_color` colors that double until all vertices are colored."""
+    xp, backend, n = graph.backend.xp, graph.backend, graph.n
+    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    C, worklists = xp.full(n, UNCOLORED, np.int32), xp.empty((2, n), np.int32)
+    words = -(-max_color // WORD)
+    rounds, left = 0, n
+    while left:
+        threads = -(-min(left, MOST_THREADS[backend.name], max(1, PALETTE_WORDS // words)) // BLOCK) * BLOCK
+        palettes = xp.empty(threads * words, np.uint64)
+        scratch = xp.zeros(16, np.int32)
+        run.color_and_resolve(
+            threads, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), C, worklists, rounds, left,
+            palettes, words, scratch,
+        )  # fmt: skip
+        rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])
+        words *= 2
+    return C, rounds
+
+
+@compile_part
+def in_conflict(v, indptr, indices, degrees, by_degree, C):
+    """Whether a neighbor of v in S(v), of higher priority than v, has the color of v (Fig. 4, line 5)."""
+    color = C[v]
+    for k in range(indptr[v], indptr[v + 1]):
+        u = indices[k]
+        if C[u] == color and (degrees[u] > degrees[v] if by_degree and degrees[u] != degrees[v] else u > v):
+            return True
+    return False
+
+
+@compile_part
+def minimum_color(v, indptr, indices, degrees, C, palette):
+    """The minimum color that no neighbor of v has, among those of the palette; UNCOLORED if there is none."""
+    words = min(len(palette), degrees[v] // WORD + 1)
+    palette[:words] = ALL_FREE
+    for k in range(indptr[v], indptr[v + 1]):
+        color = C[indices[k]]
+        if indices[k] != v and 0 <= color < words * WORD:
+            palette[color // WORD] &= ~(np.uint64(1) << np.uint64(color % WORD))
+    for color in range(words * WORD):
+        if (palette[color // WORD] >> np.uint64(color % WORD)) & np.uint64(1):
+            return color
+    return UNCOLORED
+
+
+@compile_loop
+def color_all(n, indptr, indices, degrees, C, palettes):
+    """COLORING (Fig. 3): every thread has a stretch of the vertices, and a palette."""
+    share = -(-n // len(palettes))
+    for t in prange(len(palettes)):
+        for v in range(t * share, min((t + 1) * share, n)):
+            C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
+
+
+@compile_loop
+def resolve(W_in, indptr, indices, degrees, by_degree, C, palettes):
+    """CONFLICTRESOLVEANDRECOLOR (Fig. 4); returns W_out."""
+    recolored = np.zeros(len(W_in), np.bool_)
+    share = -(-len(W_in) // len(palettes))
+    for t in prange(len(palettes)):
+        for i in range(t * share, min((t + 1) * share, len(W_in))):
+            v = W_in[i]
+            if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
+                C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
+                recolored[i] = True
+    return W_in[recolored]
+
+
+@compile_loop
+def lacks_color(W_in, C):
+    """Whether some vertex found nothing free in its palette."""
+    lacking = 0
+    for i in prange(len(W_in)):
+        lacking += C[W_in[i]] == UNCOLORED
+    return lacking > 0
+
+
+@KERNELS.resident_twin
+def color_and_resolve(
+    threads, n, indptr, indices, degrees, by_degree, C, worklists, rounds, length, palettes, words, scratch
+):
+    """Rounds until no vertex is left, or one lacks a color; the worklist of round r is in half r % 2 of `worklists`."""
+    own = palettes.reshape((threads, words))
+    if rounds == 0:
+        color_all(n, indptr, indices, degrees, C, own)
+        rounds = 1
+        W_in = np.arange(n, dtype=np.int32)
+        lacking = lacks_color(W_in, C)
+    else:
+        W_in = worklists[rounds % 2, :length].copy()
+        lacking = False
+    while len(W_in) and not lacking:
+        W_in = resolve(W_in, indptr, indices, degrees, by_degree, C, own)
+        rounds += 1
+        lacking = lacks_color(W_in, C)
+    worklists[rounds % 2, : len(W_in)] = W_in
+    scratch[1] = rounds
+    scratch[2] = len(W_in)

@@ -1,0 +1,291 @@
+"""IPGC, VB and VB BIT: vertex-based speculative coloring after Deveci et al. (IPDPS 2016), Algorithms 1-4.
+
+Every round colors the vertices of a worklist, CONF, by first-fit and in parallel; then one end of each edge in conflict
+loses its color and stays in the worklist. The three methods differ in how a thread keeps the colors of the neighbors,
+FORBIDDEN: an array for all colors (IPGC), flags for 64 colors at a time (VB), the 64 bits of one word (VB BIT).
+
+A vertex that loses is uncolored at once. Algorithm 3 lets it keep the color until it gets the next one; then a neighbor
+could forbid an old color in one color range and a new one in another, and a vertex could need more than degree + 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.coloring.graph import Graph
+
+KERNELS = KernelSet(__file__)
+RESOLUTIONS = ("index", "degree")
+
+UNCOLORED = -1
+MAXFORBID = 64
+FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
+MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
+
+
+def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = "index") -> tuple[Any, int]:
+    """Color by IPGC (Section II-A, Algorithms 1-3): every thread has a FORBIDDEN for all colors.
+
+    FORBIDDEN is initialized once; entries carry the time stamp of the vertex that they are forbidden for. The number of
+    threads that color is limited so that their arrays take no more than 1 GiB.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Accepted for uniformity; no random numbers are drawn.
+    chunk_size : int
+        So many consecutive vertices of the worklist are colored by one thread, one after another (Section IV-C).
+    resolution : {"index", "degree"}
+        Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
+        (Section IV-D).
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+    rounds : int
+    """
+    check_options(chunk_size, resolution)
+    xp, backend, n = graph.backend.xp, graph.backend, graph.n
+    row = graph.max_degree + 2  # one entry per color, and the time
+    threads = max(1, min(MOST_THREADS[backend.name], FORBIDDEN_ENTRIES // row, -(-n // chunk_size)))
+    forbidden = xp.zeros(threads * row, np.int32)
+    C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    backend.kernels(KERNELS, OFFSET=graph.indptr.dtype).color_ipgc(
+        n, graph.indptr, graph.indices, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
+        forbidden, row, threads,
+    )  # fmt: skip
+    return C, int(scratch[1])
+
+
+def vb(
+    graph: Graph, *, seed: int = 0, edge_filtering: bool = False, chunk_size: int = 8, resolution: str = "index"
+) -> tuple[Any, int]:
+    """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
+
+    A vertex looks for a color in one COLORRANGE of 64 after the other and traverses its neighbors once for each.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Accepted for uniformity; no random numbers are drawn.
+    edge_filtering : bool
+        Move neighbors whose color was considered to the front of the row, in a copy of the adjacency, and skip them in
+        the next color ranges (Section IV-B). Pays where many colors are needed.
+    chunk_size : int
+        So many consecutive vertices of the worklist are colored by one thread, one after another (Section IV-C).
+    resolution : {"index", "degree"}
+        Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
+        (Section IV-D).
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+    rounds : int
+    """
+    return by_color_ranges("color_vb", graph, edge_filtering, chunk_size, resolution)
+
+
+def vb_bit(
+    graph: Graph, *, seed: int = 0, edge_filtering: bool = False, chunk_size: int = 8, resolution: str = "index"
+) -> tuple[Any, int]:
+    """Color by VB BIT (Section III-A2, Algorithm 4): FORBIDDEN is one word of 64 bits.
+
+    Parameters and results are those of `vb`.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+    edge_filtering : bool
+    chunk_size : int
+    resolution : {"index", "degree"}
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+    rounds : int
+    """
+    return by_color_ranges("color_vb_bit", graph, edge_filtering, chunk_size, resolution)
+
+
+def by_color_ranges(
+    kernel: str, graph: Graph, edge_filtering: bool, chunk_size: int, resolution: str
+) -> tuple[Any, int]:
+    """Run VB or VB BIT."""
+    check_options(chunk_size, resolution)
+    xp, n = graph.backend.xp, graph.n
+    edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
+    adjacency = graph.indices.copy() if edge_filtering else graph.indices
+    C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    getattr(run, kernel)(
+        n, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
+        int(bool(edge_filtering)),
+    )  # fmt: skip
+    return C, int(scratch[1])
+
+
+def check_options(chunk_size: int, resolution: str) -> None:
+    """Raise ValueError for an option that no method here knows."""
+    if not isinstance(chunk_size, int | np.integer) or chunk_size <= 0:
+        raise ValueError(f"chunk_size must be a positive integer, got {chunk_size!r}")
+    if resolution not in RESOLUTIONS:
+        raise ValueError(f"resolution must be one of {', '.join(RESOLUTIONS)}, got {resolution!r}")
+
+
+@compile_part
+def gives_way(v, u, by_degree, degrees):
+    """Whether v is the end of a conflicting edge (v, u) that is recolored: a strict total order."""
+    if by_degree and degrees[v] != degrees[u]:
+        return degrees[v] < degrees[u]
+    return v < u
+
+
+@compile_part
+def loses(v, indptr, adjacency, degrees, by_degree, C):
+    """Algorithm 3 on one vertex."""
+    color = C[v]
+    for k in range(indptr[v], indptr[v + 1]):
+        u = adjacency[k]
+        if C[u] == color and gives_way(v, u, by_degree, degrees):
+            return True
+    return False
+
+
+@compile_loop
+def detect_conflicts(conf, indptr, adjacency, degrees, by_degree, C):
+    """DETECTCONFLICTS: uncolor those who give way; returns the new worklist."""
+    lost = np.zeros(len(conf), np.bool_)
+    for i in prange(len(conf)):
+        if loses(conf[i], indptr, adjacency, degrees, by_degree, C):
+            C[conf[i]] = UNCOLORED
+            lost[i] = True
+    return conf[lost]
+
+
+@compile_part
+def first_fit(v, indptr, indices, C, forbidden):
+    """Algorithm 2 on one vertex: `forbidden` holds a time stamp per color and, last, the time.
+
+    v itself is uncolored, so that an entry on the diagonal forbids nothing.
+    """
+    now = forbidden[-1] + 1
+    forbidden[-1] = now
+    for k in range(indptr[v], indptr[v + 1]):
+        color = C[indices[k]]
+        if color != UNCOLORED:
+            forbidden[color] = now
+    color = 0
+    while forbidden[color] == now:
+        color += 1
+    return color
+
+
+@compile_part
+def forbid_color(forbidden, color, bitwise):
+    """Forbid a color of the range: `forbidden` is 64 flags or one word."""
+    if bitwise:
+        forbidden[0] |= np.uint64(1) << np.uint64(color)
+    else:
+        forbidden[color] = 1
+
+
+@compile_part
+def set_color(forbidden, bitwise):
+    """The first color of the range that is not forbidden; MAXFORBID if there is none."""
+    color = 0
+    if bitwise:
+        while color < MAXFORBID and (forbidden[0] >> np.uint64(color)) & np.uint64(1):
+            color += 1
+    else:
+        while color < MAXFORBID and forbidden[color]:
+            color += 1
+    return color
+
+
+@compile_part
+def first_fit_by_ranges(v, indptr, adjacency, filtering, C, forbidden, bitwise):
+    """Algorithm 4 on one vertex, with edge filtering on request.
+
+    v itself is uncolored, so that an entry on the diagonal forbids nothing.
+    """
+    unseen = indptr[v]
+    offset = 0
+    while True:
+        forbidden[:] = 0
+        for k in range(unseen, indptr[v + 1]):
+            u = adjacency[k]
+            color = C[u] - offset
+            if 0 <= color < MAXFORBID:
+                forbid_color(forbidden, color, bitwise)
+                if filtering:
+                    adjacency[k] = adjacency[unseen]
+                    adjacency[unseen] = u
+                    unseen += 1
+        color = set_color(forbidden, bitwise)
+        if color < MAXFORBID:
+            return offset + color
+        offset += MAXFORBID
+
+
+@compile_loop
+def assign_ipgc(conf, chunk, indptr, indices, C, forbidden):
+    """ASSIGNCOLORS of IPGC; row t of `forbidden` belongs to thread t, which has a run of chunks."""
+    threads = len(forbidden)
+    share = -(-len(conf) // (threads * chunk)) * chunk
+    for t in prange(threads):
+        for i in range(t * share, min((t + 1) * share, len(conf))):
+            C[conf[i]] = first_fit(conf[i], indptr, indices, C, forbidden[t])
+
+
+@compile_loop
+def assign_by_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise):
+    """ASSIGNCOLORS of VB and VB BIT, chunk by chunk."""
+    for t in prange(-(-len(conf) // chunk)):
+        forbidden = np.empty(MAXFORBID, np.uint64)
+        for i in range(t * chunk, min((t + 1) * chunk, len(conf))):
+            C[conf[i]] = first_fit_by_ranges(
+                conf[i], indptr, adjacency, filtering, C, forbidden[:1] if bitwise else forbidden, bitwise
+            )
+
+
+@KERNELS.resident_twin
+def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, forbidden, row, threads):
+    """Algorithm 1 with Algorithm 2."""
+    C[:] = UNCOLORED
+    conf = np.arange(n)
+    while len(conf):
+        assign_ipgc(conf, chunk, indptr, indices, C, forbidden.reshape((threads, row)))
+        conf = detect_conflicts(conf, indptr, indices, degrees, by_degree, C)
+        scratch[1] += 1
+
+
+@compile_part
+def color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, scratch, filtering, bitwise):
+    """Algorithm 1 with Algorithm 4."""
+    C[:] = UNCOLORED
+    conf = np.arange(n)
+    while len(conf):
+        assign_by_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise)
+        conf = detect_conflicts(conf, indptr, adjacency, degrees, by_degree, C)
+        scratch[1] += 1
+
+
+@KERNELS.resident_twin
+def color_vb(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, filtering):
+    """VB: flags."""
+    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, scratch, filtering, False)
+
+
+@KERNELS.resident_twin
+def color_vb_bit(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, filtering):
+    """VB BIT: bits."""
+    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, scratch, filtering, True)

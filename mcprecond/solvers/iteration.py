@@ -1,0 +1,268 @@
+"""The steps of CG on one device. Every inner product is finished by the kernel that computes it: it derives the next
+coefficient, records the residual and decides whether to go on, so scalars never leave the device.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_part
+
+KERNELS = KernelSet(__file__)
+
+# Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in iteration.cu.
+STATE, ITERATION, MAXITER, ARRIVALS = range(4)
+RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
+ALPHA, BETA, RZ, RR, TOLERANCE = range(5)
+# What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
+# beta; a fresh r'r starts over.
+PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, NOTHING = range(7)
+
+HISTORY = 1024  # residuals kept on the device between two looks
+
+
+class Operator:
+    """A foreign M: called for each product, not captured."""
+
+    def __init__(self, M: Any, backend: Backend) -> None:
+        self.M, self.xp = M, backend.xp
+
+    def enqueue(self, r: Any, z: Any) -> None:
+        """Put M r into z."""
+        z[...] = self.xp.asarray(self.M @ r)
+
+
+class Iteration:
+    """The scalars of a CG run on one device, and how it starts, goes on and is looked at.
+
+    A subclass holds the vectors, and defines `solution`, `find_residual`, `precondition` and `step`.
+    """
+
+    #: One iteration; does nothing once the state is no longer RUNNING.
+    step: Callable[[], None]
+
+    def __init__(self, n: int, dtype: Any, offset: Any, lanes: int, backend: Backend) -> None:
+        xp = backend.xp
+        self.backend, self.n = backend, n
+        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, LANES=lanes)
+        self.control = xp.zeros(4, np.int64)
+        self.scalars = xp.zeros(5, np.float64)
+        self.history = xp.zeros(HISTORY, np.float64)
+        self.partials = xp.zeros(16384, np.float64)
+        self.books = (self.control, self.scalars, self.history, self.partials)
+        self.count = 0
+        self.residuals: list[float] = []
+        self.true_residual_norm = math.inf
+
+    @abstractmethod
+    def solution(self) -> Any:
+        """The iterate, in the order of A."""
+
+    @abstractmethod
+    def find_residual(self) -> None:
+        """r = b - A x from scratch, and r'r into the scalars."""
+
+    @abstractmethod
+    def precondition(self) -> None:
+        """The first direction from the residual, and r'z into the scalars."""
+
+    def dot(self, a: Any) -> float:
+        """a'a, as a number on the host."""
+        self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.books)
+        return float(self.scalars[RR])
+
+    def start(self, limit: float, maxiter: int) -> None:
+        """The residual of the initial guess and the first direction."""
+        self.control[MAXITER] = min(maxiter, 2**62)
+        self.scalars[TOLERANCE] = limit**2
+        self.measure_residual()
+        self.residuals = [self.true_residual_norm]
+        self.start_over()
+
+    def measure_residual(self) -> None:
+        """The residual from scratch; its norm."""
+        self.control[STATE] = RUNNING
+        self.find_residual()
+        self.true_residual_norm = math.sqrt(float(self.scalars[RR]))
+
+    def start_over(self) -> None:
+        """Steepest descent from the residual. Nothing to do if it is small enough, or not finite."""
+        exhausted = self.count >= int(self.control[MAXITER])
+        self.control[STATE] = (
+            NAN if not math.isfinite(self.true_residual_norm)
+            else REACHED if self.true_residual_norm**2 <= float(self.scalars[TOLERANCE])
+            else EXHAUSTED if exhausted
+            else RUNNING
+        )  # fmt: skip
+        self.precondition()
+
+    def enqueue(self, iterations: int) -> None:
+        """Run so many iterations, or until the state is no longer RUNNING."""
+        for _ in range(iterations):
+            self.step()
+
+    def look(self) -> int:
+        """Wait, fetch the new residuals, and return the state."""
+        state, count = (int(value) for value in self.backend.to_host(self.control[: ITERATION + 1]))
+        if count > self.count:
+            history = self.backend.to_host(self.history)
+            self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
+            self.count = count
+        return state
+
+
+class PlainIteration(Iteration):
+    """Algorithm 9.1 of Saad, in the order of A, with any M."""
+
+    def __init__(self, csr: Any, b: Any, x: Any, M: Any, backend: Backend) -> None:
+        xp, n = backend.xp, csr.shape[0]
+        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
+        self.b, self.x, self.M = b, x, M
+        self.A = _csr_arrays(csr, offset, xp)
+        self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
+        self.z = self.r if M is None else xp.empty(n, csr.dtype)
+        self.M_arrays = _csr_arrays(M, offset, xp) if backend.sparse.issparse(M) else None
+        self.step = self._step if isinstance(M, Operator) else backend.repeatable(self._step)
+
+    def solution(self) -> Any:
+        """The iterate, in the order of A."""
+        return self.x
+
+    def find_residual(self) -> None:
+        """See `Iteration`."""
+        self.run.residual(self.n, *self.A, self.x, self.b, self.r, FRESH_RESIDUAL, *self.books)
+
+    def precondition(self) -> None:
+        """See `Iteration`: p = z = M r."""
+        self._apply_M()
+        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.books)
+        self.p[...] = self.z
+
+    def _apply_M(self) -> None:
+        if self.M_arrays is not None:
+            self.run.multiply(self.n, *self.M_arrays, self.r, self.z, NOTHING, *self.books)
+        elif self.M is not None:
+            self.M.enqueue(self.r, self.z)
+
+    def _step(self) -> None:
+        run, n, books = self.run, self.n, self.books
+        run.multiply(n, *self.A, self.p, self.q, PAP, *books)
+        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *books)
+        if self.M is not None:
+            self._apply_M()
+            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *books)
+        run.turn(n, self.z, self.p, self.control, self.scalars)
+
+
+def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
+    return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data
+
+
+def _lanes(per_row: float) -> int:
+    """How many threads of a GPU share a row of the matrix product."""
+    lanes = 2
+    while lanes < 32 and lanes < per_row / 4:
+        lanes *= 2
+    return lanes
+
+
+@compile_part
+def close(role, total, control, scalars, history):
+    """What follows from an inner product; in CUDA the last block to arrive does this."""
+    if role == NOTHING:
+        return
+    if role == FRESH_RESIDUAL:
+        scalars[RR] = total
+        return
+    if not np.isfinite(total):
+        control[STATE] = NAN
+        return
+    if role == PAP:
+        if total <= 0:
+            control[STATE] = BAD_A
+        else:
+            scalars[ALPHA] = scalars[RZ] / total
+    elif role in (RESIDUAL, RESIDUAL_IS_RZ):
+        scalars[RR] = total
+        control[ITERATION] += 1
+        history[control[ITERATION] % HISTORY] = np.sqrt(total)
+        if total <= scalars[TOLERANCE]:
+            control[STATE] = REACHED
+        elif control[ITERATION] >= control[MAXITER]:
+            control[STATE] = EXHAUSTED
+    if role in (RESIDUAL_IS_RZ, BETA_OF_RZ):
+        scalars[BETA] = total / scalars[RZ]
+    if role in (RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RZ):
+        scalars[RZ] = total
+        if total <= 0 and control[STATE] == RUNNING:
+            control[STATE] = BAD_M
+
+
+@KERNELS.strided_twin
+def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, partials):
+    """q = A p, and p'q."""
+    if control[STATE] != RUNNING:
+        return
+    product = 0.0
+    for i in prange(n):
+        total = p.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * p[indices[k]]
+        q[i] = total
+        product += np.float64(total) * p[i]
+    close(role, product, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def residual(n, indptr, indices, values, x, b, r, role, control, scalars, history, partials):
+    """r = b - A x, and r'r."""
+    square = 0.0
+    for i in prange(n):
+        total = b[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            total -= values[k] * x[indices[k]]
+        r[i] = total
+        square += np.float64(total) * total
+    close(role, square, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def inner_product(n, a, b, role, control, scalars, history, partials):
+    """a'b."""
+    if control[STATE] != RUNNING:
+        return
+    product = 0.0
+    for i in prange(n):
+        product += np.float64(a[i]) * b[i]
+    close(role, product, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def advance(n, p, q, x, r, role, control, scalars, history, partials):
+    """x += alpha p, r -= alpha q, and r'r."""
+    if control[STATE] != RUNNING:
+        return
+    alpha = r.dtype.type(scalars[ALPHA])
+    square = 0.0
+    for i in prange(n):
+        x[i] += alpha * p[i]
+        r[i] -= alpha * q[i]
+        square += np.float64(r[i]) * r[i]
+    close(role, square, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def turn(n, z, p, control, scalars):
+    """p = z + beta p."""
+    if control[STATE] != RUNNING:
+        return
+    beta = p.dtype.type(scalars[BETA])
+    for i in prange(n):
+        p[i] = z[i] + beta * p[i]
