@@ -165,8 +165,8 @@ class MulticolorGS(Preconditioner):
         blocks, lower, upper = self.blocks, self.blocks.lower, self.blocks.upper
         for c in reversed(range(self.n_colors)) if reverse else range(self.n_colors):
             self._run.relax(
-                *self.blocks.rows_of(c), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices, upper.values,
-                self._dinv, blocks.perm, r, self.omega, self._y, z,
+                *blocks.rows_of(c), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices,
+                upper.values, self._dinv, blocks.perm, r, self.omega, self._y, z,
             )  # fmt: skip
 
     def _invert_diagonal(self) -> None:

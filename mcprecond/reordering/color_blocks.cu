@@ -1,93 +1,115 @@
-// Color blocks: one thread per row of the color order. See color_blocks.py.
+// Color blocks: LANES threads per row of the color order, which take its entries LANES at a time. See color_blocks.py.
+
+// Entries of a row that belong to one triangle are stored in the order in which the row has them. This thread's place:
+// behind those that come before it in the same stretch of LANES; `next` then moves behind all of them. Whole warps call it.
+template <typename Place>
+__device__ __forceinline__ Place place_in_row(bool keep, Place& next) {
+    int first_lane = lane_id() & ~(LANES - 1);
+    uint32 team = LANES == WARP ? FULL_WARP : ((1u << (LANES % WARP)) - 1) << first_lane;
+    uint32 kept = __ballot_sync(FULL_WARP, keep) & team;
+    Place place = next + __popc(kept & ((1u << lane_id()) - 1));
+    next += __popc(kept);
+    return place;
+}
+
+// Stretches of LANES entries, until the longest row of the warp is done; k may lie behind the end of this row.
+#define FOR_STRETCHES(k, begin, end) \
+    for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
 
 extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                          const int* inverse, OFFSET* lower_counts, OFFSET* upper_counts) {
-    long long i = thread_id();
-    if (i >= n) return;
-    OFFSET lower = 0, upper = 0;
-    for (OFFSET k = indptr[perm[i]], end = indptr[perm[i] + 1]; k < end; ++k) {
-        int j = inverse[indices[k]];
-        lower += j < i;
-        upper += j > i;
+    long long i = thread_id() / LANES;
+    int lower = 0, upper = 0;
+    if (i < n)
+        for (OFFSET k = indptr[perm[i]] + threadIdx.x % LANES, end = indptr[perm[i] + 1]; k < end; k += LANES) {
+            int j = inverse[indices[k]];
+            lower += j < i;
+            upper += j > i;
+        }
+    lower = lane_sum<LANES>(lower);
+    upper = lane_sum<LANES>(upper);
+    if (i < n && threadIdx.x % LANES == 0) {
+        lower_counts[i] = lower;
+        upper_counts[i] = upper;
     }
-    lower_counts[i] = lower;
-    upper_counts[i] = upper;
 }
 
 extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                         const int* inverse, const OFFSET* lower_indptr, int* lower_indices,
                                         const OFFSET* upper_indptr, int* upper_indices) {
-    long long i = thread_id();
-    if (i >= n) return;
-    OFFSET lower = lower_indptr[i], upper = upper_indptr[i];
-    for (OFFSET k = indptr[perm[i]], end = indptr[perm[i] + 1]; k < end; ++k) {
-        int j = inverse[indices[k]];
-        if (j < i)
-            lower_indices[lower++] = j;
-        else if (j > i)
-            upper_indices[upper++] = j;
+    long long i = thread_id() / LANES;
+    bool active = i < n;
+    OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
+    OFFSET next_lower = active ? lower_indptr[i] : 0, next_upper = active ? upper_indptr[i] : 0;
+    FOR_STRETCHES(k, begin, end) {
+        int j = k < end ? inverse[indices[k]] : (int)i;
+        bool lower = k < end && j < i, upper = k < end && j > i;
+        OFFSET lower_place = place_in_row(lower, next_lower), upper_place = place_in_row(upper, next_upper);
+        if (lower) lower_indices[lower_place] = j;
+        if (upper) upper_indices[upper_place] = j;
     }
 }
 
 extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                        const int* perm, const int* inverse, const OFFSET* lower_indptr, STORED* lower,
                                        const OFFSET* upper_indptr, STORED* upper, VALUE* diagonal) {
-    long long i = thread_id();
-    if (i >= n) return;
-    OFFSET next_lower = lower_indptr[i], next_upper = upper_indptr[i];
+    long long i = thread_id() / LANES;
+    bool active = i < n;
+    OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
+    OFFSET next_lower = active ? lower_indptr[i] : 0, next_upper = active ? upper_indptr[i] : 0;
     VALUE own = 0;
-    for (OFFSET k = indptr[perm[i]], end = indptr[perm[i] + 1]; k < end; ++k) {
-        int j = inverse[indices[k]];
-        if (j < i)
-            lower[next_lower++] = (STORED)values[k];
-        else if (j > i)
-            upper[next_upper++] = (STORED)values[k];
+    FOR_STRETCHES(k, begin, end) {
+        int j = k < end ? inverse[indices[k]] : (int)i;
+        VALUE value = k < end ? values[k] : 0;
+        bool is_lower = k < end && j < i, is_upper = k < end && j > i;
+        OFFSET lower_place = place_in_row(is_lower, next_lower), upper_place = place_in_row(is_upper, next_upper);
+        if (is_lower)
+            lower[lower_place] = (STORED)value;
+        else if (is_upper)
+            upper[upper_place] = (STORED)value;
         else
-            own += values[k];
+            own += value;
     }
-    diagonal[i] = own;
+    own = lane_sum<LANES>(own);
+    if (active && threadIdx.x % LANES == 0) diagonal[i] = own;
 }
 
-__device__ bool row_differs(long long i, const OFFSET* indptr, const int* indices, const VALUE* values,
-                            bool also_values, const int* perm, const int* inverse, const OFFSET* lower_indptr,
-                            const int* lower_indices, const STORED* lower, const OFFSET* upper_indptr,
-                            const int* upper_indices, const STORED* upper, const VALUE* diagonal) {
-    OFFSET next_lower = lower_indptr[i], lower_end = lower_indptr[i + 1];
-    OFFSET next_upper = upper_indptr[i], upper_end = upper_indptr[i + 1];
-    VALUE own = 0;
-    for (OFFSET k = indptr[perm[i]], end = indptr[perm[i] + 1]; k < end; ++k) {
-        int j = inverse[indices[k]];
-        if (j < i) {
-            if (next_lower == lower_end || lower_indices[next_lower] != j) return true;
-            if (also_values && lower[next_lower] != (STORED)values[k]) return true;
-            ++next_lower;
-        } else if (j > i) {
-            if (next_upper == upper_end || upper_indices[next_upper] != j) return true;
-            if (also_values && upper[next_upper] != (STORED)values[k]) return true;
-            ++next_upper;
-        } else {
-            own += values[k];
-        }
-    }
-    return (also_values && own != diagonal[i]) || next_lower != lower_end || next_upper != upper_end;
-}
-
+// The triangles are read in the places that fill_* wrote.
 extern "C" __global__ void compare(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                    long long also_values, const int* perm, const int* inverse,
                                    const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,
                                    const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
                                    const VALUE* diagonal, int* differing_row) {
-    long long i = thread_id();
-    if (i < n && row_differs(i, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower,
-                             upper_indptr, upper_indices, upper, diagonal))
-        atomicMin(differing_row, perm[i]);
+    long long i = thread_id() / LANES;
+    bool active = i < n, differs = false;
+    OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
+    OFFSET next_lower = active ? lower_indptr[i] : 0, lower_end = active ? lower_indptr[i + 1] : 0;
+    OFFSET next_upper = active ? upper_indptr[i] : 0, upper_end = active ? upper_indptr[i + 1] : 0;
+    VALUE own = 0;
+    FOR_STRETCHES(k, begin, end) {
+        int j = k < end ? inverse[indices[k]] : (int)i;
+        VALUE value = also_values && k < end ? values[k] : 0;
+        bool is_lower = k < end && j < i, is_upper = k < end && j > i;
+        OFFSET lower_place = place_in_row(is_lower, next_lower), upper_place = place_in_row(is_upper, next_upper);
+        if (is_lower)
+            differs |= lower_place >= lower_end || lower_indices[lower_place] != j ||
+                       (also_values && lower[lower_place] != (STORED)value);
+        else if (is_upper)
+            differs |= upper_place >= upper_end || upper_indices[upper_place] != j ||
+                       (also_values && upper[upper_place] != (STORED)value);
+        else
+            own += value;
+    }
+    own = lane_sum<LANES>(own);
+    differs |= next_lower != lower_end || next_upper != upper_end;
+    if (active && (differs || (also_values && own != diagonal[i]))) atomicMin(differing_row, perm[i]);
 }
 
 extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,
                                 const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
                                 const VALUE* diagonal, const OFFSET* indptr, int* indices, VALUE* values) {
-    long long i = thread_id();
-    if (i >= n) return;
+    long long i = thread_id() / LANES;
+    if (i >= n || threadIdx.x % LANES) return;  // a single thread: nothing waits for this
     OFFSET place = indptr[i];
     for (OFFSET k = lower_indptr[i]; k < lower_indptr[i + 1]; ++k, ++place) {
         indices[place] = lower_indices[k];

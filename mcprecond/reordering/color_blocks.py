@@ -90,7 +90,8 @@ class ColorBlocks:
 
         offset = np.int32 if csr.indices.size < 2**31 else np.int64
         stored = self.dtype if dtype is None else np.dtype(dtype)
-        self._run = self.backend.kernels(KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=stored)
+        lanes = 8 if csr.indices.size > 8 * n else 2
+        self._run = self.backend.kernels(KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=stored, LANES=lanes)
         indptr, indices = self._pattern(csr)
         lower_indptr, upper_indptr = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
         self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_indptr[1:], upper_indptr[1:])
