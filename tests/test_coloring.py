@@ -18,6 +18,14 @@ VARIANTS = {
     "eb-atomic": ("eb", {"worklist": "atomic"}, True, False),
     "ecl_gc": ("ecl_gc", {}, True, True),
     "jpl": ("jpl", {}, False, True),
+    "ipgc": ("ipgc", {}, True, False),
+    "ipgc-degree": ("ipgc", {"resolution": "degree", "chunk_size": 1}, True, False),
+    "vb": ("vb", {}, True, False),
+    "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}, True, False),
+    "vb_bit": ("vb_bit", {}, True, False),
+    "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}, True, False),
+    "rig": ("rig", {}, True, False),
+    "sirg": ("sirg", {}, True, False),
     "jp-random": ("jp", {"seed": 2}, True, True),
     "jp-ldf": ("jp", {"order": "ldf"}, True, True),
     "greedy-natural": ("greedy", {"order": "natural"}, True, True),
@@ -157,9 +165,9 @@ def test_known_color_counts(backend, to_device):
 def test_racing_colorings_stay_proper(backend, to_device):
     A = stencil27(14)
     on_device = to_device(A)
-    for worklist in ("pps", "atomic"):
-        for _ in range(20):
-            assert color(on_device, "eb", worklist=worklist).is_valid(on_device)
+    for method, options, _, deterministic in VARIANTS.values():
+        for _ in range(0 if deterministic else 20):
+            assert color(on_device, method, **options).is_valid(on_device)
 
 
 def test_is_valid_tells_a_conflict(backend, to_device):
@@ -205,6 +213,10 @@ def test_bad_options_are_refused(to_device):
         color(A, "eb", order="natural")
     with pytest.raises(ValueError, match="worklist must be one of pps, atomic, got 'list'"):
         color(A, "eb", worklist="list")
+    with pytest.raises(ValueError, match="chunk_size must be a positive integer, got 0"):
+        color(A, "vb", chunk_size=0)
+    with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):
+        color(A, "ipgc", resolution="coin")
     with pytest.raises(ValueError, match="order must be one of natural, random, ldf"):
         color(A, "greedy", order="upside down")
     with pytest.raises(ValueError, match=r"permutation of 0\.\.15"):

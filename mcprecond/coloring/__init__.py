@@ -17,6 +17,8 @@ from mcprecond.coloring.refine.balance import balance as balanced
 from mcprecond.coloring.refine.recolor import recolor as recolored
 from mcprecond.coloring.sequential.greedy import greedy
 from mcprecond.coloring.speculative.eb import eb
+from mcprecond.coloring.speculative.rig import rig, sirg
+from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
 
@@ -26,6 +28,11 @@ COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
     "ecl_gc": ecl_gc,
     "jpl": jpl,
     "jp": jp,
+    "ipgc": ipgc,
+    "vb": vb,
+    "vb_bit": vb_bit,
+    "rig": rig,
+    "sirg": sirg,
     "greedy": greedy,
 }
 
@@ -57,6 +64,10 @@ def color(
         - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
+        - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
+          ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
+        - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
+          and Nandivada).
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of

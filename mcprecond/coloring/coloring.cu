@@ -11,17 +11,22 @@ extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, con
         }
 }
 
+#define SHARED_COLORS 4096
+
 extern "C" __global__ void count_colors(long long n, const int* colors, long long* sizes, long long n_colors) {
-    // Few colors would meet in few addresses: count the threads of a warp that hold the same one together.
-    long long v = thread_id();
-    if (v >= n) return;
-    int color = colors[v];
-    uint32 active = __activemask();
-    for (uint32 left = active; left;) {
-        int leader = __ffs(left) - 1;
-        int shown = __shfl_sync(active, color, leader);
-        uint32 same = __ballot_sync(active, color == shown);
-        if (lane_id() == leader) atomicAdd((uint64*)&sizes[shown], (uint64)__popc(same));
-        left &= ~same;
+    // Few colors would meet in few addresses of memory: each block counts those for itself first.
+    __shared__ int counts[SHARED_COLORS];
+    int counted = (int)min(n_colors, (long long)SHARED_COLORS);
+    for (int c = threadIdx.x; c < counted; c += blockDim.x) counts[c] = 0;
+    __syncthreads();
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        int color = colors[v];
+        if (color < SHARED_COLORS)
+            atomicAdd(&counts[color], 1);
+        else
+            atomicAdd((uint64*)&sizes[color], 1ull);
     }
+    __syncthreads();
+    for (int c = threadIdx.x; c < counted; c += blockDim.x)
+        if (counts[c]) atomicAdd((uint64*)&sizes[c], (uint64)counts[c]);
 }

@@ -174,7 +174,7 @@ def first_conflict(n, indptr, indices, colors, first):
     first[0] = row
 
 
-@KERNELS.twin
+@KERNELS.strided_twin
 def count_colors(n, colors, sizes, n_colors):
     """A histogram."""
     for v in prange(n):

@@ -1,5 +1,6 @@
 """Problems to color, precondition and solve."""
 
+from mcprecond.problems import graphs
 from mcprecond.problems.fenl import FENL, NewtonStep, fenl
 
-__all__ = ["FENL", "NewtonStep", "fenl"]
+__all__ = ["FENL", "NewtonStep", "fenl", "graphs"]
