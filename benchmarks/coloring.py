@@ -1,0 +1,111 @@
+"""Every coloring method on every graph family, beside cuSPARSE's csrcolor in the same run.
+
+    python benchmarks/coloring.py gpu            # all families at the papers' sizes
+    python benchmarks/coloring.py cpu --small    # the same families, small, on this machine
+
+writes benchmarks/results/coloring-gpu.json or coloring-cpu.json (or where --output says). Times are medians of wall
+times of the method alone, on a graph that is on the device already, as the papers measure it; csrcolor gets the same
+matrix. Every coloring is checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from measure import RESULTS, record, save, wall_ms
+
+from mcprecond.backends import get_backend
+from mcprecond.coloring import COLORINGS, Graph, finished
+from mcprecond.problems import graphs
+
+SEED = 0
+#: Family -> generator for (full size, small size).
+FAMILIES: dict[str, Callable[[bool], Any]] = {
+    "fenl_50": lambda small: graphs.fenl(12 if small else 50),
+    "fenl_100": lambda small: graphs.fenl(16 if small else 100),
+    "fenl_180": lambda small: graphs.fenl(20 if small else 180),
+    "grid2d_1024": lambda small: graphs.grid2d(64 if small else 1024),
+    "delaunay20": lambda small: graphs.delaunay(2 ** (12 if small else 20), seed=SEED),
+    "rgg20": lambda small: graphs.random_geometric(2 ** (12 if small else 20), seed=SEED),
+    "rmat20": lambda small: graphs.rmat(12 if small else 20, seed=SEED),
+    "rmat22": lambda small: graphs.rmat(13 if small else 22, seed=SEED),
+    "mycielskian15": lambda small: graphs.mycielskian(9 if small else 15),
+    "elasticity48": lambda small: graphs.elasticity_pattern(8 if small else 48),
+}
+#: Row of the results -> method and options.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "eb": ("eb", {}),
+    "eb atomic": ("eb", {"worklist": "atomic"}),
+    "ecl_gc": ("ecl_gc", {}),
+    "jp ldf": ("jp", {"order": "ldf"}),
+    "jp natural": ("jp", {"order": "natural"}),
+    **{name: (name, {}) for name in COLORINGS if name not in ("eb", "ecl_gc", "jp", "greedy")},
+    "greedy": ("greedy", {}),
+}
+LONG_MS = 500.0  # a method that takes longer is timed twice only
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    cases = []
+    for name in arguments.families:
+        cases.append(measure_family(name, arguments.device, arguments.small, arguments.repeats))
+        document = record("coloring", arguments.device, cases, seed=SEED, small=arguments.small)
+        save(document, arguments.output or RESULTS / f"coloring-{arguments.device}.json")
+
+
+def measure_family(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
+    backend = get_backend(device)
+    A = backend.sparse.csr_matrix(FAMILIES[name](small))
+    graph = Graph.of(A)
+    case: dict[str, Any] = {
+        "name": name,
+        "vertices": graph.n,
+        "entries": int(A.nnz),
+        "max_degree": graph.max_degree,
+        "pattern_ms": wall_ms(lambda: Graph.of(A), backend.synchronize, repeats),
+        "methods": {},
+    }
+    if device == "gpu":
+        from csrcolor import CsrColor
+
+        csrcolor = CsrColor()
+        case["methods"]["csrcolor"] = timed(lambda: csrcolor(A), backend, repeats) | {"colors": csrcolor(A)[1]}
+    for row, (method, options) in METHODS.items():
+        case["methods"][row] = measure_method(method, options, graph, A, repeats)
+        print(name, row, case["methods"][row], flush=True)
+    return case
+
+
+def measure_method(method: str, options: dict[str, Any], graph: Graph, A: Any, repeats: int) -> dict[str, Any]:
+    def run() -> tuple[Any, int]:
+        return COLORINGS[method](graph, **options)
+
+    colors, rounds = run()
+    coloring = finished(colors, method, rounds, graph.backend)
+    assert coloring.is_valid(A), f"{method} {options} is improper"
+    return timed(run, graph.backend, repeats) | {"colors": coloring.n_colors, "rounds": rounds}
+
+
+def timed(function: Callable[[], Any], backend: Any, repeats: int) -> dict[str, Any]:
+    backend.synchronize()
+    started = time.perf_counter()
+    function()
+    backend.synchronize()
+    if 1e3 * (time.perf_counter() - started) > LONG_MS:
+        repeats = 1
+    return {"ms": wall_ms(function, backend.synchronize, repeats)}
+
+
+if __name__ == "__main__":
+    main()
