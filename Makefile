@@ -19,6 +19,7 @@ test-gpu:
 
 readme: .venv/dev
 	$(BIN)/python tools/readme.py
+	$(BIN)/python tools/colorings.py
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mcprecond needs Python 3.11 or newer; set PYTHON=..."; exit 1; }

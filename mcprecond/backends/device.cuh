@@ -51,6 +51,17 @@ __device__ __forceinline__ T lane_sum(T value) {
     return value;
 }
 
+// The threads that share a row, TEAM of them, pick entries from it and store them in order. This thread's place: behind
+// what those before it in the same stretch of TEAM entries keep; `next` then moves behind all of them. Whole warps call it.
+template <int TEAM, typename Place>
+__device__ __forceinline__ Place place_in_row(bool keep, Place& next) {
+    uint32 team = (TEAM == WARP ? FULL_WARP : (1u << (TEAM % WARP)) - 1) << (lane_id() & ~(TEAM - 1));
+    uint32 kept = __ballot_sync(FULL_WARP, keep) & team;
+    Place place = next + __popc(kept & ((1u << lane_id()) - 1));
+    next += __popc(kept);
+    return place;
+}
+
 // A well-mixed hash of a vertex number: the random priority of a vertex.
 __device__ __forceinline__ uint32 mix(uint32 v, uint32 seed) {
     v ^= seed * 0x9e3779b9u;

@@ -1,17 +1,5 @@
 // Color blocks: LANES threads per row of the color order, which take its entries LANES at a time. See color_blocks.py.
 
-// Entries of a row that belong to one triangle are stored in the order in which the row has them. This thread's place:
-// behind those that come before it in the same stretch of LANES; `next` then moves behind all of them. Whole warps call it.
-template <typename Place>
-__device__ __forceinline__ Place place_in_row(bool keep, Place& next) {
-    int first_lane = lane_id() & ~(LANES - 1);
-    uint32 team = LANES == WARP ? FULL_WARP : ((1u << (LANES % WARP)) - 1) << first_lane;
-    uint32 kept = __ballot_sync(FULL_WARP, keep) & team;
-    Place place = next + __popc(kept & ((1u << lane_id()) - 1));
-    next += __popc(kept);
-    return place;
-}
-
 // Stretches of LANES entries, until the longest row of the warp is done; k may lie behind the end of this row.
 #define FOR_STRETCHES(k, begin, end) \
     for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
@@ -44,7 +32,7 @@ extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const
     FOR_STRETCHES(k, begin, end) {
         int j = k < end ? inverse[indices[k]] : (int)i;
         bool lower = k < end && j < i, upper = k < end && j > i;
-        OFFSET lower_place = place_in_row(lower, next_lower), upper_place = place_in_row(upper, next_upper);
+        OFFSET lower_place = place_in_row<LANES>(lower, next_lower), upper_place = place_in_row<LANES>(upper, next_upper);
         if (lower) lower_indices[lower_place] = j;
         if (upper) upper_indices[upper_place] = j;
     }
@@ -62,7 +50,7 @@ extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const 
         int j = k < end ? inverse[indices[k]] : (int)i;
         VALUE value = k < end ? values[k] : 0;
         bool is_lower = k < end && j < i, is_upper = k < end && j > i;
-        OFFSET lower_place = place_in_row(is_lower, next_lower), upper_place = place_in_row(is_upper, next_upper);
+        OFFSET lower_place = place_in_row<LANES>(is_lower, next_lower), upper_place = place_in_row<LANES>(is_upper, next_upper);
         if (is_lower)
             lower[lower_place] = (STORED)value;
         else if (is_upper)
@@ -90,7 +78,7 @@ extern "C" __global__ void compare(long long n, const OFFSET* indptr, const int*
         int j = k < end ? inverse[indices[k]] : (int)i;
         VALUE value = also_values && k < end ? values[k] : 0;
         bool is_lower = k < end && j < i, is_upper = k < end && j > i;
-        OFFSET lower_place = place_in_row(is_lower, next_lower), upper_place = place_in_row(is_upper, next_upper);
+        OFFSET lower_place = place_in_row<LANES>(is_lower, next_lower), upper_place = place_in_row<LANES>(is_upper, next_upper);
         if (is_lower)
             differs |= lower_place >= lower_end || lower_indices[lower_place] != j ||
                        (also_values && lower[lower_place] != (STORED)value);

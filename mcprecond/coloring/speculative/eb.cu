@@ -123,26 +123,21 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];     // edges kept by each block; as long as scratch allows
 };
 
-// Consecutive edges of one thread in the tentative phase. They mostly share a vertex, so that its neighbors hear of each
-// choice before the next one is made; with one edge per thread all of them would choose the same color at once.
-#ifndef CHUNK
-#define CHUNK 8
-#endif
-
 extern "C" __global__ void __launch_bounds__(256) color_edges(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* CS, int* VF, int* TVF,
-        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, int* rounds) {
+        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int* rounds) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
     int *U = uncolored, *spare_U = uncolored + n;
 
-    // The edge list in row order: count, scan over blocks, write.
+    // The edge list in row order: count, scan over blocks, write. LANES threads share a row.
     long long rows = (n + gridDim.x - 1) / gridDim.x;
     long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
-    int count = 0;
-    for (long long v = first_row + threadIdx.x; v < last_row; v += blockDim.x) {
-        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) count += indices[k] > v;
+    int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES, count = 0;
+    for (long long v = first_row + team; v < last_row; v += teams)
+        for (OFFSET k = indptr[v] + lane, end = indptr[v + 1]; k < end; k += LANES) count += indices[k] > v;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
         C[v] = 0;
         CS[v] = 0;
         TVF[v] = 0;
@@ -153,22 +148,25 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
     grid_barrier(&control->arrivals);
     int length, offset = stretch_offset(counts, length), vertices = (int)n;
-    for (long long v0 = first_row; v0 < last_row; v0 += blockDim.x) {
-        long long v = v0 + threadIdx.x;
+    for (long long v0 = first_row; v0 < last_row; v0 += teams) {
+        long long v = v0 + team;
+        OFFSET begin = v < last_row ? indptr[v] : 0, end = v < last_row ? indptr[v + 1] : 0;
         int own = 0, tile;
-        if (v < last_row)
-            for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) own += indices[k] > v;
-        int position = offset + block_scan(own, tile);
-        if (v < last_row)
-            for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)
-                if (indices[k] > v) E[position++] = make_int2((int)v, indices[k]);
+        for (OFFSET k = begin + lane; k < end; k += LANES) own += indices[k] > v;
+        own = lane_sum<LANES>(own);
+        int position = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, tile), 0, LANES);
+        for (OFFSET k = begin + lane; __any_sync(FULL_WARP, k < end); k += LANES) {
+            bool keep = k < end && indices[k] > v;
+            int place = place_in_row<LANES>(keep, position);
+            if (keep) E[place] = make_int2((int)v, indices[k]);
+        }
         offset += tile;
     }
     grid_barrier(&control->arrivals);
 
     for (int round = 1;; ++round) {
-        for (long long first = thread_id() * CHUNK; first < length; first += thread_count() * CHUNK)
-            for (int e = first; e < min((int)first + CHUNK, length); ++e) tentative_color(E[e], C, CS, VF, TVF);
+        for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
+            for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
 
         for (long long i = thread_id(); i < vertices; i += thread_count())

@@ -5,9 +5,11 @@ each uncolored vertex a color, takes it back from one end of every edge in confl
 nothing new. A vertex looks for its color among 31 at a time, its color set; C holds one bit, and its sign marks a
 tentative color.
 
-Two points where the paper leaves room. The rounds run inside one kernel, because a launch costs more than a late round.
-And the colors that a vertex of degree d may never need, those above d + 1, are forbidden from the start: tentative
-colors that were taken back could otherwise push it beyond the bound of Lemma 2.
+Three points where the paper leaves room. The rounds run inside one kernel, because a launch costs more than a late
+round. The colors that a vertex of degree d may never need, those above d + 1, are forbidden from the start: tentative
+colors that were taken back could otherwise push it beyond the bound of Lemma 2. And in the tentative phase a thread of
+a GPU takes several consecutive edges, as Section IV-C has it for vertices: they mostly share a vertex, so that its
+neighbors hear of each choice before the next one is made.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ KERNELS = KernelSet(__file__)
 WORKLISTS = ("pps", "atomic")
 
 SET_SIZE = 31
+CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase
+LONG_ROW = 1024
 STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
@@ -51,7 +55,9 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
     xp, n = graph.backend.xp, graph.n
     max_edges = graph.indices.size // 2
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    # Threads that share a row when edges are listed: many where a few rows are very long.
+    lanes = 32 if graph.max_degree >= LONG_ROW else 4 if graph.indices.size > 8 * n else 2
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Edges as (u, v) pairs. Both lists shrink from one half to the other.
     C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
     edges = xp.empty((2, max(max_edges, 1), 2), np.int32)
@@ -60,7 +66,7 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]
     rounds = xp.zeros(1, np.int32)
     run.color_edges(
         n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, uncolored, edges,
-        edges[0].size // 2, scratch, int(worklist == "pps"), rounds,
+        edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, rounds,
     )  # fmt: skip
     return C, int(rounds[0])
 
@@ -212,7 +218,7 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 
 
 @KERNELS.resident_twin
-def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, rounds):
+def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, rounds):
     """Algorithm 5: the rounds."""
     E, kept = edges[0], edges[1]
     length = list_edges(n, indptr, indices, E)
