@@ -26,6 +26,12 @@ VARIANTS = {
     "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}, True, False),
     "rig": ("rig", {}, True, False),
     "sirg": ("sirg", {}, True, False),
+    "cc": ("cc", {}, False, True),
+    "cc-one": ("cc", {"hashes": 1, "seed": 4}, False, True),
+    "is_minmax": ("is_minmax", {}, False, True),
+    "is_hash": ("is_hash", {}, False, True),
+    "is_hash-small": ("is_hash", {"table_size": 2}, False, True),
+    "is_reduce": ("is_reduce", {}, False, True),
     "jp-random": ("jp", {"seed": 2}, True, True),
     "jp-ldf": ("jp", {"order": "ldf"}, True, True),
     "greedy-natural": ("greedy", {"order": "natural"}, True, True),
@@ -182,6 +188,28 @@ def test_permutation_is_a_stable_sort(backend, to_device):
     np.testing.assert_array_equal(backend.to_host(coloring.permutation()), expected)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", VARIANTS)
+def test_deterministic_methods_agree_on_both_devices(name):
+    from mcprecond.backends import get_backend
+
+    method, options, _, deterministic = VARIANTS[name]
+    gpu = get_backend("gpu")
+    for A in (stencil27(12), grid5(40), NAMED["star"], NAMED["complete100"], NAMED["dense rows"]):
+        on_cpu, on_gpu = color(A, method, **options), color(gpu.sparse.csr_matrix(A), method, **options)
+        if deterministic:
+            np.testing.assert_array_equal(gpu.to_host(on_gpu.colors), on_cpu.colors)
+        else:
+            assert on_gpu.n_colors <= max(map(len, neighbors(A))) + 1
+
+
+def test_more_sets_per_round_save_rounds(to_device):
+    A = to_device(stencil27(16))
+    rounds = [color(A, method).rounds for method in ("jpl", "is_minmax", "cc")]
+    assert rounds == sorted(rounds, reverse=True)
+    assert color(A, "is_hash").n_colors <= color(A, "is_minmax").n_colors
+
+
 def test_user_colorings(backend, to_device):
     A = to_device(grid5(4))
     checkerboard = np.indices((4, 4)).sum(axis=0).ravel() % 2
@@ -213,6 +241,10 @@ def test_bad_options_are_refused(to_device):
         color(A, "eb", order="natural")
     with pytest.raises(ValueError, match="worklist must be one of pps, atomic, got 'list'"):
         color(A, "eb", worklist="list")
+    with pytest.raises(ValueError, match="hashes must be an integer from 1 to 32, got 0"):
+        color(A, "cc", hashes=0)
+    with pytest.raises(ValueError, match="table_size must be an integer from 1 to 63, got 64"):
+        color(A, "is_hash", table_size=64)
     with pytest.raises(ValueError, match="chunk_size must be a positive integer, got 0"):
         color(A, "vb", chunk_size=0)
     with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):

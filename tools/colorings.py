@@ -16,6 +16,7 @@ RELATIONS = [
     ("eb needs at least 4 times fewer colors than csrcolor (Deveci et al.: 4.12)", "csrcolor", "eb", "colors", 4.0),
     ("sirg is at least 3.4 times faster than csrcolor (Sistla, Nandivada: 3.42)", "csrcolor", "sirg", "ms", 3.4),
     ("ecl_gc is at least 2.6 times faster than jp in the same order (Alabandi et al.)", "jp ldf", "ecl_gc", "ms", 2.6),
+    ("is_minmax is at least 1.3 times faster than jpl (Osama et al.)", "jpl", "is_minmax", "ms", 1.3),
     ("eb with a prefix sum is faster than with an atomic counter (Deveci et al.)", "eb atomic", "eb", "ms", 1.0),
     ("vb_bit is faster than vb (Deveci et al.)", "vb", "vb_bit", "ms", 1.0),
 ]

@@ -10,7 +10,11 @@ import numpy as np
 
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.independent_set.cc import cc
+from mcprecond.coloring.independent_set.hashed import is_hash
 from mcprecond.coloring.independent_set.jpl import jpl
+from mcprecond.coloring.independent_set.minmax import is_minmax
+from mcprecond.coloring.independent_set.reduce import is_reduce
 from mcprecond.coloring.priority.ecl_gc import ecl_gc
 from mcprecond.coloring.priority.jp import jp
 from mcprecond.coloring.refine.balance import balance as balanced
@@ -33,6 +37,10 @@ COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
     "vb_bit": vb_bit,
     "rig": rig,
     "sirg": sirg,
+    "cc": cc,
+    "is_minmax": is_minmax,
+    "is_hash": is_hash,
+    "is_reduce": is_reduce,
     "greedy": greedy,
 }
 
@@ -68,6 +76,10 @@ def color(
           ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
           and Nandivada).
+        - "cc": several independent sets per round by hash functions, as cuSPARSE's csrcolor does (Naumov et al. 2015);
+          ``hashes=4``; deterministic, many colors.
+        - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
+          second; deterministic, many colors.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of

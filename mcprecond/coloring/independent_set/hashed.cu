@@ -1,0 +1,137 @@
+// Gunrock's hash coloring in one resident kernel; every __device__ function is the part of hashed.py of that name.
+//
+// No phase reads what another thread may write in it, with one exception that is meant: in `generate_and_propose` a
+// thread looks at a proposal before it raises it atomically; an old value costs an atomic and nothing else. The
+// proposals of colored vertices, which that phase reads too, do not change any more.
+
+#define UNCOLORED (-1)
+#define EMPTY (-1)
+#define NO_REUSE (-2)
+#define LARGEST_TABLE 63
+
+__device__ __forceinline__ long long number_of(int v, uint32 seed) { return (long long)mix(v, seed) << 31 | v; }
+
+// The hash table of a vertex. Place j of all tables lies together; who works on a vertex changes from round to round.
+struct Table {
+    int* first;
+    long long stride;
+    int size;
+    __device__ int* place(int j) const { return first + j * stride; }
+};
+
+__device__ void prohibit(Table table, int color) {
+    for (int j = 0; j < table.size; ++j) {
+        int held = fresh(table.place(j));
+        if (held == color || held == NO_REUSE) return;
+        if (held == EMPTY) {
+            *table.place(j) = color;
+            return;
+        }
+    }
+}
+
+__device__ __forceinline__ void raise_to(int* proposal, int value) {
+    if (fresh(proposal) < value) atomicMax(proposal, value);
+}
+
+__device__ void generate_and_propose(int v, int new_color, const OFFSET* indptr, const int* indices, uint32 seed,
+                                     const int* colors, int* proposals, Table table) {
+    int largest = v, smallest = v;
+    long long most = number_of(v, seed), least = most;
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+        int u = indices[k], color = fresh(&colors[u]);
+        if (color == UNCOLORED) {
+            long long number = number_of(u, seed);
+            if (number > most) most = number, largest = u;
+            if (number < least) least = number, smallest = u;
+        } else if (fresh(&proposals[u]) >= new_color - 2) {
+            prohibit(table, color);
+        }
+    }
+    raise_to(&proposals[largest], new_color);
+    raise_to(&proposals[smallest], new_color + 1);
+}
+
+__device__ int color_of(int proposal, int new_color, Table table) {
+    uint64 prohibited = 0;  // bit c: color c is; a color below table.size + 1 is not
+    for (int j = 0; j < table.size; ++j) {
+        int held = fresh(table.place(j));
+        if (held == NO_REUSE) return proposal;
+        if (held == EMPTY) break;
+        if (held <= LARGEST_TABLE) prohibited |= 1ull << held;
+    }
+    int c = __ffsll((long long)~prohibited) - 1;
+    return c < new_color ? c : proposal;
+}
+
+__device__ bool loses(int v, int new_color, const OFFSET* indptr, const int* indices, uint32 seed, const int* colors,
+                      const int* proposals, Table table) {
+    int own = fresh(&colors[v]);
+    bool lost = false;
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+        int u = indices[k];
+        if (u == v || fresh(&colors[u]) != own) continue;
+        if (fresh(&proposals[u]) < new_color) {  // u has been colored before
+            *table.place(0) = NO_REUSE;
+            return true;
+        }
+        lost |= number_of(u, seed) > number_of(v, seed);
+    }
+    return lost;
+}
+
+struct Control {  // lies in `scratch`, which the host zeroes
+    uint32 arrivals;
+    int rounds;
+    int length[2];  // of the worklists, by parity of the round
+};
+
+extern "C" __global__ void __launch_bounds__(256) color_by_proposals(
+        long long n, const OFFSET* indptr, const int* indices, long long seed, long long table_size, int* colors,
+        int* proposals, int* tables, int* worklists, void* scratch) {
+    Control* control = (Control*)scratch;
+    for (long long v = thread_id(); v < n; v += thread_count()) worklists[v] = (int)v;
+    grid_barrier(&control->arrivals);
+    int length = (int)n;
+    for (int round = 0;; ++round) {
+        const int* left = worklists + (round & 1) * n;
+        int* next = worklists + (~round & 1) * n;
+        int* next_length = &control->length[round & 1];
+        int new_color = 2 * round;  // `new` in the twin
+
+        for (long long i = thread_id(); i < length; i += thread_count()) {
+            int v = fresh(&left[i]);
+            Table table = {tables + v, n, (int)table_size};
+            generate_and_propose(v, new_color, indptr, indices, (uint32)seed, colors, proposals, table);
+        }
+        grid_barrier(&control->arrivals);
+
+        for (long long i = thread_id(); i < length; i += thread_count()) {
+            int v = fresh(&left[i]), proposal = fresh(&proposals[v]);
+            if (proposal >= new_color) colors[v] = color_of(proposal, new_color, {tables + v, n, (int)table_size});
+        }
+        grid_barrier(&control->arrivals);
+
+        for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
+            long long i = i0 + lane_id();
+            int v = i < length ? fresh(&left[i]) : 0;
+            Table table = {tables + v, n, (int)table_size};
+            bool stays = i < length && (fresh(&proposals[v]) < new_color ||
+                                        loses(v, new_color, indptr, indices, (uint32)seed, colors, proposals, table));
+            int position = warp_append(stays, next_length);
+            if (stays) next[position] = v;
+        }
+        grid_barrier(&control->arrivals);
+
+        length = fresh(next_length);
+        if (length == 0) {
+            if (thread_id() == 0) control->rounds = round + 1;
+            return;
+        }
+        // The next round counts in the other slot; everyone has read it, since that was before the last barriers.
+        if (thread_id() == 0) control->length[~round & 1] = 0;
+        // Only now: all conflicts are judged by the same colors.
+        for (long long i = thread_id(); i < length; i += thread_count()) colors[fresh(&next[i])] = UNCOLORED;
+        grid_barrier(&control->arrivals);
+    }
+}

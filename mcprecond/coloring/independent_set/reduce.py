@@ -1,0 +1,91 @@
+"""Advance neighbor-reduce coloring of Gunrock: Osama et al., "Graph Coloring on the GPU", Section IV-B3, Algorithm 7.
+
+The comparison of a vertex with its neighbors is a segmented reduction: the maximum of the random numbers in each
+neighbor list, which is not cut short, but which several threads share. A reduction yields the maxima or the minima, so
+there is one color per round, as in `jpl`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.priorities import mix
+
+KERNELS = KernelSet(__file__)
+
+UNCOLORED = -1
+NOBODY = -1  # the maximum over no neighbors
+
+
+def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+    """Color one independent set per round, found by segmented reduction: "is_reduce" in `COLORINGS`.
+
+    Osama et al., Section IV-B3, Algorithm 7.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Selects the random numbers, one per vertex; the vertex number decides between equal ones.
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        The same on every device and in every run, and those of `jpl`. Not bounded by max_degree + 1.
+    rounds : int
+        Equal to the number of colors.
+    """
+    xp, n = graph.backend.xp, graph.n
+    # Threads per segment on the GPU: about as many as a row has entries, a warp at most.
+    lanes = min(32, 1 << (graph.indices.size // max(n, 1)).bit_length())
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
+    colors = xp.empty(n, np.int32)
+    worklists = xp.empty((2, n), np.int32)
+    scratch = xp.zeros(4, np.int32)
+    run.color_by_reduction(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch)
+    return colors, int(scratch[1])
+
+
+@compile_part
+def number_of(v, seed):
+    """The random number of a vertex and, below it, the vertex itself: no two are equal, none is negative."""
+    return mix(v, seed) << 31 | v
+
+
+@compile_part
+def neighbor_maximum(v, iteration, indptr, indices, seed, colors):
+    """ADVANCEOP and REDUCEMAXOP on one segment: the maximum over the neighbors uncolored when the round began."""
+    largest = np.int64(NOBODY)
+    for k in range(indptr[v], indptr[v + 1]):
+        u = indices[k]
+        if u != v and (colors[u] == UNCOLORED or colors[u] == iteration):
+            largest = max(largest, number_of(u, seed))
+    return largest
+
+
+@compile_loop
+def color_removed(F, iteration, indptr, indices, seed, colors):
+    """One round: color those above their neighbors (COLORREMOVEDOP); returns the rest of the frontier F."""
+    removed = np.zeros(len(F), np.bool_)
+    for i in prange(len(F)):
+        if number_of(F[i], seed) > neighbor_maximum(F[i], iteration, indptr, indices, seed, colors):
+            colors[F[i]] = iteration
+            removed[i] = True
+    return F[~removed]
+
+
+@KERNELS.resident_twin
+def color_by_reduction(n, indptr, indices, seed, colors, worklists, scratch):
+    """GUNROCKARCOLOR: all rounds."""
+    colors[:] = UNCOLORED
+    F = np.arange(n)
+    iteration = 0
+    while len(F):
+        F = color_removed(F, iteration, indptr, indices, seed, colors)
+        iteration += 1
+    scratch[1] = iteration
