@@ -54,14 +54,14 @@ def page(document: dict[str, Any]) -> str:
             ),
             "## Time in ms / colors",
             "",
-            *table("graph", rows, {c["name"]: [cell(c["methods"][row]) for row in rows] for c in cases}),
+            *table("graph", rows, {c["name"]: [cell(c["methods"].get(row)) for row in rows] for c in cases}),
             "## Time relative to csrcolor",
             "",
             *table(
                 "graph",
                 rows[1:],
-                {c["name"]: [f"{relative(c, row):.2f}" for row in rows[1:]] for c in cases}
-                | {"geometric mean": [f"{mean([relative(c, row) for c in cases]):.2f}" for row in rows[1:]]},
+                {c["name"]: [ratio([c], row) for row in rows[1:]] for c in cases}
+                | {"geometric mean": [ratio(cases, row) for row in rows[1:]]},
             ),
             "## Do the papers' relations hold here?",
             "",
@@ -83,8 +83,11 @@ def verdict(cases: list[dict[str, Any]], slow: str, fast: str, what: str, least:
     return [f"{found:.2f}", "yes" if found >= least else "no"]
 
 
-def relative(case: dict[str, Any], row: str) -> float:
-    return float(case["methods"][row]["ms"] / case["methods"]["csrcolor"]["ms"])
+def ratio(cases: list[dict[str, Any]], row: str) -> str:
+    """The time relative to csrcolor, in the geometric mean; empty where a time is missing."""
+    if any(row not in case["methods"] for case in cases):
+        return ""
+    return f"{mean([case['methods'][row]['ms'] / case['methods']['csrcolor']['ms'] for case in cases]):.2f}"
 
 
 def mean(values: list[float]) -> float:
@@ -92,7 +95,9 @@ def mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def cell(row: dict[str, Any]) -> str:
+def cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "not run"
     return f"{ms(row['ms'])} / {row['colors']}"
 
 
