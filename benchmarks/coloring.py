@@ -46,7 +46,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in COLORINGS if name not in ("eb", "ecl_gc", "jp", "greedy")},
     "greedy": ("greedy", {}),
 }
-#: Not run: is_hash goes through a neighborhood for every proposal, which took 14 s on rmat20 when it was tried.
+#: Not run: is_hash goes through a neighborhood for every proposal, which takes too long where some are huge.
 TOO_LONG = {("is_hash", family) for family in ("rmat20", "rmat22", "mycielskian15")}
 LONG_MS = 500.0  # a method that takes longer is timed twice only
 

@@ -51,6 +51,50 @@ __device__ __forceinline__ T lane_sum(T value) {
     return value;
 }
 
+#define UNCOLORED (-1)
+
+// Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the
+// color of v or UNCOLORED, the same for the whole team; whole warps call it, and inactive ones are ignored. `worklists`
+// holds twice n vertices; the host zeroes `scratch` and finds the number of rounds in its second word.
+template <int TEAM, typename Visit>
+__device__ void color_in_rounds(long long n, int* colors, int* worklists, void* scratch, Visit visit) {
+    struct Control {
+        uint32 arrivals;
+        int rounds;
+        int length[2];  // of the worklists, by parity of the round
+    }* control = (Control*)scratch;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        colors[v] = UNCOLORED;
+        worklists[v] = (int)v;
+    }
+    grid_barrier(&control->arrivals);
+    int length = (int)n;
+    for (int round = 0;; ++round) {
+        const int* left = worklists + (round & 1) * n;
+        int* next = worklists + (~round & 1) * n;
+        int* next_length = &control->length[round & 1];
+        for (long long i0 = (thread_id() - lane_id()) / TEAM; i0 < length; i0 += thread_count() / TEAM) {
+            long long i = i0 + lane_id() / TEAM;
+            int v = i < length ? fresh(&left[i]) : 0;
+            int color = visit(v, round, i < length);
+            bool mine = i < length && lane_id() % TEAM == 0;
+            if (mine && color != UNCOLORED) colors[v] = color;
+            bool keep = mine && color == UNCOLORED;
+            int position = warp_append(keep, next_length);
+            if (keep) next[position] = v;
+        }
+        grid_barrier(&control->arrivals);
+        length = fresh(next_length);
+        if (length == 0) {
+            if (thread_id() == 0) control->rounds = round + 1;
+            return;
+        }
+        // The next round counts in the other slot; everyone has read it, since that was before the last barrier.
+        if (thread_id() == 0) control->length[~round & 1] = 0;
+        grid_barrier(&control->arrivals);
+    }
+}
+
 // The threads that share a row, TEAM of them, pick entries from it and store them in order. This thread's place: behind
 // what those before it in the same stretch of TEAM entries keep; `next` then moves behind all of them. Whole warps call it.
 template <int TEAM, typename Place>

@@ -4,7 +4,6 @@
 // thread looks at a proposal before it raises it atomically; an old value costs an atomic and nothing else. The
 // proposals of colored vertices, which that phase reads too, do not change any more.
 
-#define UNCOLORED (-1)
 #define EMPTY (-1)
 #define NO_REUSE (-2)
 #define LARGEST_TABLE 63

@@ -5,7 +5,6 @@
 // changes its color. Writes to `possible` and `colors` are single words, each by the one thread or warp that owns v.
 
 #define LOW_DEGREE 32
-#define UNCOLORED (-1)
 
 __device__ __forceinline__ bool precedes(int u, int v, int du, int dv, uint32 seed) {
     if (du != dv) return du > dv;

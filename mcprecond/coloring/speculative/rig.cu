@@ -5,7 +5,6 @@
 // has left the worklist does not change, so that whoever is recolored from then on sees its color. One traversal of the
 // neighbors reads each color once and so forbids at most `degree` colors.
 
-#define UNCOLORED (-1)
 #define WORD 64
 
 __device__ bool in_conflict(int v, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,

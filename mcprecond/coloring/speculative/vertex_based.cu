@@ -6,7 +6,6 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per round, whence the bound of degree + 1 colors.
 
-#define UNCOLORED (-1)
 #define MAXFORBID 64
 
 struct Control {  // lies in `scratch`, which the host zeroes
