@@ -30,6 +30,10 @@ class Backend(Protocol):
     def linalg(self) -> ModuleType:
         """The Krylov solvers and LinearOperator: (cupyx.)scipy.sparse.linalg."""
 
+    @property
+    def resident_warps(self) -> int:
+        """How many warps the current device works on at once; 0 on the CPU, which has no warps."""
+
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.
 

@@ -19,6 +19,8 @@ class CpuBackend:
     name = "cpu"
     iterations_per_look = 1
 
+    resident_warps = 0
+
     @property
     def xp(self) -> ModuleType:
         return np

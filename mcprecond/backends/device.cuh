@@ -51,6 +51,116 @@ __device__ __forceinline__ T lane_sum(T value) {
     return value;
 }
 
+// ---- Values that are waited for. A sweep's result starts out empty, a NaN with all bits set, and is written once; whoever
+// needs it looks until it is there. That is the only synchronization of a sweep.
+//
+// The race is meant: a first look may be served by L1 and come too early, but then it is empty, and later looks go to L2.
+
+__device__ __forceinline__ bool is_empty(double value) { return __double_as_longlong(value) == -1ll; }
+__device__ __forceinline__ bool is_empty(float value) { return __float_as_int(value) == -1; }
+__device__ __forceinline__ void make_empty(double* p) { *p = __longlong_as_double(-1ll); }
+__device__ __forceinline__ void make_empty(float* p) { *p = __int_as_float(-1); }
+
+// The value at p, once it is there; `seen` is what a first look has found.
+template <typename Value>
+__device__ __forceinline__ Value arrived(const Value* p, Value seen) {
+    while (is_empty(seen)) {
+        __nanosleep(20);
+        seen = *(const volatile Value*)p;
+    }
+    return seen;
+}
+
+// Write a value that others wait for. A NaN that happens to look empty becomes another NaN.
+template <typename Value>
+__device__ __forceinline__ void publish(Value* p, Value value) {
+    *(volatile Value*)p = is_empty(value) ? (Value)__int_as_float(0x7fffffff) : value;
+}
+
+// ---- Slices: runs of rows of one color, each the work of one warp, and how their entries are stored; see
+// reordering/slices.py.
+
+struct Slice {
+    long long first;  // row of the slice
+    int rows;
+    int log_lanes;  // of the number of threads per row
+    int row, lane;  // this thread's row in the slice, and its place among the threads of that row
+
+    __device__ __forceinline__ Slice(const int* slices, long long k) {
+        first = slices[k];
+        rows = slices[k + 1] - (int)first;
+        log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
+        row = lane_id() >> log_lanes;
+        lane = lane_id() & ((1 << log_lanes) - 1);
+    }
+
+    __device__ __forceinline__ long long index() const { return first + row; }
+    __device__ __forceinline__ bool leads() const { return row < rows && lane == 0; }
+
+    // The sum over the threads of a row; every one of them gets it.
+    template <typename Value>
+    __device__ __forceinline__ Value sum(Value value) const {
+        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+        return value;
+    }
+
+    // How many entries of its row this thread has.
+    __device__ __forceinline__ int share(const OFFSET* indptr) const {
+        if (row >= rows) return 0;
+        return (int)(indptr[index() + 1] - indptr[index()] - lane + (1 << log_lanes) - 1) >> log_lanes;
+    }
+
+    // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
+    // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
+    template <typename Stored, typename Look, typename Add>
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* indices, const Stored* values, Look look,
+                                            Add add) const {
+        constexpr int BATCH = 4;
+        uint32 before = (1u << lane_id()) - 1;
+        int left = share(indptr);
+        OFFSET next = indptr[first];
+        Stored value[BATCH], next_value[BATCH];
+        int column[BATCH], next_column[BATCH];
+        auto fetch = [&](Stored* value, int* column) {
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                uint32 takers = __ballot_sync(FULL_WARP, left > e);
+                OFFSET place = next + __popc(takers & before);
+                next += __popc(takers);
+                column[e] = left > e ? __ldcs(&indices[place]) : -1;
+                if (left > e) value[e] = __ldcs(&values[place]);
+            }
+            left -= BATCH;
+        };
+        fetch(value, column);
+        while (true) {
+            bool more = __any_sync(FULL_WARP, left > 0);
+            if (more) fetch(next_value, next_column);
+            decltype(look(0)) seen[BATCH];
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e)
+                if (column[e] >= 0) seen[e] = look(column[e]);
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e)
+                if (column[e] >= 0) add(value[e], column[e], seen[e]);
+            if (!more) return;
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                value[e] = next_value[e];
+                column[e] = next_column[e];
+            }
+        }
+    }
+};
+
+// Every slice by one warp of a resident grid, in order or backwards: what a slice waits for is done or in the hands of
+// another warp.
+template <typename Work>
+__device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int* slices, Work work) {
+    for (long long w = thread_id() / WARP; w < n_slices; w += thread_count() / WARP)
+        work(Slice(slices, backwards ? n_slices - 1 - w : w));
+}
+
 #define UNCOLORED (-1)
 
 // Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the

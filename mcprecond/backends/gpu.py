@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -13,6 +14,7 @@ import numpy as np
 from mcprecond.backends.kernels import KernelSet
 
 BLOCK = 256
+WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 HEADER = Path(__file__).with_name("device.cuh")
 C_TYPES = {
     np.dtype(np.int32): "int",
@@ -23,8 +25,13 @@ C_TYPES = {
 
 
 def cuda_source(source: Path) -> str:
-    """The text that is compiled for a .cu file: the shared header, then the file."""
-    return HEADER.read_text() + f'\n#line 1 "{source.name}"\n' + source.read_text()
+    """The text that is compiled for a .cu file: the shared header, then the file with the headers it includes."""
+
+    def included(match: re.Match[str]) -> str:
+        return source.with_name(match[1]).read_text()
+
+    text = re.sub(r'^#include "(.+)"$', included, source.read_text(), flags=re.MULTILINE)
+    return HEADER.read_text() + f'\n#line 1 "{source.name}"\n' + text
 
 
 def compile_options(macros: dict[str, Any]) -> tuple[str, ...]:
@@ -71,6 +78,11 @@ class GpuBackend:
             finally:
                 graph = stream.end_capture()
         return graph.launch
+
+    @property
+    def resident_warps(self) -> int:
+        device = self.xp.cuda.Device()
+        return device.attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
 
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import KernelSet
 from mcprecond.backends.inputs import csr_system
 from mcprecond.preconditioners.base import Preconditioner
-
-KERNELS = KernelSet(__file__)
+from mcprecond.preconditioners.sweeps import Sweeps
 
 SWEEPS = ("forward", "backward", "symmetric")
-MOST_LANES = 32
 
 
 class MulticolorGS(Preconditioner):
@@ -87,19 +83,9 @@ class MulticolorGS(Preconditioner):
         self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
         self.symmetric = sweep == "symmetric"
         self._open(A, coloring, dtype, device)
-        blocks = self.blocks
-        self._y = self.backend.xp.empty(blocks.shape[0], blocks.dtype)
-        self._dinv = self.backend.xp.empty(blocks.shape[0], blocks.dtype)
+        self._dinv = self.backend.xp.empty(self.shape[0], self.blocks.dtype)
         self._invert_diagonal()
-        entries = len(blocks.lower.indices) + len(blocks.upper.indices)
-        self.lanes = _lanes(entries, blocks.shape[0], blocks.n_colors)
-        self._run = self.backend.kernels(
-            KERNELS,
-            OFFSET=blocks.lower.indptr.dtype,
-            VALUE=blocks.dtype,
-            STORED=blocks.lower.values.dtype,
-            LANES=self.lanes,
-        )
+        self._sweeps = Sweeps(self.blocks, self._dinv)
         # What _transposed needs to build the same sweeps for Aᵀ.
         self._dtype, self._device = dtype, device
 
@@ -127,47 +113,19 @@ class MulticolorGS(Preconditioner):
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`. The first sweep starts from zero, so it reads each triangle once at most."""
+        sweeps, omega = self._sweeps, self.omega
         if self.sweep == "symmetric":
-            self._substitute("lower", r, z, self.omega * (2 - self.omega), finish=False)
-            self._back_substitute(z)
+            if self.sweeps > 1:
+                sweeps.forget()
+            sweeps.solve(r, z, omega=omega, scale=omega * (2 - omega))
         else:
-            self._substitute("lower" if self.sweep == "forward" else "upper", r, z, self.omega, finish=True)
+            sweeps.forget()
+            sweeps.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
         for _ in range(self.sweeps - 1):
             if self.sweep != "backward":
-                self._relax(r, z, reverse=False)
+                sweeps.relax(r, z, omega=omega, backwards=False)
             if self.sweep != "forward":
-                self._relax(r, z, reverse=True)
-
-    def _substitute(self, name: str, r: Any, z: Any, scale: float, finish: bool) -> None:
-        """y = inv(D + w T) (scale r) for a strict triangle T; to z as well if this finishes a row.
-
-        The last color of a lower triangle is always finished: back substitution adds nothing to it.
-        """
-        triangle = self.blocks.lower if name == "lower" else self.blocks.upper
-        blocks, last = self.blocks, self.n_colors - 1
-        for c in range(self.n_colors) if name == "lower" else reversed(range(self.n_colors)):
-            self._run.substitute(
-                *self.blocks.rows_of(c), triangle.indptr, triangle.indices, triangle.values, self._dinv, blocks.perm, r,
-                self.omega, scale, self._y, int(finish or c == last), z,
-            )  # fmt: skip
-
-    def _back_substitute(self, z: Any) -> None:
-        """z = inv(D + w U) D y, color by color from the last but one."""
-        blocks, upper = self.blocks, self.blocks.upper
-        for c in reversed(range(self.n_colors - 1)):
-            self._run.back_substitute(
-                *self.blocks.rows_of(c), upper.indptr, upper.indices, upper.values, self._dinv, blocks.perm, self.omega,
-                self._y, z,
-            )  # fmt: skip
-
-    def _relax(self, r: Any, z: Any, reverse: bool) -> None:
-        """One SOR sweep on y as it stands."""
-        blocks, lower, upper = self.blocks, self.blocks.lower, self.blocks.upper
-        for c in reversed(range(self.n_colors)) if reverse else range(self.n_colors):
-            self._run.relax(
-                *blocks.rows_of(c), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices,
-                upper.values, self._dinv, blocks.perm, r, self.omega, self._y, z,
-            )  # fmt: skip
+                sweeps.relax(r, z, omega=omega, backwards=True)
 
     def _invert_diagonal(self) -> None:
         blocks, xp = self.blocks, self.backend.xp
@@ -231,59 +189,3 @@ class MulticolorSGS(MulticolorGS):
         device: str | None = None,
     ) -> None:
         super().__init__(A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, device=device)
-
-
-def _lanes(entries: int, rows: int, n_colors: int) -> int:
-    """How many threads of a GPU share a row of a triangle.
-
-    A quarter of its entries, so that neighboring threads read neighboring entries; more where a color is too small to
-    fill the device otherwise.
-    """
-    per_row = entries / max(2 * rows, 1)
-    per_color = rows / max(n_colors, 1)
-    lanes = 1
-    while lanes < MOST_LANES and (lanes < per_row / 4 or (2 * lanes <= per_row and lanes * per_color < 2**17)):
-        lanes *= 2
-    return lanes
-
-
-@KERNELS.twin
-def substitute(rows, first, indptr, indices, values, dinv, perm, r, omega, scale, y, finish, z):
-    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i for the rows of one color."""
-    for row in prange(rows):
-        i = first + row
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * y[indices[k]]
-        value = (scale * r[perm[i]] - omega * total) * dinv[i]
-        y[i] = value
-        if finish:
-            z[perm[i]] = value
-
-
-@KERNELS.twin
-def back_substitute(rows, first, indptr, indices, values, dinv, perm, omega, y, z):
-    """z_i = y_i - w / d_i sum_j U_ij z_j for the rows of one color; y becomes z in color order."""
-    for row in prange(rows):
-        i = first + row
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * y[indices[k]]
-        y[i] -= omega * dinv[i] * total
-        z[perm[i]] = y[i]
-
-
-@KERNELS.twin
-def relax(
-    rows, first, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r, omega, y, z
-):
-    """y_i = (1 - w) y_i + w (r_i - sum_j (L + U)_ij y_j) / d_i for the rows of one color."""
-    for row in prange(rows):
-        i = first + row
-        total = y.dtype.type(0)
-        for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            total += lower[k] * y[lower_indices[k]]
-        for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            total += upper[k] * y[upper_indices[k]]
-        y[i] = (1 - omega) * y[i] + omega * (r[perm[i]] - total) * dinv[i]
-        z[perm[i]] = y[i]

@@ -62,35 +62,29 @@ extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const 
     if (active && threadIdx.x % LANES == 0) diagonal[i] = own;
 }
 
-// The triangles are read in the places that fill_* wrote.
-extern "C" __global__ void compare(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                   long long also_values, const int* perm, const int* inverse,
-                                   const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,
-                                   const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
-                                   const VALUE* diagonal, int* differing_row) {
+__device__ __forceinline__ uint64 mix64(uint64 x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    return x ^ x >> 31;
+}
+
+extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int* indices, const BITS* bits,
+                                    uint64* keys, uint64* digest) {
     long long i = thread_id() / LANES;
-    bool active = i < n, differs = false;
-    OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
-    OFFSET next_lower = active ? lower_indptr[i] : 0, lower_end = active ? lower_indptr[i + 1] : 0;
-    OFFSET next_upper = active ? upper_indptr[i] : 0, upper_end = active ? upper_indptr[i + 1] : 0;
-    VALUE own = 0;
-    FOR_STRETCHES(k, begin, end) {
-        int j = k < end ? inverse[indices[k]] : (int)i;
-        VALUE value = also_values && k < end ? values[k] : 0;
-        bool is_lower = k < end && j < i, is_upper = k < end && j > i;
-        OFFSET lower_place = place_in_row<LANES>(is_lower, next_lower), upper_place = place_in_row<LANES>(is_upper, next_upper);
-        if (is_lower)
-            differs |= lower_place >= lower_end || lower_indices[lower_place] != j ||
-                       (also_values && lower[lower_place] != (STORED)value);
-        else if (is_upper)
-            differs |= upper_place >= upper_end || upper_indices[upper_place] != j ||
-                       (also_values && upper[upper_place] != (STORED)value);
-        else
-            own += value;
-    }
-    own = lane_sum<LANES>(own);
-    differs |= next_lower != lower_end || next_upper != upper_end;
-    if (active && (differs || (also_values && own != diagonal[i]))) atomicMin(differing_row, perm[i]);
+    bool active = i < n;
+    uint64 key = 0, with_values = 0;
+    if (active)
+        for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES) {
+            uint64 entry = mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
+            key += entry;
+            with_values += mix64(entry ^ mix64((uint64)(long long)bits[k]));
+        }
+    key = lane_sum<LANES>(key);
+    with_values = lane_sum<LANES>(with_values);
+    bool leads = active && threadIdx.x % LANES == 0;
+    if (leads) keys[i] = key;
+    uint64 total = lane_sum<WARP>(leads ? mix64(with_values + mix64((uint64)i)) : 0ull);
+    if (lane_id() == 0) atomicAdd(digest, total);
 }
 
 extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,

@@ -15,13 +15,22 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.inputs import csr_system
 from mcprecond.coloring import Coloring, coloring_of
+from mcprecond.reordering.slices import cut_slices, interleaved
 
 KERNELS = KernelSet(__file__)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Triangle:
-    """A strict triangle of the matrix in color order, as CSR arrays; a row keeps the order of entries that A has."""
+    """A strict triangle of the matrix in color order.
+
+    Attributes
+    ----------
+    indptr : array of int32 or int64, shape (n + 1,)
+        Row offsets.
+    indices, values : array, shape (entries,)
+        The entries of each row in the order that A has, interleaved inside of slices; see reordering/slices.py.
+    """
 
     indptr: Any
     indices: Any
@@ -52,6 +61,8 @@ class ColorBlocks:
         New number -> old number, sorted by color and stable inside a color; and back.
     offsets : numpy.ndarray of int64, shape (n_colors + 1,)
         Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
+    slices : array of int32, shape (n_slices + 1,)
+        Where the pieces begin in which colors are swept.
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
     diagonal : array, shape (n,)
@@ -89,21 +100,28 @@ class ColorBlocks:
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
         offset = np.int32 if csr.indices.size < 2**31 else np.int64
-        stored = self.dtype if dtype is None else np.dtype(dtype)
+        self._stored = self.dtype if dtype is None else np.dtype(dtype)
         lanes = 8 if csr.indices.size > 8 * n else 2
-        self._run = self.backend.kernels(KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=stored, LANES=lanes)
+        bits = np.dtype(f"i{self.dtype.itemsize}")
+        self._run = self.backend.kernels(
+            KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, BITS=bits, LANES=lanes
+        )
         indptr, indices = self._pattern(csr)
-        lower_indptr, upper_indptr = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
-        self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_indptr[1:], upper_indptr[1:])
+        lower_counts, upper_counts = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
+        self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
+        lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
+        colors = self.coloring.colors[self.perm]
+        self.slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, self.backend)
+        lower_indices, upper_indices = (xp.empty(int(ends[-1]), np.int32) for ends in (lower_indptr, upper_indptr))
+        self._run.fill_indices(
+            n, indptr, indices, self.perm, self.inverse, lower_indptr, lower_indices, upper_indptr, upper_indices
+        )
         self.lower, self.upper = (
-            Triangle(counted, xp.empty(int(counted[-1]), np.int32), xp.empty(int(counted[-1]), stored))
-            for counted in (xp.cumsum(lower_indptr, dtype=offset), xp.cumsum(upper_indptr, dtype=offset))
+            Triangle(indptr, self._interleaved(indptr, indices), xp.empty(len(indices), self._stored))
+            for indptr, indices in ((lower_indptr, lower_indices), (upper_indptr, upper_indices))
         )
         self.diagonal = xp.empty(n, self.dtype)
-        self._run.fill_indices(
-            n, indptr, indices, self.perm, self.inverse, self.lower.indptr, self.lower.indices,
-            self.upper.indptr, self.upper.indices,
-        )  # fmt: skip
+        self._row_keys, self._digest = self._keys(csr)
         self._fill_values(csr)
 
     @property
@@ -113,8 +131,8 @@ class ColorBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Memory of triangles, diagonal and permutations in bytes."""
-        arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse)
+        """Memory of triangles, diagonal, permutations and row keys in bytes."""
+        arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse, self.slices, self._row_keys)
         return sum(array.nbytes for array in arrays)
 
     def rows_of(self, c: int) -> tuple[int, int]:
@@ -123,17 +141,11 @@ class ColorBlocks:
         return int(end - first), int(first)
 
     def holds(self, A: Any) -> bool:
-        """Whether the blocks are those of A: the same pattern and, to the last bit, the same values.
+        """Whether the blocks are those of A: the same entries in the same places, told by 64-bit hashes.
 
-        A must be CSR and of the blocks' shape, dtype and device; the blocks must not have been rounded.
+        A must be CSR and of the blocks' shape, dtype and device.
         """
-        differing_row = self.backend.xp.full(1, self.shape[0], np.int32)
-        self._run.compare(
-            self.shape[0], *self._pattern(A), A.data, 1, self.perm, self.inverse, self.lower.indptr,
-            self.lower.indices, self.lower.values, self.upper.indptr, self.upper.indices, self.upper.values,
-            self.diagonal, differing_row,
-        )  # fmt: skip
-        return int(differing_row[0]) == self.shape[0]
+        return self._keys(A)[1] == self._digest
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
@@ -149,14 +161,12 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
-        differing_row = self.backend.xp.full(1, self.shape[0], np.int32)
-        self._run.compare(
-            self.shape[0], *self._pattern(csr), csr.data, 0, self.perm, self.inverse, self.lower.indptr,
-            self.lower.indices, self.lower.values, self.upper.indptr, self.upper.indices, self.upper.values,
-            self.diagonal, differing_row,
-        )  # fmt: skip
-        if (row := int(differing_row[0])) < self.shape[0]:
+        row_keys, digest = self._keys(csr)
+        differing = row_keys != self._row_keys
+        if bool(differing.any()):
+            row = int(differing.argmax())
             raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
+        self._digest = digest
         self._fill_values(csr)
 
     def permuted(self) -> Any:
@@ -165,9 +175,15 @@ class ColorBlocks:
         indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
         indices = xp.empty(int(indptr[-1]), np.int32)
         values = xp.empty(len(indices), self.dtype)
+        rows = (
+            self._interleaved(triangle.indptr, entries, back=True)
+            for triangle in (self.lower, self.upper)
+            for entries in (triangle.indices, triangle.values)
+        )
+        lower_indices, lower, upper_indices, upper = rows
         self._run.join(
-            n, self.lower.indptr, self.lower.indices, self.lower.values, self.upper.indptr, self.upper.indices,
-            self.upper.values, self.diagonal, indptr, indices, values,
+            n, self.lower.indptr, lower_indices, lower, self.upper.indptr, upper_indices, upper, self.diagonal, indptr,
+            indices, values,
         )  # fmt: skip
         matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
         matrix.sort_indices()
@@ -178,11 +194,28 @@ class ColorBlocks:
         offset = np.int32 if csr.indices.size < 2**31 else np.int64
         return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
 
-    def _fill_values(self, csr: Any) -> None:
-        self._run.fill_values(
-            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self.lower.indptr,
-            self.lower.values, self.upper.indptr, self.upper.values, self.diagonal,
+    def _interleaved(self, indptr: Any, entries: Any, back: bool = False) -> Any:
+        return interleaved(
+            self.slices, indptr, entries, self.backend.xp.empty_like(entries), self.backend, back=back
         )  # fmt: skip
+
+    def _fill_values(self, csr: Any) -> None:
+        """Into the same arrays again: they may be part of a captured application."""
+        lower, upper = (self.backend.xp.empty_like(triangle.values) for triangle in (self.lower, self.upper))
+        self._run.fill_values(
+            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self.lower.indptr, lower,
+            self.upper.indptr, upper, self.diagonal,
+        )  # fmt: skip
+        for triangle, values in ((self.lower, lower), (self.upper, upper)):
+            interleaved(self.slices, triangle.indptr, values, triangle.values, self.backend)
+
+    def _keys(self, csr: Any) -> tuple[Any, int]:
+        """A hash of the pattern of each row of A (int64), and one of the whole matrix with its values."""
+        xp, n = self.backend.xp, self.shape[0]
+        keys, digest = xp.empty(n, np.int64), xp.zeros(1, np.int64)
+        bits = csr.data.view(f"i{self.dtype.itemsize}")
+        self._run.row_keys(n, *self._pattern(csr), bits, keys, digest)
+        return keys, int(digest[0])
 
 
 # In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
@@ -236,48 +269,26 @@ def fill_values(n, indptr, indices, values, perm, inverse, lower_indptr, lower, 
 
 
 @compile_part
-def row_differs(
-    i, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower, upper_indptr,
-    upper_indices, upper, diagonal,
-):  # fmt: skip
-    """Whether row i of the color order has other columns, or values if asked, than those stored."""
-    next_lower, next_upper = lower_indptr[i], upper_indptr[i]
-    own = values.dtype.type(0)
-    for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
-        j = inverse[indices[k]]
-        if j < i:
-            if next_lower == lower_indptr[i + 1] or lower_indices[next_lower] != j:
-                return True
-            if also_values and lower[next_lower] != values[k]:
-                return True
-            next_lower += 1
-        elif j > i:
-            if next_upper == upper_indptr[i + 1] or upper_indices[next_upper] != j:
-                return True
-            if also_values and upper[next_upper] != values[k]:
-                return True
-            next_upper += 1
-        else:
-            own += values[k]
-    if also_values and own != diagonal[i]:
-        return True
-    return next_lower != lower_indptr[i + 1] or next_upper != upper_indptr[i + 1]
+def mix64(x):
+    """Mix the bits of a 64-bit number well."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 @KERNELS.twin
-def compare(
-    n, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower, upper_indptr,
-    upper_indices, upper, diagonal, differing_row,
-):  # fmt: skip
-    """The smallest row of A (old number) that differs; `differing_row` holds n before."""
-    smallest = n
+def row_keys(n, indptr, indices, bits, keys, digest):
+    """Hash what is where: a key for the columns of each row, and the sum of those of columns and values for all."""
+    total = np.uint64(0)
     for i in prange(n):
-        if row_differs(
-            i, indptr, indices, values, also_values, perm, inverse, lower_indptr, lower_indices, lower, upper_indptr,
-            upper_indices, upper, diagonal,
-        ):  # fmt: skip
-            smallest = min(smallest, perm[i])
-    differing_row[0] = smallest
+        key, with_values = np.uint64(0), mix64(np.uint64(i))
+        for k in range(indptr[i], indptr[i + 1]):
+            entry = mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
+            key += entry
+            with_values += mix64(entry ^ mix64(np.uint64(bits[k])))
+        keys[i] = np.int64(key)
+        total += mix64(with_values)
+    digest[0] = np.int64(total)
 
 
 @KERNELS.twin

@@ -4,11 +4,12 @@ In the order of the colors let A = L + D + U and M = (T + L) inv(T) (T + U) with
 Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG). For q = (T + U) p and t = p,
 
     A t = q + L t + (D - T) t,
-    inv(T + L) A t = t + inv(T + L) (q - (2 T - D) t),
+    inv(T + L) A t = t + s,    s = inv(T + L) (q - (2 T - D) t),
 
 so one sweep over U gives t from q, and one over L gives both the product A t, which the residual needs, and the
-transformed residual's direction. CG runs on rho = inv(T + L) r with the weight T: its iterates x and its scalars are
-those of PCG with M.
+transformed residual's direction w = t + s. CG runs on rho = inv(T + L) r with the weight T, where z = T rho: its
+iterates x and its scalars are those of PCG with M. An iteration is three kernels: the two sweeps, and one that advances
+all vectors.
 
 Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, SIAM J. Sci. Stat. Comput.
 2, 1981.
@@ -18,12 +19,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends import Backend, KernelSet, compile_loop
 from mcprecond.preconditioners import MulticolorGS
+from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.solvers.iteration import (
     ALPHA,
+    BETA,
     BETA_OF_RZ,
     FRESH_RESIDUAL,
     FRESH_RZ,
@@ -32,6 +36,7 @@ from mcprecond.solvers.iteration import (
     RUNNING,
     STATE,
     Iteration,
+    close,
 )
 
 KERNELS = KernelSet(__file__)
@@ -56,13 +61,18 @@ class EisenstatIteration(Iteration):
     def __init__(self, csr: Any, b: Any, x: Any, M: MulticolorGS, backend: Backend) -> None:
         xp, blocks = backend.xp, M.blocks
         n, offset = csr.shape[0], blocks.lower.indptr.dtype
-        super().__init__(n, csr.dtype, offset, M.lanes, backend)
-        self.sweep = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=M.lanes)
-        self.M, self.blocks = M, blocks
+        super().__init__(n, csr.dtype, offset, 1, backend)
+        self.sweep = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=32)
+        self.vector = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype)
+        self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
+        self.lower, self.upper = (
+            (triangle.indptr, triangle.indices, triangle.values) for triangle in (blocks.lower, blocks.upper)
+        )
         self.b, self.x = b[blocks.perm], x[blocks.perm]
         self.T = blocks.diagonal / csr.dtype.type(M.omega)
         self.Tinv = 1 / self.T
-        self.r, self.rho, self.z, self.q, self.t, self.s, self.At, self.w = (xp.empty(n, csr.dtype) for _ in range(8))
+        self.r, self.rho, self.q, self.t, self.At = (xp.empty(n, csr.dtype) for _ in range(5))
+        self.ts = xp.empty((n, 2), csr.dtype)  # t and s side by side: the forward sweep needs both of a neighbor
         self.step = backend.repeatable(self._step)
 
     def solution(self) -> Any:
@@ -71,86 +81,125 @@ class EisenstatIteration(Iteration):
 
     def find_residual(self) -> None:
         """See `Iteration`."""
-        lower, upper = self.blocks.lower, self.blocks.upper
         self.sweep.residual_of_blocks(
-            self.n, lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices, upper.values,
-            self.blocks.diagonal, self.x, self.b, self.r,
+            *self.slices, *self.lower, *self.upper, self.blocks.diagonal, self.x, self.b, self.r
         )  # fmt: skip
         self.run.inner_product(self.n, self.r, self.r, FRESH_RESIDUAL, *self.books)
 
     def precondition(self) -> None:
-        """See `Iteration`: rho = inv(T + L) r, q = z = T rho."""
-        lower = self.blocks.lower
-        for c in range(self.blocks.n_colors):
-            self.sweep.solve_color(
-                *self.blocks.rows_of(c), lower.indptr, lower.indices, lower.values, self.Tinv, self.r, self.rho
-            )
-        self.backend.xp.multiply(self.T, self.rho, out=self.z)
-        self.run.inner_product(self.n, self.z, self.rho, FRESH_RZ, *self.books)
-        self.q[...] = self.z
+        """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
+        make_empty(self.rho)
+        self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
+        self.backend.xp.multiply(self.T, self.rho, out=self.At)
+        self.run.inner_product(self.n, self.At, self.rho, FRESH_RZ, *self.books)
+        make_empty(self.t)
+        self.q.fill(0)
+        self.scalars[BETA] = 0
 
     def _step(self) -> None:
-        run, n, books, blocks = self.run, self.n, self.books, self.blocks
-        lower, upper = blocks.lower, blocks.upper
-        for c in reversed(range(blocks.n_colors)):
-            self.sweep.solve_color(
-                *blocks.rows_of(c), upper.indptr, upper.indices, upper.values, self.Tinv, self.q, self.t
-            )
-        for c in range(blocks.n_colors):
-            self.sweep.product_of_color(
-                *blocks.rows_of(c), lower.indptr, lower.indices, lower.values, self.T, self.Tinv, blocks.diagonal,
-                self.q, self.t, self.s, self.At, self.w,
-            )  # fmt: skip
-        run.inner_product(n, self.q, self.w, PAP, *books)
-        self.sweep.advance_all(
-            n, self.t, self.At, self.w, self.T, self.x, self.r, self.rho, self.z, self.control, self.scalars
+        blocks = self.blocks
+        self.sweep.sweep_back(
+            *self.slices, *self.upper, self.T, self.Tinv, self.rho, self.q, self.t, self.ts, self.control, self.scalars
         )
-        run.inner_product(n, self.r, self.r, RESIDUAL, *books)
-        run.inner_product(n, self.z, self.rho, BETA_OF_RZ, *books)
-        run.turn(n, self.z, self.q, self.control, self.scalars)
+        self.sweep.sweep_forward(
+            *self.slices, *self.lower, self.T, self.Tinv, blocks.diagonal, self.q, self.ts, self.At, *self.books
+        )
+        self.vector.advance_all(
+            self.n, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
+        )  # fmt: skip
 
 
-@KERNELS.twin
-def solve_color(rows, first, indptr, indices, values, Tinv, b, y):
-    """y = inv(T + triangle) b for the rows of one color."""
-    for row in prange(rows):
-        i = first + row
-        total = y.dtype.type(0)
+@compile_loop
+def solve_lower_rows(first, end, indptr, indices, values, Tinv, r, rho):
+    """The rows of one color."""
+    for i in prange(first, end):
+        total = rho.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * y[indices[k]]
-        y[i] = (b[i] - total) * Tinv[i]
+            total += values[k] * rho[indices[k]]
+        rho[i] = (r[i] - total) * Tinv[i]
 
 
-@KERNELS.twin
-def product_of_color(rows, first, indptr, indices, values, T, Tinv, diagonal, q, t, s, At, w):
-    """For the rows of one color: s = inv(T + L) (q - (2 T - D) t), w = t + s, and A t."""
-    for row in prange(rows):
-        i = first + row
-        L_t, L_s = t.dtype.type(0), t.dtype.type(0)
+@KERNELS.resident_twin
+def solve_lower(n_slices, slices, indptr, indices, values, Tinv, r, rho):
+    """rho = inv(T + L) r."""
+    for c in range(n_slices):
+        solve_lower_rows(slices[c], slices[c + 1], indptr, indices, values, Tinv, r, rho)
+
+
+@compile_loop
+def sweep_back_rows(first, end, indptr, indices, values, T, Tinv, rho, beta, q, t, ts):
+    """The rows of one color."""
+    for i in prange(first, end):
+        total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
-            L_t += values[k] * t[indices[k]]
-            L_s += values[k] * s[indices[k]]
-        s[i] = (q[i] - (2 * T[i] - diagonal[i]) * t[i] - L_s) * Tinv[i]
-        w[i] = t[i] + s[i]
-        At[i] = q[i] + L_t + (diagonal[i] - T[i]) * t[i]
+            total += values[k] * t[indices[k]]
+        q[i] = T[i] * rho[i] + beta * q[i]
+        t[i] = (q[i] - total) * Tinv[i]
+        ts[i, 0] = t[i]
 
 
-@KERNELS.twin
-def advance_all(n, t, At, w, T, x, r, rho, z, control, scalars):
-    """x += alpha t, r -= alpha A t, rho -= alpha w, z = T rho."""
+@KERNELS.resident_twin
+def sweep_back(n_slices, slices, indptr, indices, values, T, Tinv, rho, q, t, ts, control, scalars):
+    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty."""
+    if control[STATE] != RUNNING:
+        return
+    beta = t.dtype.type(scalars[BETA])
+    for c in range(n_slices - 1, -1, -1):
+        sweep_back_rows(slices[c], slices[c + 1], indptr, indices, values, T, Tinv, rho, beta, q, t, ts)
+
+
+@compile_loop
+def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q, ts, At):
+    """The rows of one color, and their share of q'w."""
+    product = 0.0
+    for i in prange(first, end):
+        L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            L_t += values[k] * ts[indices[k], 0]
+            L_s += values[k] * ts[indices[k], 1]
+        t = ts[i, 0]
+        s = (q[i] - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
+        ts[i, 1] = s
+        At[i] = q[i] + L_t + (diagonal[i] - T[i]) * t
+        product += np.float64(q[i]) * (t + s)
+    return product
+
+
+@KERNELS.resident_twin
+def sweep_forward(
+    n_slices, slices, indptr, indices, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
+):  # fmt: skip
+    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows."""
+    if control[STATE] != RUNNING:
+        return
+    product = 0.0
+    for c in range(n_slices):
+        product += sweep_forward_rows(
+            slices[c], slices[c + 1], indptr, indices, values, T, Tinv, diagonal, q, ts, At
+        )  # fmt: skip
+    close(PAP, product, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials):
+    """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
         return
     alpha = r.dtype.type(scalars[ALPHA])
+    rr, rz = 0.0, 0.0
     for i in prange(n):
-        x[i] += alpha * t[i]
+        x[i] += alpha * ts[i, 0]
         r[i] -= alpha * At[i]
-        rho[i] -= alpha * w[i]
-        z[i] = T[i] * rho[i]
+        rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
+        rr += np.float64(r[i]) * r[i]
+        rz += np.float64(T[i]) * rho[i] * rho[i]
+    close(RESIDUAL, rr, control, scalars, history)
+    close(BETA_OF_RZ, rz, control, scalars, history)
 
 
-@KERNELS.twin
-def residual_of_blocks(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r):
-    """r = b - (L + D + U) x."""
+@compile_loop
+def residual_rows(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r):
+    """The same for CSR."""
     for i in prange(n):
         total = diagonal[i] * x[i]
         for k in range(lower_indptr[i], lower_indptr[i + 1]):
@@ -158,3 +207,13 @@ def residual_of_blocks(n, lower_indptr, lower_indices, lower, upper_indptr, uppe
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
             total += upper[k] * x[upper_indices[k]]
         r[i] = b[i] - total
+
+
+@KERNELS.resident_twin
+def residual_of_blocks(
+    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+):  # fmt: skip
+    """r = b - (L + D + U) x."""
+    residual_rows(
+        slices[n_slices], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+    )  # fmt: skip

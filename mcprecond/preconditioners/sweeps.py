@@ -1,0 +1,171 @@
+"""Sweeps over color blocks: substitution with the lower and the upper triangle, and relaxation.
+
+A sweep is one kernel. Rows do not wait for colors but for values: every result starts out empty, the warps take the
+slices in color order and look at the values that their rows need until these are there. Symmetric substitution, which is
+what CG needs, consists of its two sweeps and nothing else, because each of them empties the array that the other one
+fills.
+
+On the CPU nothing is waited for: colors follow one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.reordering import ColorBlocks
+
+KERNELS = KernelSet(__file__)
+
+
+def empty_values(n: int, dtype: Any, xp: Any) -> Any:
+    """An array of n values that are not there yet."""
+    values = xp.empty(n, dtype)
+    make_empty(values)
+    return values
+
+
+def make_empty(values: Any) -> None:
+    """Mark all values as not there yet: all bits set, a NaN."""
+    values.view(np.int32).fill(-1)
+
+
+class Sweeps:
+    """Sweeps with the triangles of color blocks and a diagonal, on vectors in the order of the matrix.
+
+    Parameters
+    ----------
+    blocks : ColorBlocks
+    dinv : array, shape (n,)
+        The inverse of the diagonal to sweep with, in color order. Both are read at each sweep, so they may change.
+    """
+
+    def __init__(self, blocks: ColorBlocks, dinv: Any) -> None:
+        self.blocks, self.dinv = blocks, dinv
+        xp, n = blocks.backend.xp, blocks.shape[0]
+        # Intermediate results, in color order. Between applications the first one is empty.
+        self._y, self._t = empty_values(n, blocks.dtype, xp), empty_values(n, blocks.dtype, xp)
+        self._slices = (len(blocks.slices) - 1, blocks.slices)
+        self._run = blocks.backend.kernels(
+            KERNELS,
+            OFFSET=blocks.lower.indptr.dtype,
+            VALUE=blocks.dtype,
+            STORED=blocks.lower.values.dtype,
+            LANES=32,
+        )
+
+    def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
+        """z = inv(D + w U) D inv(D + w L) (scale r)."""
+        self._substitute(self.blocks.lower, r, z, omega, scale, backwards=False, finish=False)
+        upper = self.blocks.upper
+        self._run.back_substitute(
+            *self._slices, upper.indptr, upper.indices, upper.values, self.dinv, self.blocks.perm, omega, self._y,
+            self._t, z,
+        )  # fmt: skip
+        self._last, self._free = self._t, self._y
+
+    def forget(self) -> None:
+        """To be called before the first sweep, unless all that came before were calls of `solve`."""
+        make_empty(self._y)
+
+    def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
+        """z = inv(D + w T) (scale r) with the lower triangle T, or backwards with the upper one."""
+        triangle = self.blocks.upper if backwards else self.blocks.lower
+        self._substitute(triangle, r, z, omega, scale, backwards, finish=True)
+        self._last, self._free = self._y, self._t
+
+    def relax(self, r: Any, z: Any, *, omega: float, backwards: bool) -> None:
+        """One more sweep of SOR on the result of the last one, forwards or backwards."""
+        lower, upper = self.blocks.lower, self.blocks.upper
+        make_empty(self._free)
+        self._run.relax(
+            *self._slices, int(backwards), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices,
+            upper.values, self.dinv, self.blocks.perm, r, omega, self._last, self._free, z,
+        )  # fmt: skip
+        self._last, self._free = self._free, self._last
+
+    def _substitute(
+        self, triangle: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
+    ) -> None:
+        self._run.substitute(
+            *self._slices, int(backwards), triangle.indptr, triangle.indices, triangle.values, self.dinv,
+            self.blocks.perm, r, omega, scale, self._y, self._t, int(finish), z,
+        )  # fmt: skip
+
+
+# The twins. What CUDA empties they leave alone; see the note on the CPU above.
+
+
+@compile_loop
+def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, finish, z):
+    """The rows of one color."""
+    for i in prange(first, end):
+        total = y.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * y[indices[k]]
+        y[i] = (scale * r[perm[i]] - omega * total) * dinv[i]
+        if finish:
+            z[perm[i]] = y[i]
+
+
+@KERNELS.resident_twin
+def substitute(
+    n_slices, slices, backwards, indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+):  # fmt: skip
+    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; empties `spent`."""
+    for c in range(n_slices):
+        k = n_slices - 1 - c if backwards else c
+        substitute_rows(
+            slices[k], slices[k + 1], indptr, indices, values, dinv, perm, r, omega, scale, y, finish, z
+        )  # fmt: skip
+
+
+@compile_loop
+def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega, y, t, z):
+    """The rows of one color."""
+    for i in prange(first, end):
+        total = t.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * t[indices[k]]
+        t[i] = y[i] - omega * dinv[i] * total
+        z[perm[i]] = t[i]
+
+
+@KERNELS.resident_twin
+def back_substitute(n_slices, slices, indptr, indices, values, dinv, perm, omega, y, t, z):
+    """t_i = y_i - w / d_i sum_j U_ij t_j, to z in the order of the matrix; empties y."""
+    for k in range(n_slices - 1, -1, -1):
+        back_substitute_rows(slices[k], slices[k + 1], indptr, indices, values, dinv, perm, omega, y, t, z)
+
+
+@compile_loop
+def relax_rows(
+    first, end, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r, omega,
+    old, new, z,
+):  # fmt: skip
+    """The rows of one color."""
+    for i in prange(first, end):
+        total = new.dtype.type(0)
+        for k in range(lower_indptr[i], lower_indptr[i + 1]):
+            total += lower[k] * (old if backwards else new)[lower_indices[k]]
+        for k in range(upper_indptr[i], upper_indptr[i + 1]):
+            total += upper[k] * (new if backwards else old)[upper_indices[k]]
+        new[i] = (1 - omega) * old[i] + omega * (r[perm[i]] - total) * dinv[i]
+        z[perm[i]] = new[i]
+
+
+@KERNELS.resident_twin
+def relax(
+    n_slices, slices, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r,
+    omega, old, new, z,
+):  # fmt: skip
+    """new_i = (1 - w) old_i + w (r_i - sum_j (L + U)_ij y_j) / d_i, y new where the sweep was already."""
+    for c in range(n_slices):
+        k = n_slices - 1 - c if backwards else c
+        relax_rows(
+            slices[k], slices[k + 1], backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper,
+            dinv, perm, r, omega, old, new, z,
+        )  # fmt: skip

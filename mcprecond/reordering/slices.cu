@@ -1,0 +1,37 @@
+// Cutting colors into slices, and the order of a slice's entries: one warp per slice. See slices.py.
+
+#define MOST_ROWS 32
+#define LONG 64
+
+extern "C" __global__ void mark_slices(long long n, const int* colors, const long long* offsets,
+                                       const int* rows_per_slice, const OFFSET* lower_indptr,
+                                       const OFFSET* upper_indptr, bool* begins) {
+    long long i = thread_id();
+    if (i >= n) return;
+    int color = colors[i], rows = rows_per_slice[color];
+    OFFSET longest = LONG * (MOST_ROWS / rows);
+    bool begin = (i - offsets[color]) % rows == 0;
+    for (long long j = i > 0 ? i - 1 : 0; j <= i; ++j)
+        begin |= lower_indptr[j + 1] - lower_indptr[j] > longest || upper_indptr[j + 1] - upper_indptr[j] > longest;
+    begins[i] = begin;
+}
+
+extern "C" __global__ void interleave(long long n_slices, const int* slices, const OFFSET* indptr,
+                                      const ENTRY* entries, ENTRY* result, long long back) {
+    long long k = thread_id() / WARP;
+    if (k >= n_slices) return;
+    Slice slice(slices, k);
+    int count = slice.share(indptr);
+    OFFSET place = indptr[slice.first], e = slice.row < slice.rows ? indptr[slice.index()] + slice.lane : 0;
+    for (int step = 0; __any_sync(FULL_WARP, step < count); ++step, e += 1 << slice.log_lanes) {
+        uint32 takers = __ballot_sync(FULL_WARP, step < count);
+        if (step < count) {
+            OFFSET mine = place + __popc(takers & ((1u << lane_id()) - 1));
+            if (back)
+                result[e] = entries[mine];
+            else
+                result[mine] = entries[e];
+        }
+        place += __popc(takers);
+    }
+}

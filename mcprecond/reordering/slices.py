@@ -1,0 +1,105 @@
+"""Slices: the pieces in which a color is swept.
+
+On a GPU a slice is a run of at most 32 rows of one color, the work of one warp: with m rows, rounded up to a power of two,
+every row has 32 / m threads, its lanes. Large colors have slices of many rows, which reads neighboring rows together;
+small ones have slices of few rows, so that all warps have work. A row that is much longer than those around it is a slice
+by itself.
+
+The entries of a slice are stored in the order in which its threads take them: first those that each lane of each row
+takes in step 0, then those of step 1, and so on, without padding. Lane l takes the entries l, l + lanes, l + 2 lanes, ...
+of its row. So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
+
+On the CPU a slice is a whole color, and its entries stay in the order of CSR.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet
+
+KERNELS = KernelSet(__file__)
+
+MOST_ROWS = 32
+LONG = 64  # entries per lane that make a row a slice by itself
+
+
+def cut_slices(offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend) -> Any:
+    """Return where slices begin, and n at the end: int32, on the device.
+
+    Parameters
+    ----------
+    offsets : numpy.ndarray of int64, shape (n_colors + 1,)
+        Where colors begin, in color order.
+    colors : array of int32, shape (n,)
+        The color of each row, in color order.
+    lower_indptr, upper_indptr : array of int, shape (n + 1,)
+        Row offsets of the triangles, in color order.
+    """
+    xp, n = backend.xp, len(colors)
+    if not backend.resident_warps:
+        return xp.asarray(offsets, dtype=np.int32)
+    entries = (int(lower_indptr[-1]) + int(upper_indptr[-1])) / max(n, 1)
+    rows = rows_per_slice(np.diff(offsets), entries, backend.resident_warps)
+    begins = xp.empty(n, np.bool_)
+    run = backend.kernels(KERNELS, OFFSET=lower_indptr.dtype, ENTRY=np.int32)
+    run.mark_slices(n, colors, xp.asarray(offsets), xp.asarray(rows), lower_indptr, upper_indptr, begins)
+    return xp.append(xp.flatnonzero(begins), xp.asarray([n])).astype(np.int32)
+
+
+def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
+    """Choose the rows per slice for colors of the given sizes in a matrix with so many entries per row: powers of two.
+
+    As many as leave work for 0.4 of the warps, because warps of the next colors wait beside those of this one; more if
+    a row had more lanes than entries in a triangle, fewer if a lane had more than half of LONG.
+    """
+    most_lanes = 2.0 ** np.ceil(np.log2(max(entries / 2, 1)))
+    least_lanes = 2.0 ** np.ceil(np.log2(max(entries / LONG, 1)))
+    wanted = 2.0 ** np.floor(np.log2(np.maximum(sizes / (0.4 * warps), 1)))
+    rows = np.minimum(np.maximum(wanted, MOST_ROWS / most_lanes), MOST_ROWS / least_lanes)
+    return np.clip(rows, 1, MOST_ROWS).astype(np.int32)
+
+
+def interleaved(slices: Any, indptr: Any, entries: Any, result: Any, backend: Backend, *, back: bool = False) -> Any:
+    """Put the entries of a triangle into `result`, in the order of its slices, or back in that of CSR; return it."""
+    if backend.resident_warps:
+        run = backend.kernels(KERNELS, OFFSET=indptr.dtype, ENTRY=entries.dtype, LANES=32)
+        run.interleave(len(slices) - 1, slices, indptr, entries, result, int(back))
+    else:
+        result[...] = entries
+    return result
+
+
+@KERNELS.twin
+def mark_slices(n, colors, offsets, rows_per_slice, lower_indptr, upper_indptr, begins):
+    """Where a slice begins: at every so many rows of a color, and at and behind every long row."""
+    for i in prange(n):
+        color = colors[i]
+        rows = rows_per_slice[color]
+        longest = LONG * (MOST_ROWS // rows)
+        begin = (i - offsets[color]) % rows == 0
+        for j in range(max(i - 1, 0), i + 1):
+            begin |= lower_indptr[j + 1] - lower_indptr[j] > longest or upper_indptr[j + 1] - upper_indptr[j] > longest
+        begins[i] = begin
+
+
+@KERNELS.twin
+def interleave(n_slices, slices, indptr, entries, result, back):
+    """The order of a slice's entries: by step, by row, by lane."""
+    for k in prange(n_slices):
+        lanes = MOST_ROWS
+        while lanes * (slices[k + 1] - slices[k]) > MOST_ROWS:
+            lanes //= 2
+        place, step = indptr[slices[k]], 0
+        while place < indptr[slices[k + 1]]:
+            for i in range(slices[k], slices[k + 1]):
+                for e in range(indptr[i] + step * lanes, min(indptr[i] + (step + 1) * lanes, indptr[i + 1])):
+                    if back:
+                        result[e] = entries[place]
+                    else:
+                        result[place] = entries[e]
+                    place += 1
+            step += 1

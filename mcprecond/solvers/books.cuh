@@ -1,0 +1,82 @@
+// The books of a CG run: its state, scalars and residual history on the device, and sums that end in them.
+// Sums are deterministic: each block writes its part, and the last block to arrive adds the parts in order.
+// See iteration.py; `close` there is the twin of `close` here.
+
+enum { STATE, ITERATION, MAXITER, ARRIVALS };
+enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };
+enum { ALPHA, BETA, RZ, RR, TOLERANCE };
+enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, NOTHING };
+#define HISTORY 1024
+
+__device__ void close(int role, double total, long long* control, double* scalars, double* history) {
+    if (role == FRESH_RESIDUAL) {
+        scalars[RR] = total;
+        return;
+    }
+    if (!isfinite(total)) {
+        control[STATE] = NOT_A_NUMBER;
+        return;
+    }
+    if (role == PAP) {
+        if (total <= 0)
+            control[STATE] = BAD_A;
+        else
+            scalars[ALPHA] = scalars[RZ] / total;
+    } else if (role == RESIDUAL || role == RESIDUAL_IS_RZ) {
+        scalars[RR] = total;
+        control[ITERATION] += 1;
+        history[control[ITERATION] % HISTORY] = sqrt(total);
+        if (total <= scalars[TOLERANCE])
+            control[STATE] = REACHED;
+        else if (control[ITERATION] >= control[MAXITER])
+            control[STATE] = EXHAUSTED;
+    }
+    if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ) scalars[BETA] = total / scalars[RZ];
+    if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ || role == FRESH_RZ) {
+        scalars[RZ] = total;
+        if (total <= 0 && control[STATE] == RUNNING) control[STATE] = BAD_M;
+    }
+}
+
+// The sum over the block, in a fixed order; thread 0 gets it.
+__device__ double block_sum(double value) {
+    __shared__ double parts[WARP];
+    value = lane_sum<WARP>(value);
+    __syncthreads();
+    if (lane_id() == 0) parts[threadIdx.x / WARP] = value;
+    __syncthreads();
+    double sum = 0;
+    if (threadIdx.x == 0)
+        for (int w = 0; w < blockDim.x / WARP; ++w) sum += parts[w];
+    return sum;
+}
+
+// Close the books with one sum over the grid, or with several, one after the other.
+template <int COUNT>
+__device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT], long long* control, double* scalars,
+                       double* history, double* partials) {
+    __shared__ bool last;
+    for (int s = 0; s < COUNT; ++s) {
+        double sum = block_sum(values[s]);
+        if (threadIdx.x == 0) partials[s * gridDim.x + blockIdx.x] = sum;
+    }
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd((uint64*)&control[ARRIVALS], 1ull) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    if (threadIdx.x == 0) control[ARRIVALS] = 0;
+    for (int s = 0; s < COUNT; ++s) {
+        double total = 0;
+        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += fresh(&partials[s * gridDim.x + b]);
+        total = block_sum(total);
+        if (threadIdx.x == 0) close(roles[s], total, control, scalars, history);
+    }
+}
+
+__device__ __forceinline__ void finish(int role, double value, long long* control, double* scalars, double* history,
+                                       double* partials) {
+    if (role != NOTHING) finish<1>({role}, {value}, control, scalars, history, partials);
+}
