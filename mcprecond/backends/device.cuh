@@ -128,7 +128,7 @@ struct Slice {
                 OFFSET place = next + __popc(takers & before);
                 next += __popc(takers);
                 column[e] = left > e ? __ldcs(&indices[place]) : -1;
-                if (left > e) value[e] = __ldcs(&values[place]);
+                value[e] = left > e ? __ldcs(&values[place]) : Stored();
             }
             left -= BATCH;
         };
@@ -139,10 +139,9 @@ struct Slice {
             decltype(look(0)) seen[BATCH];
 #pragma unroll
             for (int e = 0; e < BATCH; ++e)
-                if (column[e] >= 0) seen[e] = look(column[e]);
+                seen[e] = column[e] >= 0 ? look(column[e]) : decltype(look(0))();
 #pragma unroll
-            for (int e = 0; e < BATCH; ++e)
-                if (column[e] >= 0) add(value[e], column[e], seen[e]);
+            for (int e = 0; e < BATCH; ++e) add(value[e], column[e], seen[e]);  // where there is none, adds 0 * 0
             if (!more) return;
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {

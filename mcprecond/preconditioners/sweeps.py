@@ -1,9 +1,8 @@
 """Sweeps over color blocks: substitution with the lower and the upper triangle, and relaxation.
 
 A sweep is one kernel. Rows do not wait for colors but for values: every result starts out empty, the warps take the
-slices in color order and look at the values that their rows need until these are there. Symmetric substitution, which is
-what CG needs, consists of its two sweeps and nothing else, because each of them empties the array that the other one
-fills.
+slices in color order and look at the values that their rows need until these are there. Symmetric substitution, which
+is what CG needs, consists of its two sweeps and nothing else: each of them empties the array that the other one fills.
 
 On the CPU nothing is waited for: colors follow one another.
 """

@@ -22,44 +22,83 @@ extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, cons
     }
 }
 
-extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
-                                        const int* inverse, const OFFSET* lower_indptr, int* lower_indices,
-                                        const OFFSET* upper_indptr, int* upper_indices) {
-    long long i = thread_id() / LANES;
-    bool active = i < n;
+// Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with its
+// column j in color order; triangle is -1, 0 (the diagonal, without a place) or 1. Whole warps call it.
+#define SHARE 8  // entries of a sorted row per thread, at most
+
+template <typename Store>
+__device__ __forceinline__ void place_row(long long i, bool active, const OFFSET* indptr, const int* indices,
+                                          const int* perm, const int* inverse, long long sorted_length,
+                                          const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
+    int lane = threadIdx.x % LANES;
     OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
-    OFFSET next_lower = active ? lower_indptr[i] : 0, next_upper = active ? upper_indptr[i] : 0;
+    OFFSET lower = active ? lower_indptr[i] : 0, upper = active ? upper_indptr[i] : 0;
+    bool sorts = end - begin <= sorted_length;
+    int length = sorts ? (int)(end - begin) : 0;
+
+    // A short row is held in registers. An entry's rank is the number of entries before it.
+    int column[SHARE], rank[SHARE];
+#pragma unroll
+    for (int e = 0; e < SHARE; ++e) {
+        column[e] = lane + e * LANES < length ? inverse[indices[begin + lane + e * LANES]] : 0x7fffffff;
+        rank[e] = 0;
+    }
+#pragma unroll
+    for (int o = 0; o < SHARE; ++o) {
+        if (!__any_sync(FULL_WARP, o * LANES < length)) break;
+        for (int l = 0; l < LANES; ++l) {
+            int other = __shfl_sync(FULL_WARP, column[o], l, LANES);
+#pragma unroll
+            for (int e = 0; e < SHARE; ++e)
+                rank[e] += other < column[e] || (other == column[e] && o * LANES + l < e * LANES + lane);
+        }
+    }
+    if (length) {
+        // Before the upper triangle come the lower one and the diagonal.
+        int before = length - (int)(upper_indptr[i + 1] - upper);
+#pragma unroll
+        for (int e = 0; e < SHARE; ++e)
+            if (lane + e * LANES < length) {
+                int j = column[e], triangle = (j > i) - (j < i);
+                store(begin + lane + e * LANES, j, triangle < 0 ? lower + rank[e] : upper + rank[e] - before, triangle);
+            }
+    }
+
+    // A long row keeps its order.
+    if (sorts) begin = end;
     FOR_STRETCHES(k, begin, end) {
-        int j = k < end ? inverse[indices[k]] : (int)i;
-        bool lower = k < end && j < i, upper = k < end && j > i;
-        OFFSET lower_place = place_in_row<LANES>(lower, next_lower), upper_place = place_in_row<LANES>(upper, next_upper);
-        if (lower) lower_indices[lower_place] = j;
-        if (upper) upper_indices[upper_place] = j;
+        int j = k < end ? inverse[indices[k]] : (int)i, triangle = (j > i) - (j < i);
+        OFFSET lower_place = place_in_row<LANES>(k < end && triangle < 0, lower);
+        OFFSET upper_place = place_in_row<LANES>(k < end && triangle > 0, upper);
+        if (k < end) store(k, j, triangle < 0 ? lower_place : upper_place, triangle);
     }
 }
 
-extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const int* perm, const int* inverse, const OFFSET* lower_indptr, STORED* lower,
-                                       const OFFSET* upper_indptr, STORED* upper, VALUE* diagonal) {
+extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
+                                        const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
+                                        int* lower_indices, const OFFSET* upper_indptr, int* upper_indices) {
     long long i = thread_id() / LANES;
-    bool active = i < n;
-    OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
-    OFFSET next_lower = active ? lower_indptr[i] : 0, next_upper = active ? upper_indptr[i] : 0;
+    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
+              [&](OFFSET, int j, OFFSET place, int triangle) {
+                  if (triangle) (triangle < 0 ? lower_indices : upper_indices)[place] = j;
+              });
+}
+
+extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                       const int* perm, const int* inverse, long long sorted_length,
+                                       const OFFSET* lower_indptr, STORED* lower, const OFFSET* upper_indptr,
+                                       STORED* upper, VALUE* diagonal) {
+    long long i = thread_id() / LANES;
     VALUE own = 0;
-    FOR_STRETCHES(k, begin, end) {
-        int j = k < end ? inverse[indices[k]] : (int)i;
-        VALUE value = k < end ? values[k] : 0;
-        bool is_lower = k < end && j < i, is_upper = k < end && j > i;
-        OFFSET lower_place = place_in_row<LANES>(is_lower, next_lower), upper_place = place_in_row<LANES>(is_upper, next_upper);
-        if (is_lower)
-            lower[lower_place] = (STORED)value;
-        else if (is_upper)
-            upper[upper_place] = (STORED)value;
-        else
-            own += value;
-    }
+    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
+              [&](OFFSET k, int, OFFSET place, int triangle) {
+                  if (triangle)
+                      (triangle < 0 ? lower : upper)[place] = (STORED)values[k];
+                  else
+                      own += values[k];
+              });
     own = lane_sum<LANES>(own);
-    if (active && threadIdx.x % LANES == 0) diagonal[i] = own;
+    if (i < n && threadIdx.x % LANES == 0) diagonal[i] = own;
 }
 
 __device__ __forceinline__ uint64 mix64(uint64 x) {

@@ -29,7 +29,8 @@ class Triangle:
     indptr : array of int32 or int64, shape (n + 1,)
         Row offsets.
     indices, values : array, shape (entries,)
-        The entries of each row in the order that A has, interleaved inside of slices; see reordering/slices.py.
+        The entries of each row, interleaved inside of slices (see reordering/slices.py); on a GPU by rising column in
+        all but long rows, otherwise in the order that A has.
     """
 
     indptr: Any
@@ -102,6 +103,9 @@ class ColorBlocks:
         offset = np.int32 if csr.indices.size < 2**31 else np.int64
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
         lanes = 8 if csr.indices.size > 8 * n else 2
+        # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
+        # are there first. On the CPU that does not pay.
+        self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
         bits = np.dtype(f"i{self.dtype.itemsize}")
         self._run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, BITS=bits, LANES=lanes
@@ -114,8 +118,9 @@ class ColorBlocks:
         self.slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, self.backend)
         lower_indices, upper_indices = (xp.empty(int(ends[-1]), np.int32) for ends in (lower_indptr, upper_indptr))
         self._run.fill_indices(
-            n, indptr, indices, self.perm, self.inverse, lower_indptr, lower_indices, upper_indptr, upper_indices
-        )
+            n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, lower_indices, upper_indptr,
+            upper_indices,
+        )  # fmt: skip
         self.lower, self.upper = (
             Triangle(indptr, self._interleaved(indptr, indices), xp.empty(len(indices), self._stored))
             for indptr, indices in ((lower_indptr, lower_indices), (upper_indptr, upper_indices))
@@ -203,8 +208,8 @@ class ColorBlocks:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = (self.backend.xp.empty_like(triangle.values) for triangle in (self.lower, self.upper))
         self._run.fill_values(
-            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self.lower.indptr, lower,
-            self.upper.indptr, upper, self.diagonal,
+            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self._sorted_length,
+            self.lower.indptr, lower, self.upper.indptr, upper, self.diagonal,
         )  # fmt: skip
         for triangle, values in ((self.lower, lower), (self.upper, upper)):
             interleaved(self.slices, triangle.indptr, values, triangle.values, self.backend)
@@ -234,12 +239,23 @@ def count_entries(n, indptr, indices, perm, inverse, lower_counts, upper_counts)
         upper_counts[i] = upper
 
 
+@compile_part
+def order_of_row(i, indptr, indices, perm, inverse, sorted_length):
+    """The entries of row i of the color order, in the order in which they are stored."""
+    entries = np.arange(indptr[perm[i]], indptr[perm[i] + 1])
+    if len(entries) > sorted_length:
+        return entries
+    return entries[np.argsort(inverse[indices[entries]], kind="mergesort")]
+
+
 @KERNELS.twin
-def fill_indices(n, indptr, indices, perm, inverse, lower_indptr, lower_indices, upper_indptr, upper_indices):
+def fill_indices(
+    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, upper_indptr, upper_indices
+):  # fmt: skip
     """The column indices of both triangles."""
     for i in prange(n):
         lower, upper = lower_indptr[i], upper_indptr[i]
-        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+        for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
             j = inverse[indices[k]]
             if j < i:
                 lower_indices[lower] = j
@@ -250,12 +266,14 @@ def fill_indices(n, indptr, indices, perm, inverse, lower_indptr, lower_indices,
 
 
 @KERNELS.twin
-def fill_values(n, indptr, indices, values, perm, inverse, lower_indptr, lower, upper_indptr, upper, diagonal):
+def fill_values(
+    n, indptr, indices, values, perm, inverse, sorted_length, lower_indptr, lower, upper_indptr, upper, diagonal
+):  # fmt: skip
     """The values of both triangles and of the diagonal; repeated diagonal entries add up."""
     for i in prange(n):
         next_lower, next_upper = lower_indptr[i], upper_indptr[i]
         own = values.dtype.type(0)
-        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+        for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
             j = inverse[indices[k]]
             if j < i:
                 lower[next_lower] = values[k]

@@ -1,13 +1,13 @@
 """Slices: the pieces in which a color is swept.
 
-On a GPU a slice is a run of at most 32 rows of one color, the work of one warp: with m rows, rounded up to a power of two,
-every row has 32 / m threads, its lanes. Large colors have slices of many rows, which reads neighboring rows together;
-small ones have slices of few rows, so that all warps have work. A row that is much longer than those around it is a slice
-by itself.
+On a GPU a slice is a run of at most 32 rows of one color, the work of one warp: with m rows, rounded up to a power of
+two, every row has 32 / m threads, its lanes. Large colors have slices of many rows, which reads neighboring rows
+together; small ones have slices of few rows, so that all warps have work. A row that is much longer than those around it
+is a slice by itself.
 
 The entries of a slice are stored in the order in which its threads take them: first those that each lane of each row
-takes in step 0, then those of step 1, and so on, without padding. Lane l takes the entries l, l + lanes, l + 2 lanes, ...
-of its row. So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
+takes in step 0, then those of step 1, and so on, without padding. Lane l of a row takes its entries l, l + lanes,
+l + 2 lanes, ... So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
 
 On the CPU a slice is a whole color, and its entries stay in the order of CSR.
 """
@@ -53,12 +53,12 @@ def cut_slices(offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr
 def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     """Choose the rows per slice for colors of the given sizes in a matrix with so many entries per row: powers of two.
 
-    As many as leave work for 0.4 of the warps, because warps of the next colors wait beside those of this one; more if
-    a row had more lanes than entries in a triangle, fewer if a lane had more than half of LONG.
+    The more rows a color has per warp, the more a slice gets, by a power that was measured on FENL matrices of three
+    sizes; more if a row had more lanes than entries in a triangle, fewer if a lane had more than half of LONG.
     """
     most_lanes = 2.0 ** np.ceil(np.log2(max(entries / 2, 1)))
     least_lanes = 2.0 ** np.ceil(np.log2(max(entries / LONG, 1)))
-    wanted = 2.0 ** np.floor(np.log2(np.maximum(sizes / (0.4 * warps), 1)))
+    wanted = 2.0 ** np.round(np.log2(np.maximum((4 * sizes / warps) ** (2 / 3), 1)))
     rows = np.minimum(np.maximum(wanted, MOST_ROWS / most_lanes), MOST_ROWS / least_lanes)
     return np.clip(rows, 1, MOST_ROWS).astype(np.int32)
 
