@@ -11,6 +11,7 @@ import numpy as np
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.independent_set.cc import cc
+from mcprecond.coloring.independent_set.graphblas import graphblas_is, graphblas_jp, graphblas_mis
 from mcprecond.coloring.independent_set.hashed import is_hash
 from mcprecond.coloring.independent_set.jpl import jpl
 from mcprecond.coloring.independent_set.minmax import is_minmax
@@ -41,6 +42,9 @@ COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
     "is_minmax": is_minmax,
     "is_hash": is_hash,
     "is_reduce": is_reduce,
+    "graphblas_is": graphblas_is,
+    "graphblas_mis": graphblas_mis,
+    "graphblas_jp": graphblas_jp,
     "greedy": greedy,
 }
 
@@ -80,6 +84,8 @@ def color(
           ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
           second; deterministic, many colors.
+        - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
+          products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
