@@ -27,8 +27,8 @@ from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
 
-#: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, rounds).
-COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
+#: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, history).
+COLORINGS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "eb": eb,
     "ecl_gc": ecl_gc,
     "jpl": jpl,
@@ -136,12 +136,12 @@ def color(
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A) if distance == 1 else Graph.of(A).squared()
-    colors, rounds = function(graph, seed=seed, **options)
-    coloring = finished(colors, method, rounds, graph.backend)
+    colors, history = function(graph, seed=seed, **options)
+    coloring = finished(colors, method, history, graph.backend)
     if recolor:
-        coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, rounds, graph.backend)
+        coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, history, graph.backend)
     if balance:
-        coloring = finished(balanced(graph, coloring.colors, coloring.sizes), method, rounds, graph.backend)
+        coloring = finished(balanced(graph, coloring.colors, coloring.sizes), method, history, graph.backend)
     return coloring
 
 
@@ -160,5 +160,5 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
     csr, backend = csr_matrix(A)
     if isinstance(coloring, Coloring):
         checked = user_coloring(coloring.colors, csr, backend)
-        return Coloring(checked.colors, checked.sizes, coloring.method, coloring.rounds)
+        return Coloring(checked.colors, checked.sizes, coloring.method, coloring.history)
     return user_coloring(coloring, csr, backend)

@@ -19,6 +19,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import without_conflicts
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -27,7 +28,7 @@ ENGINES = ("kernels", "suitesparse")
 MAX_TIMES, BOOLEAN = 0, 1  # semirings; mirrored in graphblas.cu
 
 
-def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, int]:
+def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, np.ndarray]:
     """Color one independent set per round, found by a product over (max, ×): "graphblas_is" in `COLORINGS`.
 
     Osama et al., Section IV-A1, Algorithm 2.
@@ -45,8 +46,8 @@ def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run, and those of `jpl`. Not bounded by max_degree + 1.
-    rounds : int
-        Equal to the number of colors.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        As many rounds as colors; see `Coloring`.
 
     Raises
     ------
@@ -65,18 +66,18 @@ def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
     """
     G = engine_for(graph, engine)
     C, weight = G.zeros(np.int64), G.random(seed)
-    rounds = 0
+    colored = []
     for color in range(1, graph.n + 1):
         frontier, succ = local_maxima(G, weight)
         if succ == 0:
             break
         G.assign(C, frontier, color)
         G.assign(weight, frontier, 0)
-        rounds += 1
-    return G.colors(C), rounds
+        colored.append(succ)
+    return G.colors(C), without_conflicts(colored)
 
 
-def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, int]:
+def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, np.ndarray]:
     """Color one maximal independent set after the other: "graphblas_mis" in `COLORINGS`.
 
     Osama et al., Section IV-A2, Algorithm 2 with 3. More rounds than `graphblas_is`, far fewer colors.
@@ -92,23 +93,23 @@ def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tu
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run: those of first-fit by falling weight.
-    rounds : int
-        Steps in which a set grew, over all sets.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        A round is a step in which a set grew. See `Coloring`.
     """
     G = engine_for(graph, engine)
     C, weight = G.zeros(np.int64), G.random(seed)
-    rounds = 0
+    colored = []
     for color in range(1, graph.n + 1):
-        mis, steps = maximal_independent_set(G, weight)
-        if steps == 0:
+        mis, grown = maximal_independent_set(G, weight)
+        if not grown:
             break
         G.assign(C, mis, color)
         G.assign(weight, mis, 0)
-        rounds += steps
-    return G.colors(C), rounds
+        colored += grown
+    return G.colors(C), without_conflicts(colored)
 
 
-def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, int]:
+def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, np.ndarray]:
     """Color one independent set per round with the smallest color free around it: "graphblas_jp" in `COLORINGS`.
 
     Osama et al., Section IV-A3, Algorithm 2 with 4. The whole set gets one color, which no neighbor of the set has.
@@ -124,13 +125,13 @@ def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1, but no more than those of `jpl`.
-    rounds : int
-        As many as `graphblas_is` takes.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        That of `graphblas_is`.
     """
     G = engine_for(graph, engine)
     C, weight = G.zeros(np.int64), G.random(seed)
-    rounds = most = 0
-    while rounds < graph.n:
+    most, colored = 0, []
+    while True:
         frontier, succ = local_maxima(G, weight)
         if succ == 0:
             break
@@ -138,8 +139,8 @@ def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
         G.assign(C, frontier, color)
         G.assign(weight, frontier, 0)
         most = max(most, color)
-        rounds += 1
-    return G.colors(C), rounds
+        colored.append(succ)
+    return G.colors(C), without_conflicts(colored)
 
 
 def local_maxima(G: Any, weight: Any) -> tuple[Any, int]:
@@ -149,19 +150,19 @@ def local_maxima(G: Any, weight: Any) -> tuple[Any, int]:
     return frontier, G.count(frontier)
 
 
-def maximal_independent_set(G: Any, weight: Any) -> tuple[Any, int]:
-    """Algorithm 3: a maximal independent set of the vertices with a weight, and in how many steps it grew."""
+def maximal_independent_set(G: Any, weight: Any) -> tuple[Any, list[int]]:
+    """Algorithm 3: a maximal independent set of the vertices with a weight, and by how many it grew in each step."""
     mis, candidates = G.zeros(np.bool_), G.copy(weight)
-    steps = 0
+    grown: list[int] = []
     while True:
         frontier, succ = local_maxima(G, candidates)
         if succ == 0:
-            return mis, steps
+            return mis, grown
         G.assign(mis, frontier, True)
         G.assign(candidates, frontier, 0)
         neighbors = G.vxm(frontier, BOOLEAN, mask=candidates)
         G.assign(candidates, neighbors, 0)
-        steps += 1
+        grown.append(succ)
 
 
 def min_color(G: Any, C: Any, frontier: Any, max_colors: int) -> int:

@@ -59,7 +59,7 @@ class SuiteSparseEngine:
 
     def count(self, x: Any) -> int:
         """GrB_reduce of a Boolean vector with PLUS."""
-        return int(x.reduce(self.gb.monoid.plus[np.int64]).new().value)
+        return int(x.reduce(self.gb.monoid.plus[np.int64], allow_empty=False).new().value)
 
     def scatter(self, x: Any, size: int) -> Any:
         """A vector of `size` with entries at 0 and at the entries of x, some of which may be equal."""
