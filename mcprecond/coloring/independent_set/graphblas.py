@@ -221,7 +221,7 @@ class KernelEngine:
 
     def assign(self, x: Any, mask: Any, value: int) -> None:
         """GrB_assign of a scalar, in place, where the mask is true."""
-        x[mask] = value
+        self.graph.backend.xp.copyto(x, value, where=mask)  # unlike x[mask] = value, it does not count the mask first
 
     def count(self, x: Any) -> int:
         """GrB_reduce of a Boolean vector with PLUS."""
