@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import NAMED, grid5, neighbors, patterns, stencil27
+from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import COLORINGS, Coloring, color
@@ -234,15 +234,19 @@ def test_history_of_sets_is_their_sizes(to_device):
 
 
 def test_history_of_speculation_repeats_conflicts(to_device):
-    """A round colors what the one before found in conflict; RIG colors it at once and looks again."""
-    A = to_device(NAMED["complete100"])
+    """A round colors what the one before found in conflict; RIG colors it at once and looks again, SIRG after a full
+    palette, too.
+    """
+    A = to_device(complete(300))
     for method in ("ipgc", "vb", "vb_bit", "eb"):
         history = color(A, method).history
-        assert history[0, 0] == 100 and history[-1, 1] == 0
+        assert history[0, 0] == 300 and history[-1, 1] == 0
         np.testing.assert_array_equal(history[1:, 0], history[:-1, 1])
     for method in ("rig", "sirg"):
-        history = color(A, method).history
-        assert history[0].tolist() == [100, 0] and history[-1].tolist() == [0, 0]
+        coloring = color(A, method)
+        check_history(coloring, 300)
+        history = coloring.history
+        assert history[0].tolist() == [300, 0] and history[-1].tolist() == [0, 0]
         np.testing.assert_array_equal(history[1:, 0], history[1:, 1])
 
 
