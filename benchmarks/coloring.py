@@ -92,13 +92,13 @@ def measure_family(name: str, device: str, small: bool, repeats: int) -> dict[st
 
 
 def measure_method(method: str, options: dict[str, Any], graph: Graph, A: Any, repeats: int) -> dict[str, Any]:
-    def run() -> tuple[Any, int]:
+    def run() -> tuple[Any, Any]:
         return COLORINGS[method](graph, **options)
 
-    colors, rounds = run()
-    coloring = finished(colors, method, rounds, graph.backend)
+    colors, history = run()
+    coloring = finished(colors, method, history, graph.backend)
     assert coloring.is_valid(A), f"{method} {options} is improper"
-    return timed(run, graph.backend, repeats) | {"colors": coloring.n_colors, "rounds": rounds}
+    return timed(run, graph.backend, repeats) | {"colors": coloring.n_colors, "rounds": coloring.rounds}
 
 
 def timed(function: Callable[[], Any], backend: Any, repeats: int) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import NAMED, grid5, neighbors, patterns, stencil27
+from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import COLORINGS, Coloring, color
-from mcprecond.coloring import coloring_of
+from mcprecond.coloring import Graph, coloring_of
+from mcprecond.coloring.history import history_of, log_round
 from mcprecond.coloring.priorities import mix
 
 # Method, options, whether max degree + 1 bounds the colors, whether every device gives the same colors.
@@ -32,6 +33,9 @@ VARIANTS = {
     "is_hash": ("is_hash", {}, False, True),
     "is_hash-small": ("is_hash", {"table_size": 2}, False, True),
     "is_reduce": ("is_reduce", {}, False, True),
+    "graphblas_is": ("graphblas_is", {}, False, True),
+    "graphblas_mis": ("graphblas_mis", {}, True, True),
+    "graphblas_jp": ("graphblas_jp", {"seed": 3}, False, True),
     "jp-random": ("jp", {"seed": 2}, True, True),
     "jp-ldf": ("jp", {"order": "ldf"}, True, True),
     "greedy-natural": ("greedy", {"order": "natural"}, True, True),
@@ -40,13 +44,17 @@ VARIANTS = {
 }
 
 
+#: Methods that may have to color a vertex again.
+SPECULATIVE = {"eb", "ipgc", "vb", "vb_bit", "rig", "sirg", "is_hash"}
+
+
 @pytest.fixture(params=VARIANTS)
 def variant(request):
     return VARIANTS[request.param]
 
 
 def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool) -> None:
-    """Proper, complete, contiguous, bounded."""
+    """Proper, complete, contiguous, bounded, with a history that adds up."""
     adjacency = neighbors(A)
     assert colors.dtype == np.int32 and colors.shape == (A.shape[0],)
     assert all(colors[v] != colors[u] for v, near in enumerate(adjacency) for u in near)
@@ -54,6 +62,19 @@ def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool) -> None:
     np.testing.assert_array_equal(coloring.sizes, np.bincount(colors, minlength=coloring.n_colors))
     if bounded and len(colors):
         assert coloring.n_colors <= max(map(len, adjacency)) + 1
+    check_history(coloring, A.shape[0])
+
+
+def check_history(coloring: Coloring, n: int) -> None:
+    """What is colored less what is undone lies between nothing and all after every round, and is all in the end."""
+    history = coloring.history
+    assert isinstance(history, np.ndarray) and history.dtype == np.int64
+    assert history.shape == (coloring.rounds, 2) and (coloring.rounds > 0) == (n > 0)
+    assert (history >= 0).all()
+    colored = np.cumsum(history[:, 0] - history[:, 1])
+    assert (colored >= 0).all() and (colored <= n).all() and (colored[-1:] == n).all()
+    if coloring.method not in SPECULATIVE:
+        assert not history[:, 1].any()
 
 
 def test_every_method_is_tried_here():
@@ -179,7 +200,7 @@ def test_racing_colorings_stay_proper(backend, to_device):
 def test_is_valid_tells_a_conflict(backend, to_device):
     A = to_device(grid5(6))
     colors = backend.xp.zeros(36, np.int32)
-    assert not Coloring(colors, np.array([36]), "user", 0).is_valid(A)
+    assert not Coloring(colors, np.array([36]), "user").is_valid(A)
 
 
 def test_permutation_is_a_stable_sort(backend, to_device):
@@ -199,8 +220,57 @@ def test_deterministic_methods_agree_on_both_devices(name):
         on_cpu, on_gpu = color(A, method, **options), color(gpu.sparse.csr_matrix(A), method, **options)
         if deterministic:
             np.testing.assert_array_equal(gpu.to_host(on_gpu.colors), on_cpu.colors)
+            if method not in ("ecl_gc", "greedy"):  # which count their rounds differently
+                np.testing.assert_array_equal(on_gpu.history, on_cpu.history)
         else:
             assert on_gpu.n_colors <= max(map(len, neighbors(A))) + 1
+
+
+def test_history_of_sets_is_their_sizes(to_device):
+    A = to_device(stencil27(9))
+    for method in ("jpl", "is_reduce", "graphblas_is"):
+        coloring = color(A, method)
+        np.testing.assert_array_equal(coloring.history[:, 0], coloring.sizes)
+
+
+def test_history_of_speculation_repeats_conflicts(to_device):
+    """A round colors what the one before found in conflict; RIG colors it at once and looks again, SIRG after a full
+    palette, too.
+    """
+    A = to_device(complete(300))
+    for method in ("ipgc", "vb", "vb_bit", "eb"):
+        history = color(A, method).history
+        assert history[0, 0] == 300 and history[-1, 1] == 0
+        np.testing.assert_array_equal(history[1:, 0], history[:-1, 1])
+    for method in ("rig", "sirg"):
+        coloring = color(A, method)
+        check_history(coloring, 300)
+        history = coloring.history
+        assert history[0].tolist() == [300, 0] and history[-1].tolist() == [0, 0]
+        np.testing.assert_array_equal(history[1:, 0], history[1:, 1])
+
+
+def test_long_histories(to_device):
+    """Fronts along a path in natural order: more rounds than are read at once."""
+    A = sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(500, 500)))
+    coloring = color(to_device(A), "jp", order="natural")
+    assert coloring.rounds == 500
+    np.testing.assert_array_equal(coloring.history, [[1, 0]] * 500)
+
+
+def test_rounds_without_room_go_into_the_last_row():
+    log = np.zeros((4, 2), np.int32)
+    for _ in range(5):
+        log_round(log, 10, 1)
+    np.testing.assert_array_equal(history_of(log, Graph.of(grid5(2))), [[10, 1], [10, 1], [30, 3]])
+
+
+def test_refinements_keep_the_history(to_device):
+    A = to_device(stencil27(6))
+    plain = color(A, "jpl")
+    for options in ({"recolor": 2}, {"balance": True}):
+        np.testing.assert_array_equal(color(A, "jpl", **options).history, plain.history)
+    np.testing.assert_array_equal(coloring_of(A, plain).history, plain.history)
 
 
 def test_more_sets_per_round_save_rounds(to_device):
@@ -215,6 +285,7 @@ def test_user_colorings(backend, to_device):
     checkerboard = np.indices((4, 4)).sum(axis=0).ravel() % 2
     coloring = coloring_of(A, 3 * checkerboard + 1)
     assert coloring.n_colors == 2 and coloring.method == "user"
+    assert coloring.rounds == 0 and coloring.history.shape == (0, 2)
     np.testing.assert_array_equal(backend.to_host(coloring.colors), checkerboard)
     assert coloring_of(A, color(A, "ecl_gc")).method == "ecl_gc"
 
@@ -336,3 +407,6 @@ def test_long_reports_are_cut(to_device):
     report = color(to_device(NAMED["complete100"])).report()
     assert "100 colors" in report
     assert "... and 60 more" in report
+    rounds = color(to_device(NAMED["complete100"]), "jpl").report().splitlines()[1:10]
+    assert rounds[0] == "round    1:        1 colored,        0 conflicts"
+    assert rounds[8] == "the others:       92 colored,        0 conflicts"

@@ -162,14 +162,26 @@ __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, c
 
 #define UNCOLORED (-1)
 
+// Log a round of a coloring, which are counted from 1; always the same thread calls it. See coloring/history.py.
+#define SPARE_ROUNDS 64
+
+__device__ void log_round(int2* log, long long n, int round, int colored, int conflicts) {
+    long long last = n + SPARE_ROUNDS, row = min((long long)round, last);
+    if (round > last) {
+        colored += log[row].x;
+        conflicts += log[row].y;
+    }
+    log[row] = make_int2(colored, conflicts);
+    log[0].x = (int)row;
+}
+
 // Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the
 // color of v or UNCOLORED, the same for the whole team; whole warps call it, and inactive ones are ignored. `worklists`
-// holds twice n vertices; the host zeroes `scratch` and finds the number of rounds in its second word.
+// holds twice n vertices; the host zeroes `scratch` and `log`.
 template <int TEAM, typename Visit>
-__device__ void color_in_rounds(long long n, int* colors, int* worklists, void* scratch, Visit visit) {
+__device__ void color_in_rounds(long long n, int* colors, int* worklists, void* scratch, int2* log, Visit visit) {
     struct Control {
         uint32 arrivals;
-        int rounds;
         int length[2];  // of the worklists, by parity of the round
     }* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) {
@@ -193,11 +205,10 @@ __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* 
             if (keep) next[position] = v;
         }
         grid_barrier(&control->arrivals);
+        int before = length;
         length = fresh(next_length);
-        if (length == 0) {
-            if (thread_id() == 0) control->rounds = round + 1;
-            return;
-        }
+        if (thread_id() == 0) log_round(log, n, round + 1, before - length, 0);
+        if (length == 0) return;
         // The next round counts in the other slot; everyone has read it, since that was before the last barrier.
         if (thread_id() == 0) control->length[~round & 1] = 0;
         grid_barrier(&control->arrivals);

@@ -11,6 +11,7 @@ import numpy as np
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.independent_set.cc import cc
+from mcprecond.coloring.independent_set.graphblas import graphblas_is, graphblas_jp, graphblas_mis
 from mcprecond.coloring.independent_set.hashed import is_hash
 from mcprecond.coloring.independent_set.jpl import jpl
 from mcprecond.coloring.independent_set.minmax import is_minmax
@@ -26,8 +27,8 @@ from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
 
-#: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, rounds).
-COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
+#: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, history).
+COLORINGS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "eb": eb,
     "ecl_gc": ecl_gc,
     "jpl": jpl,
@@ -41,6 +42,9 @@ COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
     "is_minmax": is_minmax,
     "is_hash": is_hash,
     "is_reduce": is_reduce,
+    "graphblas_is": graphblas_is,
+    "graphblas_mis": graphblas_mis,
+    "graphblas_jp": graphblas_jp,
     "greedy": greedy,
 }
 
@@ -80,6 +84,8 @@ def color(
           ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
           second; deterministic, many colors.
+        - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
+          products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
@@ -130,12 +136,12 @@ def color(
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A) if distance == 1 else Graph.of(A).squared()
-    colors, rounds = function(graph, seed=seed, **options)
-    coloring = finished(colors, method, rounds, graph.backend)
+    colors, history = function(graph, seed=seed, **options)
+    coloring = finished(colors, method, history, graph.backend)
     if recolor:
-        coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, rounds, graph.backend)
+        coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, history, graph.backend)
     if balance:
-        coloring = finished(balanced(graph, coloring.colors, coloring.sizes), method, rounds, graph.backend)
+        coloring = finished(balanced(graph, coloring.colors, coloring.sizes), method, history, graph.backend)
     return coloring
 
 
@@ -154,5 +160,5 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
     csr, backend = csr_matrix(A)
     if isinstance(coloring, Coloring):
         checked = user_coloring(coloring.colors, csr, backend)
-        return Coloring(checked.colors, checked.sizes, coloring.method, coloring.rounds)
+        return Coloring(checked.colors, checked.sizes, coloring.method, coloring.history)
     return user_coloring(coloring, csr, backend)

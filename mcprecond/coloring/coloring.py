@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from mcprecond.backends.inputs import csr_matrix
 KERNELS = KernelSet(__file__)
 
 REPORTED = 40  # classes that a report lists
+REPORTED_ROUNDS = 8
 
 
 @dataclass(frozen=True)
@@ -29,19 +30,27 @@ class Coloring:
         Vertices per color.
     method : str
         The name in `COLORINGS`, or "user".
-    rounds : int
-        Parallel steps that the method took.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        What each round of the method did. Column 0: how many vertices it colored. Column 1: how many colored ones it
+        found in conflict, which have to be colored again; 0 unless the method is speculative. So column 0 less column 1
+        adds up to n. A vertex for which a speculative round found no color counts in both. Empty for a user's coloring;
+        refinements (``recolor``, ``balance``) do not change it. Rounds beyond n + 64 are added to the last row.
     """
 
     colors: Any
     sizes: np.ndarray
     method: str
-    rounds: int
+    history: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
 
     @property
     def n_colors(self) -> int:
         """The number of colors."""
         return len(self.sizes)
+
+    @property
+    def rounds(self) -> int:
+        """The number of parallel steps that the method took."""
+        return len(self.history)
 
     def is_valid(self, A: Any) -> bool:
         """Whether no two neighbors in the graph of A have the same color.
@@ -68,7 +77,7 @@ class Coloring:
         return xp.argsort(self.colors, kind="stable").astype(np.int32)
 
     def report(self) -> str:
-        """Return one screen of text: classes, balance, and what a sweep over them takes on a GPU.
+        """Return one screen of text: rounds, classes, balance, and what a sweep over them takes on a GPU.
 
         Examples
         --------
@@ -77,12 +86,18 @@ class Coloring:
         >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(5, 5), format="csr")
         >>> print(color(A, "greedy").report())
         greedy: 5 vertices, 2 colors, 1 rounds
+        round    1:        5 colored,        0 conflicts
         largest class 3, smallest 2, imbalance 1.50
         symmetric sweep: 3 launches
         color    0:        3  ##############################
         color    1:        2  ####################
         """
         lines = [f"{self.method}: {len(self.colors)} vertices, {self.n_colors} colors, {self.rounds} rounds"]
+        for r, (colored, conflicts) in enumerate(self.history[:REPORTED_ROUNDS], start=1):
+            lines.append(f"round {r:4}: {colored:8} colored, {conflicts:8} conflicts")
+        if self.rounds > REPORTED_ROUNDS:
+            colored, conflicts = self.history[REPORTED_ROUNDS:].sum(axis=0)
+            lines.append(f"the others: {colored:8} colored, {conflicts:8} conflicts")
         if self.n_colors:
             largest, smallest = int(self.sizes.max()), int(self.sizes.min())
             lines.append(f"largest class {largest}, smallest {smallest}, imbalance {largest / smallest:.2f}")
@@ -97,7 +112,7 @@ class Coloring:
         return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"
 
 
-def finished(colors: Any, method: str, rounds: int, backend: Backend) -> Coloring:
+def finished(colors: Any, method: str, history: np.ndarray, backend: Backend) -> Coloring:
     """Make a Coloring of non-negative colors; numbers that no vertex has are squeezed out."""
     xp = backend.xp
     sizes = backend.to_host(color_sizes(colors, backend))
@@ -105,7 +120,7 @@ def finished(colors: Any, method: str, rounds: int, backend: Backend) -> Colorin
     if not used.all():
         new_number = xp.asarray(np.cumsum(used).astype(np.int32) - 1)
         colors = new_number[colors]
-    return Coloring(colors, sizes[used], method, rounds)
+    return Coloring(colors, sizes[used], method, history)
 
 
 def color_sizes(colors: Any, backend: Backend) -> Any:
@@ -143,7 +158,7 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
             f"coloring gives the neighbors {row} and {column} the same color {int(array[row])}; "
             "check it against A, or pass a method name"
         )
-    return finished(array, "user", 0, backend)
+    return finished(array, "user", np.empty((0, 2), np.int64), backend)
 
 
 def conflict(csr: Any, colors: Any, backend: Backend) -> tuple[int, int] | None:

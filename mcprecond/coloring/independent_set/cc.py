@@ -14,6 +14,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -22,7 +23,7 @@ UNCOLORED = -1
 MOST_HASHES = 32  # the bits of a word in cc.cu
 
 
-def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, int]:
+def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, np.ndarray]:
     """Color up to 2 * hashes independent sets per round: "cc" in `COLORINGS`.
 
     The method is known from the section "A Parallel Algorithm for Graph Coloring" of NVIDIA's article on csrcolor,
@@ -41,8 +42,8 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, int]:
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1; some numbers may have no vertex.
-    rounds : int
-        There are at most 2 * hashes times as many colors.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        There are at most 2 * hashes times as many colors as rounds. See `Coloring`.
     """
     if not isinstance(hashes, int | np.integer) or not 1 <= hashes <= MOST_HASHES:
         raise ValueError(f"hashes must be an integer from 1 to {MOST_HASHES}, got {hashes!r}")
@@ -50,11 +51,11 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, int]:
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     colors = xp.empty(n, np.int32)
     worklists = xp.empty((2, n), np.int32)
-    scratch = xp.zeros(4, np.int32)
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_hashes(
-        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(hashes), colors, worklists, scratch
+        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(hashes), colors, worklists, scratch, log
     )  # fmt: skip
-    return colors, int(scratch[1])
+    return colors, history_of(log, graph)
 
 
 @compile_part
@@ -98,12 +99,13 @@ def color_sets(left, base, indptr, indices, seed, hashes, colors):
 
 
 @KERNELS.resident_twin
-def color_by_hashes(n, indptr, indices, seed, hashes, colors, worklists, scratch):
+def color_by_hashes(n, indptr, indices, seed, hashes, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED
     left = np.arange(n)
     rounds = 0
     while len(left):
+        before = len(left)
         left = color_sets(left, 2 * hashes * rounds, indptr, indices, seed, hashes, colors)
+        log_round(log, before - len(left), 0)
         rounds += 1
-    scratch[1] = rounds

@@ -81,17 +81,17 @@ __device__ bool loses(int v, int new_color, const OFFSET* indptr, const int* ind
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int rounds;
+    int conflicts;  // in all rounds
     int length[2];  // of the worklists, by parity of the round
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_by_proposals(
         long long n, const OFFSET* indptr, const int* indices, long long seed, long long table_size, int* colors,
-        int* proposals, int* tables, int* worklists, void* scratch) {
+        int* proposals, int* tables, int* worklists, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) worklists[v] = (int)v;
     grid_barrier(&control->arrivals);
-    int length = (int)n;
+    int length = (int)n, conflicts = 0;
     for (int round = 0;; ++round) {
         const int* left = worklists + (round & 1) * n;
         int* next = worklists + (~round & 1) * n;
@@ -115,18 +115,21 @@ extern "C" __global__ void __launch_bounds__(256) color_by_proposals(
             long long i = i0 + lane_id();
             int v = i < length ? fresh(&left[i]) : 0;
             Table table = {tables + v, n, (int)table_size};
-            bool stays = i < length && (fresh(&proposals[v]) < new_color ||
-                                        loses(v, new_color, indptr, indices, (uint32)seed, colors, proposals, table));
+            bool proposed = i < length && fresh(&proposals[v]) >= new_color;
+            bool lost = proposed && loses(v, new_color, indptr, indices, (uint32)seed, colors, proposals, table);
+            bool stays = i < length && (lost || !proposed);
+            warp_append(lost, &control->conflicts);
             int position = warp_append(stays, next_length);
             if (stays) next[position] = v;
         }
         grid_barrier(&control->arrivals);
 
+        int before = length, conflicts_before = conflicts;
         length = fresh(next_length);
-        if (length == 0) {
-            if (thread_id() == 0) control->rounds = round + 1;
-            return;
-        }
+        conflicts = fresh(&control->conflicts);
+        int lost = conflicts - conflicts_before;
+        if (thread_id() == 0) log_round(log, n, round + 1, before - length + lost, lost);
+        if (length == 0) return;
         // The next round counts in the other slot; everyone has read it, since that was before the last barriers.
         if (thread_id() == 0) control->length[~round & 1] = 0;
         // Only now: all conflicts are judged by the same colors.

@@ -23,6 +23,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -33,7 +34,7 @@ EMPTY, NO_REUSE = -1, -2
 LARGEST_TABLE = 63  # one bit less than a word of the search for a color
 
 
-def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, int]:
+def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, np.ndarray]:
     """Propose vertices, reuse colors by hash tables, resolve conflicts: "is_hash" in `COLORINGS`.
 
     Osama et al., Section IV-B2, Algorithm 6.
@@ -51,7 +52,8 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1; some numbers may have no vertex.
-    rounds : int
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        Colored in a round are those proposed; see `Coloring`.
     """
     if not isinstance(table_size, int | np.integer) or not 1 <= table_size <= LARGEST_TABLE:
         raise ValueError(f"table_size must be an integer from 1 to {LARGEST_TABLE}, got {table_size!r}")
@@ -60,12 +62,12 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     colors, proposals = xp.full(n, UNCOLORED, np.int32), xp.full(n, UNCOLORED, np.int32)
     tables = xp.full(int(table_size) * n, EMPTY, np.int32)
     worklists = xp.empty((2, n), np.int32)
-    scratch = xp.zeros(4, np.int32)
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_proposals(
         n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(table_size), colors, proposals, tables, worklists,
-        scratch,
+        scratch, log,
     )  # fmt: skip
-    return colors, int(scratch[1])
+    return colors, history_of(log, graph)
 
 
 @compile_part
@@ -169,7 +171,7 @@ def resolve(left, new, indptr, indices, seed, colors, proposals, tables):
 
 
 @KERNELS.resident_twin
-def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, tables, worklists, scratch):
+def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, tables, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist. The new colors of a round are new and new + 1."""
     own = tables.reshape((n, table_size))
     left = np.arange(n)
@@ -177,7 +179,8 @@ def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, 
     while len(left):
         propose(left, new, indptr, indices, seed, colors, proposals, own)
         color_proposed(left, new, colors, proposals, own)
+        before, proposed = len(left), np.sum(proposals[left] >= new)
         left = resolve(left, new, indptr, indices, seed, colors, proposals, own)
         colors[left] = UNCOLORED  # only now: all conflicts are judged by the same colors
+        log_round(log, proposed, proposed - (before - len(left)))
         new += 2
-    scratch[1] = new // 2

@@ -13,6 +13,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -20,7 +21,7 @@ KERNELS = KernelSet(__file__)
 UNCOLORED = -1
 
 
-def jpl(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+def jpl(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color one independent set per round.
 
     Parameters
@@ -33,16 +34,16 @@ def jpl(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1.
-    rounds : int
-        Equal to the number of colors.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        As many rounds as colors; see `Coloring`.
     """
     xp, n = graph.backend.xp, graph.n
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     colors = xp.empty(n, np.int32)
     worklists = xp.empty((2, n), np.int32)
-    scratch = xp.zeros(4, np.int32)
-    run.color_by_sets(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch)
-    return colors, int(scratch[1])
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
+    run.color_by_sets(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch, log)
+    return colors, history_of(log, graph)
 
 
 @compile_part
@@ -70,12 +71,13 @@ def color_set(left, c, indptr, indices, seed, colors):
 
 
 @KERNELS.resident_twin
-def color_by_sets(n, indptr, indices, seed, colors, worklists, scratch):
+def color_by_sets(n, indptr, indices, seed, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED
     left = np.arange(n)
     c = 0
     while len(left):
+        before = len(left)
         left = color_set(left, c, indptr, indices, seed, colors)
+        log_round(log, before - len(left), 0)
         c += 1
-    scratch[1] = c

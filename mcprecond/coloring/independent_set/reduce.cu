@@ -29,8 +29,8 @@ __device__ __forceinline__ long long team_maximum(long long value) {
 
 extern "C" __global__ void __launch_bounds__(256) color_by_reduction(
         long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
-        void* scratch) {
-    color_in_rounds<LANES>(n, colors, worklists, scratch, [&](int v, int iteration, bool active) {
+        void* scratch, int2* log) {
+    color_in_rounds<LANES>(n, colors, worklists, scratch, log, [&](int v, int iteration, bool active) {
         long long largest = NOBODY;
         if (active) largest = neighbor_maximum(v, iteration, indptr, indices, (uint32)seed, colors);
         return number_of(v, (uint32)seed) > team_maximum(largest) ? iteration : UNCOLORED;

@@ -14,6 +14,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -22,7 +23,7 @@ UNCOLORED = -1
 NOBODY = -1  # the maximum over no neighbors
 
 
-def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color one independent set per round, found by segmented reduction: "is_reduce" in `COLORINGS`.
 
     Osama et al., Section IV-B3, Algorithm 7.
@@ -37,8 +38,8 @@ def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run, and those of `jpl`. Not bounded by max_degree + 1.
-    rounds : int
-        Equal to the number of colors.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        As many rounds as colors; see `Coloring`.
     """
     xp, n = graph.backend.xp, graph.n
     # Threads per segment on the GPU: about as many as a row has entries, a warp at most.
@@ -46,9 +47,9 @@ def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     colors = xp.empty(n, np.int32)
     worklists = xp.empty((2, n), np.int32)
-    scratch = xp.zeros(4, np.int32)
-    run.color_by_reduction(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch)
-    return colors, int(scratch[1])
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
+    run.color_by_reduction(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch, log)
+    return colors, history_of(log, graph)
 
 
 @compile_part
@@ -80,12 +81,13 @@ def color_removed(F, iteration, indptr, indices, seed, colors):
 
 
 @KERNELS.resident_twin
-def color_by_reduction(n, indptr, indices, seed, colors, worklists, scratch):
+def color_by_reduction(n, indptr, indices, seed, colors, worklists, scratch, log):
     """GUNROCKARCOLOR: all rounds."""
     colors[:] = UNCOLORED
     F = np.arange(n)
     iteration = 0
     while len(F):
+        before = len(F)
         F = color_removed(F, iteration, indptr, indices, seed, colors)
+        log_round(log, before - len(F), 0)
         iteration += 1
-    scratch[1] = iteration

@@ -119,9 +119,34 @@ __device__ int visit_low(int v, uint32 mates, const OFFSET* indptr, const int* i
     }
 }
 
-struct Control {  // lies in `scratch`, which the host zeroes
-    uint32 arrivals;
-    int rounds;
+// Round r of the log counts the vertices that had their color after r visits; most rounds are added up per block first.
+#define SHARED_ROUNDS 64
+
+struct VisitLog {
+    int2* log;
+    long long last;
+    int* counts;  // of this block, SHARED_ROUNDS of them
+
+    __device__ void add(int visits, int count) {
+        int row = (int)min((long long)visits, last);
+        atomicAdd(&log[row].x, count);
+        if (row > fresh(&log[0].x)) atomicMax(&log[0].x, row);
+    }
+    __device__ void colored_after(int visits) {
+        if (visits < SHARED_ROUNDS)
+            atomicAdd(&counts[visits], 1);
+        else
+            add(visits, 1);
+    }
+    __device__ void open() {
+        for (int r = threadIdx.x; r < SHARED_ROUNDS; r += blockDim.x) counts[r] = 0;
+        __syncthreads();
+    }
+    __device__ void close() {
+        __syncthreads();
+        for (int r = threadIdx.x; r < SHARED_ROUNDS; r += blockDim.x)
+            if (counts[r]) add(r, counts[r]);
+    }
 };
 
 extern "C" __global__ void priority_keys(long long n, const int* degrees, long long seed, uint32* keys) {
@@ -132,8 +157,11 @@ extern "C" __global__ void priority_keys(long long n, const int* degrees, long l
 extern "C" __global__ void __launch_bounds__(256) color_by_degree(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed,
         long long max_degree, int* colors, int* possible, const int* worklist, int* waiting, int* dag, uint32* bitmaps,
-        void* scratch) {
-    Control* control = (Control*)scratch;
+        void* scratch, int2* log) {
+    uint32* arrivals = (uint32*)scratch;  // which the host zeroes
+    __shared__ int counts[SHARED_ROUNDS];
+    VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
+    visit_log.open();
     if (max_degree >= LOW_DEGREE) {
         long long warp = thread_id() / WARP, warps = thread_count() / WARP;
         for (long long v = warp; v < n; v += warps) {
@@ -141,37 +169,39 @@ extern "C" __global__ void __launch_bounds__(256) color_by_degree(
             if (degrees[v] >= LOW_DEGREE)
                 open_high(v, indptr, indices, degrees, seed, waiting, possible, dag, bitmaps);
         }
-        grid_barrier(&control->arrivals);
+        grid_barrier(arrivals);
         // Each warp visits its own vertices until all of them are colored. All warps are resident, so those it waits
         // for make progress.
-        int rounds = 0;
-        for (bool left = true; left; ++rounds) {
+        bool left = true;
+        for (int visits = 1; left; ++visits) {
             left = false;
             for (long long v = warp; v < n; v += warps)
-                if (degrees[v] >= LOW_DEGREE && colors[v] == UNCOLORED)
-                    left |= !visit_high((int)v, indptr, degrees, colors, waiting, possible, dag, bitmaps);
+                if (degrees[v] >= LOW_DEGREE && colors[v] == UNCOLORED) {
+                    bool colored = visit_high((int)v, indptr, degrees, colors, waiting, possible, dag, bitmaps);
+                    if (colored && lane_id() == 0) visit_log.colored_after(visits);
+                    left |= !colored;
+                }
         }
-        if (lane_id() == 0) atomicMax(&control->rounds, rounds);
-        grid_barrier(&control->arrivals);
+        grid_barrier(arrivals);
     }
     for (long long v = thread_id(); v < n; v += thread_count()) {
         int degree = degrees[v], color = degree < LOW_DEGREE ? 0 : fresh(&colors[v]);
         possible[v] = degree < LOW_DEGREE ? (int)(0xffffffffu >> (31 - degree)) : color < 32 ? (int)(1u << color) : 0;
     }
-    grid_barrier(&control->arrivals);
+    grid_barrier(arrivals);
 
     // Teams take the vertices in turn, by falling priority, so whatever a vertex waits for is done or in the hands of
     // another team. (Neighbors with equal keys may come in the wrong order; they lie next to each other, so they are in
     // different hands too.)
     uint32 mates = ((1u << LANES) - 1) << (lane_id() & ~(LANES - 1));
-    int most_visits = 0;
     for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {
         int v = worklist[i];
-        if (degrees[v] < LOW_DEGREE)
-            most_visits = max(most_visits, visit_low(v, mates, indptr, indices, degrees, seed, possible));
+        if (degrees[v] >= LOW_DEGREE) continue;
+        int visits = visit_low(v, mates, indptr, indices, degrees, seed, possible);
+        if (threadIdx.x % LANES == 0) visit_log.colored_after(visits);
     }
-    if (threadIdx.x % LANES == 0) atomicMax(&control->rounds, most_visits);
-    grid_barrier(&control->arrivals);
+    visit_log.close();
+    grid_barrier(arrivals);
     for (long long v = thread_id(); v < n; v += thread_count())
         if (degrees[v] < LOW_DEGREE) colors[v] = __ffs(fresh(&possible[v])) - 1;
 }

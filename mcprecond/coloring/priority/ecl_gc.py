@@ -24,6 +24,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -33,7 +34,7 @@ UNCOLORED = -1
 BATCH = 4096  # low-degree vertices that the CPU takes up per round
 
 
-def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color by largest degree first; ties go to the larger hash of vertex number and seed, then to the larger number.
 
     Parameters
@@ -46,8 +47,9 @@ def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run.
-    rounds : int
-        Most visits to any vertex until it had its color.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        On a GPU, round r counts the vertices that had their color after r visits; on the CPU, rounds are passes over
+        lists, first of high and then of low degrees. See `Coloring`.
     """
     xp, n = graph.backend.xp, graph.n
     nnz, has_high = graph.indices.size, graph.max_degree >= LOW_DEGREE
@@ -62,12 +64,12 @@ def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     waiting = xp.empty(n if has_high else 1, np.int32)
     dag = xp.empty(nnz if has_high else 1, np.int32)
     bitmaps = xp.empty(nnz // 32 + n + 1 if has_high else 1, np.uint32)
-    scratch = xp.zeros(4096, np.int32)
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_degree(
         n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, graph.max_degree, colors, possible, worklist,
-        waiting, dag, bitmaps, scratch,
+        waiting, dag, bitmaps, scratch, log,
     )  # fmt: skip
-    return colors, int(scratch[1])
+    return colors, history_of(log, graph)
 
 
 @compile_part
@@ -217,22 +219,22 @@ def priority_keys(n, degrees, seed, keys):
 
 @KERNELS.resident_twin
 def color_by_degree(
-    n, indptr, indices, degrees, seed, max_degree, colors, possible, worklist, waiting, dag, bitmaps, scratch
+    n, indptr, indices, degrees, seed, max_degree, colors, possible, worklist, waiting, dag, bitmaps, scratch, log
 ):
     """The whole coloring: high degrees first, then the others, each list visited until nobody is left."""
-    high_rounds = low_rounds = 0
     if max_degree >= LOW_DEGREE:
         open_all_high(n, indptr, indices, degrees, seed, colors, waiting, possible, dag, bitmaps)
         left = np.flatnonzero(degrees >= LOW_DEGREE)
         while len(left):
+            before = len(left)
             left = visit_all_high(left, indptr, degrees, colors, waiting, possible, dag, bitmaps)
-            high_rounds += 1
+            log_round(log, before - len(left), 0)
     open_low(n, degrees, colors, possible)
     left, listed = worklist[:0], np.sum(degrees >= LOW_DEGREE)
     while len(left) or listed < n:
         batch = worklist[listed : listed + BATCH]
+        before = len(left) + len(batch)
         left = visit_all_low(np.concatenate((left, batch)), indptr, indices, degrees, seed, possible)
+        log_round(log, before - len(left), 0)
         listed += len(batch)
-        low_rounds += 1
-    scratch[1] = max(high_rounds, low_rounds)
     color_low(n, degrees, possible, colors)

@@ -7,13 +7,12 @@
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int rounds;
     int length[2];  // of the fronts, by parity of the round
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_fronts(
         long long n, const OFFSET* indptr, const int* indices, const int* rank, int* colors,
-        int* waiting, int* fronts, void* scratch) {
+        int* waiting, int* fronts, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     long long team = thread_id() / SHARERS, teams = thread_count() / SHARERS;
     int member = threadIdx.x % SHARERS;
@@ -37,10 +36,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         int* next = fronts + (~round & 1) * n;
         int* next_length = &control->length[~round & 1];
         int length = fresh(&control->length[round & 1]);
-        if (length == 0) {
-            if (thread_id() == 0) control->rounds = round;
-            return;
-        }
+        if (length == 0) return;
+        if (thread_id() == 0) log_round(log, n, round + 1, length, 0);
         for (long long i = team; i < length; i += teams) {
             int v = fresh(&front[i]), rank_v = rank[v], color = -1;
             OFFSET begin = indptr[v], end = indptr[v + 1];

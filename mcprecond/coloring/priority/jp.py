@@ -15,6 +15,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.orders import sequence_of
 
 KERNELS = KernelSet(__file__)
@@ -22,7 +23,7 @@ KERNELS = KernelSet(__file__)
 PALETTE = 64
 
 
-def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, int]:
+def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color first-fit in the given order, front by front.
 
     Parameters
@@ -38,23 +39,23 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, int]
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run.
-    rounds : int
-        The number of fronts: the longest chain of neighbors, each preceding the next.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        Front by front, as many as the longest chain of neighbors, each preceding the next. See `Coloring`.
     """
     return by_fronts(graph, sequence_of(graph, order, seed))
 
 
-def by_fronts(graph: Graph, sequence: Any) -> tuple[Any, int]:
+def by_fronts(graph: Graph, sequence: Any) -> tuple[Any, np.ndarray]:
     """Color first-fit in the order of `sequence`, a permutation of the vertices on the graph's device."""
     xp, n = graph.backend.xp, graph.n
     rank = xp.empty(n, np.int32)
     rank[sequence] = xp.arange(n, dtype=np.int32)
     colors, waiting = (xp.empty(n, np.int32) for _ in range(2))
     fronts = xp.empty((2, n), np.int32)
-    scratch = xp.zeros(4, np.int32)
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    run.color_fronts(n, graph.indptr, graph.indices, rank, colors, waiting, fronts, scratch)
-    return colors, int(scratch[1])
+    run.color_fronts(n, graph.indptr, graph.indices, rank, colors, waiting, fronts, scratch, log)
+    return colors, history_of(log, graph)
 
 
 @compile_part
@@ -99,7 +100,7 @@ def color_front(count, front, indptr, indices, rank, colors, waiting, following,
 
 
 @KERNELS.resident_twin
-def color_fronts(n, indptr, indices, rank, colors, waiting, fronts, scratch):
+def color_fronts(n, indptr, indices, rank, colors, waiting, fronts, scratch, log):
     """Front after front until there is none."""
     length = np.zeros(1, np.int32)
     first_front(n, indptr, indices, rank, colors, waiting, fronts[0], length)
@@ -108,5 +109,5 @@ def color_fronts(n, indptr, indices, rank, colors, waiting, fronts, scratch):
         count = length[0]
         length[0] = 0
         color_front(count, fronts[rounds % 2], indptr, indices, rank, colors, waiting, fronts[(rounds + 1) % 2], length)
+        log_round(log, count, 0)
         rounds += 1
-    scratch[1] = rounds

@@ -11,11 +11,12 @@ import numpy as np
 
 from mcprecond.backends import compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import without_conflicts
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import by_fronts
 
 
-def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any, int]:
+def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color first-fit in the given order: serially on the CPU, by the fronts of `jp` on the GPU, with equal colors.
 
     Parameters
@@ -30,15 +31,15 @@ def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any,
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device.
-    rounds : int
-        Fronts on the GPU; 1 on the CPU.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        Front by front on the GPU, one round on the CPU. See `Coloring`.
     """
     sequence = sequence_of(graph, order, seed)
     if graph.backend.name == "gpu":
         return by_fronts(graph, sequence)
     colors = np.full(graph.n, -1, np.int32)
     first_fit(graph.indptr, graph.indices, sequence, colors)
-    return colors, 1
+    return colors, without_conflicts([graph.n] if graph.n else [])
 
 
 @compile_part

@@ -125,7 +125,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
 
 extern "C" __global__ void __launch_bounds__(256) color_edges(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* CS, int* VF, int* TVF,
-        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int* rounds) {
+        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
@@ -215,11 +215,10 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         }
         grid_barrier(&control->arrivals);
         if (!pps) length = fresh(&control->length[round & 1]);
+        int before = vertices;
         vertices = fresh(&control->uncolored[round & 1]);
-        if (vertices == 0) {
-            if (thread_id() == 0) *rounds = round;
-            break;
-        }
+        if (thread_id() == 0) log_round(log, n, round, before, vertices);
+        if (vertices == 0) break;
         int2* E_before = E;
         E = spare;
         spare = E_before;

@@ -22,6 +22,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 
 KERNELS = KernelSet(__file__)
 WORKLISTS = ("pps", "atomic")
@@ -33,7 +34,7 @@ STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
 
-def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]:
+def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, np.ndarray]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
     Parameters
@@ -49,7 +50,8 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    rounds : int
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        A round takes up all uncolored vertices; one whose color set is full counts in both columns. See `Coloring`.
     """
     if worklist not in WORKLISTS:
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
@@ -63,12 +65,12 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, int]
     edges = xp.empty((2, max(max_edges, 1), 2), np.int32)
     uncolored = xp.empty((2, n), np.int32)
     scratch = xp.zeros(8192, np.int64)
-    rounds = xp.zeros(1, np.int32)
+    log = new_log(graph)
     run.color_edges(
         n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, uncolored, edges,
-        edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, rounds,
+        edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, log,
     )  # fmt: skip
-    return C, int(rounds[0])
+    return C, history_of(log, graph)
 
 
 @compile_part
@@ -218,18 +220,18 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 
 
 @KERNELS.resident_twin
-def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, rounds):
+def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log):
     """Algorithm 5: the rounds."""
     E, kept = edges[0], edges[1]
     length = list_edges(n, indptr, indices, E)
     start_vertices(n, degrees, C, CS, VF, TVF)
     U = np.arange(n, dtype=np.int32)
     while len(U):
-        rounds[0] += 1
         tentative_colors(length, E, C, CS, VF, TVF)
         assign_colors(U, degrees, C, CS, VF, TVF)
         detect_conflicts(length, E, C, CS)
-        U = U[C[U] == 0]
+        before, U = len(U), U[C[U] == 0]
+        log_round(log, before, len(U))
         if pps:
             length = keep_in_order(length, E, C, CS, VF, kept)
         else:

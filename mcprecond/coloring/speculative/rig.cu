@@ -70,7 +70,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
 extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
         long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
         long long by_degree, int* C, int* worklists, long long rounds, long long length, uint64* palettes,
-        long long words, void* scratch) {
+        long long words, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     uint64* palette = palettes + thread_id();
     int round = (int)rounds, left = (int)length;
@@ -85,6 +85,7 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
         }
         grid_barrier(&control->arrivals);
         lacking = fresh(&control->slots[0].lacking);
+        if (thread_id() == 0) log_round(log, n, 1, (int)n, 0);
         round = 1;
     }
     for (; left && !lacking; ++round) {  // CONFLICTRESOLVEANDRECOLOR
@@ -109,6 +110,7 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
         grid_barrier(&control->arrivals);
         left = fresh(&slot->length);
         lacking = fresh(&slot->lacking);
+        if (thread_id() == 0) log_round(log, n, round + 1, left, left);
     }
     if (thread_id() == 0) {
         control->rounds = round;

@@ -24,6 +24,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.gpu import BLOCK
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 
 KERNELS = KernelSet(__file__)
 
@@ -35,7 +36,7 @@ MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}  # each has a palette
 PALETTE_WORDS = 2**27  # over all threads: 1 GiB, unless a single block needs more
 
 
-def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color by RIG (Section 2, Fig. 1): the lower index is recolored; palettes for the largest degree.
 
     Parameters
@@ -48,13 +49,14 @@ def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    rounds : int
-        The coloring phase and the passes of conflict resolution.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        The coloring phase, and the passes of conflict resolution, which recolor as many vertices as they find in
+        conflict. See `Coloring`.
     """
     return resolve_in_palettes(graph, by_degree=False, max_color=estimate(graph))
 
 
-def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
+def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color by SIRG (Sections 3 and 4, Figs. 2-4): the lower degree is recolored; palettes double when needed.
 
     Parameters
@@ -67,8 +69,9 @@ def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, int]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    rounds : int
-        The coloring phase and the passes of conflict resolution.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        The coloring phase, and the passes of conflict resolution, which recolor as many vertices as they find in
+        conflict. See `Coloring`.
     """
     return resolve_in_palettes(graph, by_degree=True, max_color=min(K0, estimate(graph)))
 
@@ -78,11 +81,11 @@ def estimate(graph: Graph) -> int:
     return 1 << graph.max_degree.bit_length()
 
 
-def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[Any, int]:
+def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[Any, np.ndarray]:
     """Fig. 2, with palettes of `max_color` colors that double until all vertices are colored."""
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
     run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    C, worklists = xp.full(n, UNCOLORED, np.int32), xp.empty((2, n), np.int32)
+    C, worklists, log = xp.full(n, UNCOLORED, np.int32), xp.empty((2, n), np.int32), new_log(graph)
     words = -(-max_color // WORD)
     rounds, left = 0, n
     while left:
@@ -91,11 +94,11 @@ def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[
         scratch = xp.zeros(16, np.int32)
         run.color_and_resolve(
             threads, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), C, worklists, rounds, left,
-            palettes, words, scratch,
+            palettes, words, scratch, log,
         )  # fmt: skip
         rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])
         words *= 2
-    return C, rounds
+    return C, history_of(log, graph)
 
 
 @compile_part
@@ -158,12 +161,13 @@ def lacks_color(W_in, C):
 
 @KERNELS.resident_twin
 def color_and_resolve(
-    threads, n, indptr, indices, degrees, by_degree, C, worklists, rounds, length, palettes, words, scratch
+    threads, n, indptr, indices, degrees, by_degree, C, worklists, rounds, length, palettes, words, scratch, log
 ):
     """Rounds until no vertex is left, or one lacks a color; the worklist of round r is in half r % 2 of `worklists`."""
     own = palettes.reshape((threads, words))
     if rounds == 0:
         color_all(n, indptr, indices, degrees, C, own)
+        log_round(log, n, 0)
         rounds = 1
         W_in = np.arange(n, dtype=np.int32)
         lacking = lacks_color(W_in, C)
@@ -172,6 +176,7 @@ def color_and_resolve(
         lacking = False
     while len(W_in) and not lacking:
         W_in = resolve(W_in, indptr, indices, degrees, by_degree, C, own)
+        log_round(log, len(W_in), len(W_in))
         rounds += 1
         lacking = lacks_color(W_in, C)
     worklists[rounds % 2, : len(W_in)] = W_in

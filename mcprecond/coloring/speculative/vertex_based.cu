@@ -10,7 +10,6 @@
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int rounds;
     int length[2];  // of the worklists, by parity of the round
 };
 
@@ -96,7 +95,7 @@ __device__ int first_fit_by_ranges(int v, const OFFSET* indptr, int* adjacency, 
 // Algorithm 1. `worker` numbers the threads that color, which are `workers` many; the others only detect.
 template <typename FirstFit>
 __device__ void color_iteratively(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees,
-                                  long long chunk, bool by_degree, int* C, int* worklists, void* scratch,
+                                  long long chunk, bool by_degree, int* C, int* worklists, void* scratch, int2* log,
                                   long long worker, long long workers, FirstFit first_fit) {
     Control* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) {
@@ -104,8 +103,8 @@ __device__ void color_iteratively(long long n, const OFFSET* indptr, const int* 
         worklists[v] = (int)v;
     }
     grid_barrier(&control->arrivals);
-    int length = (int)n, round = 0;
-    for (; length; ++round) {
+    int length = (int)n;
+    for (int round = 0; length; ++round) {
         const int* conf = worklists + (round & 1) * n;
         int* new_conf = worklists + (~round & 1) * n;
         int* new_length = &control->length[round & 1];
@@ -129,34 +128,35 @@ __device__ void color_iteratively(long long n, const OFFSET* indptr, const int* 
             if (lost) new_conf[position] = v;
         }
         grid_barrier(&control->arrivals);
+        int before = length;
         length = fresh(new_length);
+        if (thread_id() == 0) log_round(log, n, round + 1, before, length);
     }
-    if (thread_id() == 0) control->rounds = round;
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_ipgc(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk, long long by_degree,
-        int* C, int* worklists, void* scratch, int* forbidden, long long row, long long threads) {
+        int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row, long long threads) {
     // Where the memory of FORBIDDEN allows for a few threads only, they are spread over the processors, warp by warp.
     long long worker = (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
     long long workers = min(threads, thread_count());
     Stamps own = {forbidden + worker * row, forbidden + worker * row + row - 1};
-    color_iteratively(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, worker, workers,
+    color_iteratively(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, worker, workers,
                       [&](int v) { return own.first_fit(v, indptr, indices, C); });
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_vb(
         long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        int* C, int* worklists, void* scratch, long long filtering) {
-    color_iteratively(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, thread_id(),
+        int* C, int* worklists, void* scratch, int2* log, long long filtering) {
+    color_iteratively(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, thread_id(),
                       thread_count(),
                       [&](int v) { return first_fit_by_ranges<Flags>(v, indptr, adjacency, filtering, C); });
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_vb_bit(
         long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        int* C, int* worklists, void* scratch, long long filtering) {
-    color_iteratively(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, thread_id(),
+        int* C, int* worklists, void* scratch, int2* log, long long filtering) {
+    color_iteratively(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, thread_id(),
                       thread_count(),
                       [&](int v) { return first_fit_by_ranges<Bits>(v, indptr, adjacency, filtering, C); });
 }

@@ -17,6 +17,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
 
 KERNELS = KernelSet(__file__)
 RESOLUTIONS = ("index", "degree")
@@ -27,7 +28,7 @@ FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single t
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
 
 
-def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = "index") -> tuple[Any, int]:
+def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = "index") -> tuple[Any, np.ndarray]:
     """Color by IPGC (Section II-A, Algorithms 1-3): every thread has a FORBIDDEN for all colors.
 
     FORBIDDEN is initialized once; entries carry the time stamp of the vertex that they are forbidden for. The number of
@@ -48,7 +49,8 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    rounds : int
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        See `Coloring`.
     """
     check_options(chunk_size, resolution)
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
@@ -56,16 +58,17 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
     threads = max(1, min(MOST_THREADS[backend.name], FORBIDDEN_ENTRIES // row, -(-n // chunk_size)))
     forbidden = xp.zeros(threads * row, np.int32)
     C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    log = new_log(graph)
     backend.kernels(KERNELS, OFFSET=graph.indptr.dtype).color_ipgc(
         n, graph.indptr, graph.indices, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
-        forbidden, row, threads,
+        log, forbidden, row, threads,
     )  # fmt: skip
-    return C, int(scratch[1])
+    return C, history_of(log, graph)
 
 
 def vb(
     graph: Graph, *, seed: int = 0, edge_filtering: bool = False, chunk_size: int = 8, resolution: str = "index"
-) -> tuple[Any, int]:
+) -> tuple[Any, np.ndarray]:
     """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
 
     A vertex looks for a color in one COLORRANGE of 64 after the other and traverses its neighbors once for each.
@@ -88,14 +91,15 @@ def vb(
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    rounds : int
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        See `Coloring`.
     """
     return by_color_ranges("color_vb", graph, edge_filtering, chunk_size, resolution)
 
 
 def vb_bit(
     graph: Graph, *, seed: int = 0, edge_filtering: bool = False, chunk_size: int = 8, resolution: str = "index"
-) -> tuple[Any, int]:
+) -> tuple[Any, np.ndarray]:
     """Color by VB BIT (Section III-A2, Algorithm 4): FORBIDDEN is one word of 64 bits.
 
     Parameters and results are those of `vb`.
@@ -111,26 +115,28 @@ def vb_bit(
     Returns
     -------
     colors : array of int32, shape (n,)
-    rounds : int
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        See `Coloring`.
     """
     return by_color_ranges("color_vb_bit", graph, edge_filtering, chunk_size, resolution)
 
 
 def by_color_ranges(
     kernel: str, graph: Graph, edge_filtering: bool, chunk_size: int, resolution: str
-) -> tuple[Any, int]:
+) -> tuple[Any, np.ndarray]:
     """Run VB or VB BIT."""
     check_options(chunk_size, resolution)
     xp, n = graph.backend.xp, graph.n
     edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
     adjacency = graph.indices.copy() if edge_filtering else graph.indices
     C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    log = new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     getattr(run, kernel)(
-        n, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
+        n, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch, log,
         int(bool(edge_filtering)),
     )  # fmt: skip
-    return C, int(scratch[1])
+    return C, history_of(log, graph)
 
 
 def check_options(chunk_size: int, resolution: str) -> None:
@@ -258,34 +264,36 @@ def assign_by_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise):
 
 
 @KERNELS.resident_twin
-def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, forbidden, row, threads):
+def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, forbidden, row, threads):
     """Algorithm 1 with Algorithm 2."""
     C[:] = UNCOLORED
     conf = np.arange(n)
     while len(conf):
         assign_ipgc(conf, chunk, indptr, indices, C, forbidden.reshape((threads, row)))
+        before = len(conf)
         conf = detect_conflicts(conf, indptr, indices, degrees, by_degree, C)
-        scratch[1] += 1
+        log_round(log, before, len(conf))
 
 
 @compile_part
-def color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, scratch, filtering, bitwise):
+def color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, bitwise):
     """Algorithm 1 with Algorithm 4."""
     C[:] = UNCOLORED
     conf = np.arange(n)
     while len(conf):
         assign_by_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise)
+        before = len(conf)
         conf = detect_conflicts(conf, indptr, adjacency, degrees, by_degree, C)
-        scratch[1] += 1
+        log_round(log, before, len(conf))
 
 
 @KERNELS.resident_twin
-def color_vb(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, filtering):
+def color_vb(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
     """VB: flags."""
-    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, scratch, filtering, False)
+    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, False)
 
 
 @KERNELS.resident_twin
-def color_vb_bit(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, filtering):
+def color_vb_bit(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
     """VB BIT: bits."""
-    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, scratch, filtering, True)
+    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, True)
