@@ -29,6 +29,23 @@ extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const 
     begins[p] = begin;
 }
 
+// A team's way through the vertices: chain by chain, in each from the first to the last. At the end, place == end.
+struct Walk {
+    long long chain, place, end;
+
+    __device__ __forceinline__ void enter(long long n, long long n_chains, const long long* chains) {
+        place = end = 0;
+        if (chain >= n_chains) return;
+        place = chains[chain];
+        end = chain + 1 < n_chains ? chains[chain + 1] : n;
+    }
+    __device__ __forceinline__ void step(long long n, long long n_chains, const long long* chains) {
+        if (place == end || ++place < end) return;
+        chain += thread_count() / LANES;
+        enter(n, n_chains, chains);
+    }
+};
+
 // A vertex and the neighbors that this thread looks at next.
 struct Visit {
     bool exists;
@@ -36,10 +53,10 @@ struct Visit {
     OFFSET k, begin, end;
     int neighbor[LOOKS];  // -1 where there is none
 
-    __device__ __forceinline__ void find_row(bool there, long long place, const OFFSET* indptr, const int* sequence) {
-        exists = there;
-        if (!there) return;
-        v = NATURAL ? (int)place : sequence[place];
+    __device__ __forceinline__ void find_row(const Walk& walk, const OFFSET* indptr, const int* sequence) {
+        exists = walk.place < walk.end;
+        if (!exists) return;
+        v = NATURAL ? (int)walk.place : sequence[walk.place];
         k = begin = indptr[v];
         end = indptr[v + 1];
     }
@@ -58,23 +75,6 @@ struct Visit {
     }
 };
 
-// A team's way through the vertices: chain by chain, in each from the first to the last.
-struct Walk {
-    long long chain, place, end;
-
-    __device__ __forceinline__ bool enter(long long n, long long n_chains, const long long* chains) {
-        if (chain >= n_chains) return false;
-        place = chains[chain];
-        end = chain + 1 < n_chains ? chains[chain + 1] : n;
-        return true;
-    }
-    __device__ __forceinline__ bool step(long long n, long long n_chains, const long long* chains) {
-        if (++place < end) return true;
-        chain += thread_count() / LANES;
-        return enter(n, n_chains, chains);
-    }
-};
-
 extern "C" __global__ void __launch_bounds__(256) color_fronts(
         long long n, const OFFSET* indptr, const int* indices, const int* sequence, const int* rank,
         long long n_chains, const long long* chains, State* states) {
@@ -82,9 +82,12 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
     Walk walk = {thread_id() / LANES, 0, 0};
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
     Visit now, after, later;
-    now.find_row(walk.enter(n, n_chains, chains), walk.place, indptr, sequence);
-    after.find_row(now.exists && walk.step(n, n_chains, chains), walk.place, indptr, sequence);
-    later.find_row(after.exists && walk.step(n, n_chains, chains), walk.place, indptr, sequence);
+    walk.enter(n, n_chains, chains);
+    now.find_row(walk, indptr, sequence);
+    walk.step(n, n_chains, chains);
+    after.find_row(walk, indptr, sequence);
+    walk.step(n, n_chains, chains);
+    later.find_row(walk, indptr, sequence);
     now.find_neighbors(indices);
     now.drop_later(rank);
     after.find_neighbors(indices);
@@ -112,7 +115,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
                 front = max(front, (int)(seen[e] >> 32));
                 now.neighbor[e] = -1;
             }
-        bool complete = now.exists && (__ballot_sync(FULL_WARP, waits) & mates) == 0;
+        uint32 waiting = __ballot_sync(FULL_WARP, waits) & mates;
+        bool complete = now.exists && waiting == 0;
         bool whole_row = complete && now.k + LOOKS * LANES >= now.end;
         uint64 all_taken = taken;
         int latest = front;
@@ -129,7 +133,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             now.drop_later(rank);
             after = later;
             after.find_neighbors(indices);
-            later.find_row(later.exists && walk.step(n, n_chains, chains), walk.place, indptr, sequence);
+            walk.step(n, n_chains, chains);
+            later.find_row(walk, indptr, sequence);
             taken = 0;
             front = offset = 0;
         } else if (whole_row) {  // all neighbors are colored, with this palette and more
