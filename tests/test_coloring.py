@@ -26,6 +26,10 @@ VARIANTS = {
     "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}, True, False),
     "rig": ("rig", {}, True, False),
     "sirg": ("sirg", {}, True, False),
+    "gm": ("gm", {}, True, False),
+    "chen_topo": ("chen_topo", {}, True, False),
+    "chen_wlc": ("chen_wlc", {}, True, False),
+    "chen_pq": ("chen_pq", {}, True, False),
     "cc": ("cc", {}, False, True),
     "cc-one": ("cc", {"hashes": 1, "seed": 4}, False, True),
     "is_minmax": ("is_minmax", {}, False, True),
@@ -174,6 +178,16 @@ def test_racing_colorings_stay_proper(backend, to_device):
     for method, options, _, deterministic in VARIANTS.values():
         for _ in range(0 if deterministic else 20):
             assert color(on_device, method, **options).is_valid(on_device)
+
+
+@pytest.mark.parametrize("method", ["gm", "chen_topo", "chen_wlc", "chen_pq"])
+def test_rows_for_whole_blocks(method, backend, to_device):
+    """Rows of three sizes: 70 hubs, which need more than one word of colors, their neighbors, and a grid."""
+    hubs = sp.vstack([np.ones((70, 1500)), sp.csr_matrix((100, 1500))])
+    A = sp.csr_matrix(sp.block_diag([sp.vstack([hubs, sp.csr_matrix((1330, 1500))]), grid5(20)]))
+    coloring = color(to_device(A), method)
+    check(A, coloring, backend.to_host(coloring.colors), True)
+    assert coloring.n_colors >= 71
 
 
 def test_is_valid_tells_a_conflict(backend, to_device):

@@ -20,7 +20,9 @@ from mcprecond.coloring.priority.jp import jp
 from mcprecond.coloring.refine.balance import balance as balanced
 from mcprecond.coloring.refine.recolor import recolor as recolored
 from mcprecond.coloring.sequential.greedy import greedy
+from mcprecond.coloring.speculative.chen import chen_pq, chen_topo, chen_wlc
 from mcprecond.coloring.speculative.eb import eb
+from mcprecond.coloring.speculative.gm import gm
 from mcprecond.coloring.speculative.rig import rig, sirg
 from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 
@@ -37,6 +39,10 @@ COLORINGS: dict[str, Callable[..., tuple[Any, int]]] = {
     "vb_bit": vb_bit,
     "rig": rig,
     "sirg": sirg,
+    "gm": gm,
+    "chen_topo": chen_topo,
+    "chen_wlc": chen_wlc,
+    "chen_pq": chen_pq,
     "cc": cc,
     "is_minmax": is_minmax,
     "is_hash": is_hash,
@@ -76,6 +82,9 @@ def color(
           ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
           and Nandivada).
+        - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
+        - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
+          over worklists, over a queue in order of degree (Chen et al. 2016).
         - "cc": several independent sets per round by hash functions, as cuSPARSE's csrcolor does (Naumov et al. 2015);
           ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
