@@ -38,9 +38,13 @@ VARIANTS = {
     "is_reduce": ("is_reduce", {}, False, True),
     "jp-random": ("jp", {"seed": 2}, True, True),
     "jp-ldf": ("jp", {"order": "ldf"}, True, True),
+    "jp-sdl_batch": ("jp", {"order": "sdl_batch"}, True, True),
     "greedy-natural": ("greedy", {"order": "natural"}, True, True),
     "greedy-random": ("greedy", {"order": "random", "seed": 5}, True, True),
     "greedy-ldf": ("greedy", {"order": "ldf"}, True, True),
+    "greedy-sdl": ("greedy", {"order": "sdl"}, True, True),
+    "greedy-sd": ("greedy", {"order": "sd"}, True, True),
+    "greedy-id": ("greedy", {"order": "id"}, True, True),
 }
 
 

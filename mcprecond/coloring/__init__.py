@@ -94,7 +94,9 @@ def color(
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
         all such pairs is built first.
     order : str or array of int, shape (n,), optional
-        For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), or a permutation.
+        For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
+        "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"
+        (incidence degree), both serial on the host.
     seed : int
         Of the random priorities, in methods that have them.
     recolor : int

@@ -28,9 +28,11 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, int]
     Parameters
     ----------
     graph : Graph
-    order : {"random", "ldf", "natural"} or array of int, shape (n,)
-        Who comes first: at random; largest degree first, ties in row order; row order; or a permutation: which vertex
-        comes when.
+    order : {"random", "ldf", "natural", "sdl", "sdl_batch"} or array of int, shape (n,)
+        Who comes first: at random; largest degree first, ties in row order; row order; smallest degree last, the order
+        of which is found serially on the host; the same in parallel, where whole batches of vertices of small remaining
+        degree come before each other; or a permutation: which vertex comes when. Smallest degree last needs at most
+        degeneracy + 1 colors, in batches too.
     seed : int
         Of the random order.
 
