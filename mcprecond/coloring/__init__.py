@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.independent_set.cc import cc
@@ -90,6 +91,9 @@ def color(
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
           second; deterministic, many colors.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
+
+        Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
+        has the rule); deterministic, without options. The result's `method` says which.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
         all such pairs is built first.
@@ -127,21 +131,23 @@ def color(
     >>> color(A, "greedy", distance=2).colors
     array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
-    if method not in COLORINGS:
-        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}")
+    if method != "auto" and method not in COLORINGS:
+        raise ValueError(f"unknown coloring method {method!r}; known are auto, {', '.join(COLORINGS)}")
     if distance not in (1, 2):
         raise ValueError(f"distance must be 1 or 2, got {distance!r}")
     if not isinstance(recolor, int | np.integer) or recolor < 0:
         raise ValueError(f"recolor must be a non-negative integer, got {recolor!r}")
-    function = COLORINGS[method]
     if order is not None:
         options["order"] = order
-    known = [name for name in inspect.signature(function).parameters if name not in ("graph", "seed")]
+    parameters = () if method == "auto" else inspect.signature(COLORINGS[method]).parameters
+    known = [name for name in parameters if name not in ("graph", "seed")]
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A) if distance == 1 else Graph.of(A).squared()
-    colors, rounds = function(graph, seed=seed, **options)
+    if method == "auto":
+        method, options = chosen_for(graph)
+    colors, rounds = COLORINGS[method](graph, seed=seed, **options)
     coloring = finished(colors, method, rounds, graph.backend)
     if recolor:
         coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, rounds, graph.backend)
