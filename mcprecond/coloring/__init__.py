@@ -132,7 +132,7 @@ def color(
     array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
     if method != "auto" and method not in COLORINGS:
-        raise ValueError(f"unknown coloring method {method!r}; known are auto, {', '.join(COLORINGS)}")
+        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}, auto")
     if distance not in (1, 2):
         raise ValueError(f"distance must be 1 or 2, got {distance!r}")
     if not isinstance(recolor, int | np.integer) or recolor < 0:
