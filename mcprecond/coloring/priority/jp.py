@@ -34,9 +34,11 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.n
     Parameters
     ----------
     graph : Graph
-    order : {"random", "ldf", "natural"} or array of int, shape (n,)
-        Who comes first: at random; largest degree first, ties in row order; row order; or a permutation: which vertex
-        comes when.
+    order : {"random", "ldf", "natural", "sdl", "sdl_batch"} or array of int, shape (n,)
+        Who comes first: at random; largest degree first, ties in row order; row order; smallest degree last, the order
+        of which is found serially on the host; the same in parallel, where whole batches of vertices of small remaining
+        degree come before each other; or a permutation: which vertex comes when. Smallest degree last needs at most
+        degeneracy + 1 colors, in batches too.
     seed : int
         Of the random order.
 
@@ -99,15 +101,14 @@ def mark_chains(n, indptr, indices, sequence, begins):
 
 
 @compile_part
-def smallest_free_color(v, indptr, indices, states):
+def smallest_free_color(v, indptr, indices, colors):
     """The smallest color that no neighbor has, looked for 64 at a time."""
     offset = 0
     while True:
         taken = np.uint64(0)
         for k in range(indptr[v], indptr[v + 1]):
-            state = states[indices[k]]
-            color = (state & 0xFFFFFFFF) - offset
-            if state >= 0 and 0 <= color < PALETTE:
+            color = colors[indices[k]] - offset
+            if indices[k] != v and 0 <= color < PALETTE:
                 taken |= np.uint64(1) << np.uint64(color)
         for color in range(PALETTE):
             if not (taken >> np.uint64(color)) & np.uint64(1):
@@ -128,11 +129,12 @@ def first_front(n, indptr, indices, rank, waiting, front, length):
 
 
 @compile_loop
-def color_front(number, count, front, indptr, indices, rank, states, waiting, following, length):
+def color_front(number, count, front, indptr, indices, rank, colors, states, waiting, following, length):
     """Color the vertices of a front; whoever colors the last that a neighbor waits for lists it for the next."""
     for i in prange(count):
         v = front[i]
-        states[v] = (number << 32) + smallest_free_color(v, indptr, indices, states)
+        colors[v] = smallest_free_color(v, indptr, indices, colors)
+        states[v] = (number << 32) + colors[v]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             if rank[u] > rank[v] and atomic_add(waiting, u, np.int32(-1)) == 1:
@@ -143,14 +145,14 @@ def color_front(number, count, front, indptr, indices, rank, states, waiting, fo
 def color_fronts(n, indptr, indices, sequence, rank, n_chains, chains, states):
     """Front after front until there is none. In CUDA the vertices of a chain wait for their neighbors' colors."""
     waiting, front, following = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    length = np.zeros(1, np.int32)
+    colors, length = np.full(n, -1, np.int32), np.zeros(1, np.int32)
     first_front(n, indptr, indices, rank, waiting, front, length)
     number = 0
     while length[0]:
         count = length[0]
         length[0] = 0
         number += 1
-        color_front(number, count, front, indptr, indices, rank, states, waiting, following, length)
+        color_front(number, count, front, indptr, indices, rank, colors, states, waiting, following, length)
         front, following = following, front
 
 
