@@ -52,3 +52,8 @@ extern "C" __global__ void __launch_bounds__(256) remove_in_batches(
     }
     if (thread_id() == 0) control->batches = number;
 }
+
+extern "C" __global__ void random_keys(long long n, long long seed, uint32* keys) {
+    long long v = thread_id();
+    if (v < n) keys[v] = mix((uint32)v, (uint32)seed);
+}

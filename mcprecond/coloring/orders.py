@@ -11,6 +11,7 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
+from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 
@@ -47,7 +48,9 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     if order == "natural":
         return xp.arange(n, dtype=np.int32)
     if order == "random":
-        return xp.asarray(np.random.default_rng(seed).permutation(n).astype(np.int32))
+        keys = xp.empty(n, np.uint32)
+        backend.kernels(KERNELS, OFFSET=graph.indptr.dtype).random_keys(n, seed & 0xFFFFFFFF, keys)
+        return xp.argsort(keys, kind="stable").astype(np.int32)
     if order == "ldf":
         return xp.argsort(-graph.degrees, kind="stable").astype(np.int32)
     if order == "sdl":
@@ -56,6 +59,13 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     if order == "sdl_batch":
         return smallest_degrees_last(graph)
     raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}")
+
+
+@KERNELS.twin
+def random_keys(n, seed, keys):
+    """What a random order sorts by."""
+    for v in prange(n):
+        keys[v] = mix(v, seed)
 
 
 @compile_part

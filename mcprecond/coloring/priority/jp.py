@@ -54,7 +54,7 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.n
 
 
 def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
-    """Color first-fit in the order of `sequence`, a permutation of the vertices on the graph's device; None: row order."""
+    """Color first-fit in the order of `sequence`, a permutation of the vertices on the device; None stands for row order."""
     backend, xp, n = graph.backend, graph.backend.xp, graph.n
     natural = sequence is None
     if natural:
@@ -62,9 +62,7 @@ def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
     else:
         rank = xp.empty(n, np.int32)
         rank[sequence] = xp.arange(n, dtype=np.int32)
-    run = backend.kernels(
-        KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph.indices.size / max(n, 1)), NATURAL=int(natural)
-    )
+    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(natural))
     chains, n_chains = None, 0
     if backend.resident_warps:
         begins = xp.empty(n, np.bool_)
@@ -79,10 +77,13 @@ def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
     return colors, history_of(log, graph)
 
 
-def _lanes(per_row: float) -> int:
-    """How many threads of a GPU share a vertex; each looks at 4 neighbors at once."""
+def _lanes(graph: Graph) -> int:
+    """How many threads of a GPU share a vertex: each looks at 4 neighbors at once; a warp where some have very many."""
+    mean = graph.indices.size / max(graph.n, 1)
+    if graph.max_degree > 64 * mean:
+        return 32
     lanes = 2
-    while lanes < 32 and 4 * lanes < per_row:
+    while lanes < 32 and 4 * lanes < mean:
         lanes *= 2
     return lanes
 

@@ -77,6 +77,7 @@ def color_and_repair(n, indptr, indices, degrees, C, conflicts, scratch, log):
     lost = detect_conflicts(np.arange(n), indptr, indices, degrees, False, C)
     for v in lost:
         C[v] = smallest_free_color(v, indptr, indices, C)
-    log_round(log, n, len(lost))
+    if n:
+        log_round(log, n, len(lost))
     if len(lost):
         log_round(log, len(lost), 0)
