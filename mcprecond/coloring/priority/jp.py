@@ -5,9 +5,9 @@ has. The result is that of coloring first-fit in that order, one vertex after th
 compare orders.
 
 The ready vertices of each step form a front, an independent set. The CPU goes front by front. On the GPU vertices wait
-for each other one by one: chains, stretches of the order in which each vertex is a neighbor of the one before it, cannot
-be colored but one after the other, so each is in the hands of one team of threads. In row order of a grid a chain is a
-line, all lines are worked on at once, and a step from vertex to vertex costs one look at memory instead of a barrier.
+for each other one by one: chains, stretches of the order in which each vertex is a neighbor of the one before it,
+cannot be colored but one after the other, so each is in the hands of one team of threads. In row order of a grid a chain
+is a line, all lines are worked on at once, and a step from vertex to vertex costs one look at memory, not a barrier.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.n
 
 
 def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
-    """Color first-fit in the order of `sequence`, a permutation of the vertices on the device; None stands for row order."""
+    """Color first-fit in the order of `sequence`, a permutation of the vertices; None stands for row order."""
     backend, xp, n = graph.backend, graph.backend.xp, graph.n
     natural = sequence is None
     if natural:
