@@ -82,4 +82,6 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
 
 
 def _all_finite(values: Any, backend: Backend) -> bool:
-    return bool(backend.xp.isfinite(values).all())
+    """Look at each value only if the sum of squares is not finite, which may be an overflow."""
+    xp = backend.xp
+    return bool(xp.isfinite(xp.dot(values, values))) or bool(xp.isfinite(values).all())
