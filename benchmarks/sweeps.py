@@ -4,8 +4,8 @@
     python benchmarks/sweeps.py cpu --small              # the same kinds, small
 
 writes benchmarks/results/sweeps-gpu.json or sweeps-cpu.json (or where --output says). b = A x* with random x*.
-Baselines in the same run: the library's product and CG, plain and with Jacobi, our plain CG, one pass over the matrix at
-the speed of a copy, and the cost model of a sweep with one launch per color.
+Baselines in the same run: the library's product and CG, plain and with Jacobi, our plain CG, one pass over the matrix
+at the speed of a copy, and the cost model of a sweep with one launch per color.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,13 +25,13 @@ def sliced_rows(draw: st.DrawFn):
 
 
 def lanes_of(rows: int) -> int:
-    return MOST_ROWS >> (rows - 1).bit_length()
+    return MOST_ROWS >> int(rows - 1).bit_length()
 
 
 def interleaved_by_hand(cuts: np.ndarray, indptr: np.ndarray) -> list[int]:
     """Entry numbers in the order of the slices: sorted by slice, step, row and lane."""
     keys = []
-    for k, (first, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for k, (first, end) in enumerate(pairwise(cuts)):
         lanes = lanes_of(end - first)
         for i in range(first, end):
             keys += [(k, (e - indptr[i]) // lanes, i, e) for e in range(indptr[i], indptr[i + 1])]
