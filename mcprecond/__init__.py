@@ -8,7 +8,7 @@
 
 from mcprecond import problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
-from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
+from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
 
@@ -16,8 +16,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "COLORINGS",
+    "ILU0",
     "ColorBlocks",
     "Coloring",
+    "MulticolorDILU",
     "MulticolorGS",
     "MulticolorSGS",
     "SolveResult",
@@ -25,5 +27,6 @@ __all__ = [
     "color",
     "pcg",
     "problems",
+    "smooth",
     "studies",
 ]

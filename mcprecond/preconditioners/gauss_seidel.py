@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.inputs import csr_system
+from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
@@ -78,16 +78,24 @@ class MulticolorGS(Preconditioner):
             raise ValueError(f"omega must lie between 0 and 2, got {omega}")
         if not isinstance(sweeps, int | np.integer) or sweeps < 1:
             raise ValueError(f"sweeps must be a positive integer, got {sweeps!r}")
-        if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-            raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
         self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
         self.symmetric = sweep == "symmetric"
-        self._open(A, coloring, dtype, device)
+        self._open(self._moved(A, device), coloring, dtype)
         self._dinv = self.backend.xp.empty(self.shape[0], self.blocks.dtype)
         self._invert_diagonal()
         self._sweeps = Sweeps(self.blocks, self._dinv)
-        # What _transposed needs to build the same sweeps for Aᵀ.
-        self._dtype, self._device = dtype, device
+
+    @property
+    def obstacle(self) -> str | None:  # type: ignore[override]
+        """See `Preconditioner`."""
+        if self.sweep != "symmetric":
+            return "M is not symmetric"
+        return "M makes several sweeps" if self.sweeps > 1 else None
+
+    @property
+    def splitting(self) -> Any:
+        """See `Preconditioner`: D / w."""
+        return self.blocks.diagonal / self.dtype.type(self.omega)
 
     @property
     def nbytes(self) -> int:
@@ -106,9 +114,7 @@ class MulticolorGS(Preconditioner):
         TypeError, ValueError
             As the constructor; also if the pattern differs (names a row), in which case nothing changes.
         """
-        if not self.captures:
-            A = self.backend.sparse.csr_matrix(csr_system(A)[0])
-        self.blocks.update(A)
+        self.blocks.update(self._moved_again(A))
         self._invert_diagonal()
 
     def enqueue(self, r: Any, z: Any) -> None:
@@ -121,11 +127,50 @@ class MulticolorGS(Preconditioner):
         else:
             sweeps.forget()
             sweeps.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
-        for _ in range(self.sweeps - 1):
+        self._relax(r, z, self.sweeps - 1)
+
+    def smooth(self, x: Any, b: Any) -> Any:
+        """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
+
+        Each step is ``x_i <- (1 - w) x_i + w (b_i - sum of a_ij x_j over j != i) / a_ii``, as in PyAMG's relaxation
+        methods, but in the order of the colors.
+
+        Parameters
+        ----------
+        x, b : array, shape (n,) or (n, 1)
+            Where A comes from. Not changed.
+
+        Returns
+        -------
+        array, shape (n,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If x or b is on the other device, has another length, or is not made of finite real numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse
+        >>> from mcprecond import MulticolorGS
+        >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(3, 3), format="csr")
+        >>> MulticolorGS(A, [0, 1, 0], sweep="forward").smooth(np.zeros(3), np.ones(3))
+        array([0.5, 1. , 0.5])
+        """
+        n, xp = self.shape[0], self.backend.xp
+        x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
+        self._sweeps.begin(x)
+        self._relax(b, x, self.sweeps)
+        self._sweeps.forget()
+        return x if self.captures else self.backend.to_host(x)
+
+    def _relax(self, r: Any, z: Any, sweeps: int) -> None:
+        """So many more sweeps on what the last one has found."""
+        for _ in range(sweeps):
             if self.sweep != "backward":
-                sweeps.relax(r, z, omega=omega, backwards=False)
+                self._sweeps.relax(r, z, omega=self.omega, backwards=False)
             if self.sweep != "forward":
-                sweeps.relax(r, z, omega=omega, backwards=True)
+                self._sweeps.relax(r, z, omega=self.omega, backwards=True)
 
     def _invert_diagonal(self) -> None:
         blocks, xp = self.blocks, self.backend.xp
@@ -137,16 +182,11 @@ class MulticolorGS(Preconditioner):
 
     def _transposed(self) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
-        A = self.blocks.permuted().T.tocsr()
-        inverse = self.blocks.inverse
-        A = A[inverse][:, inverse]
-        if not self.captures:
-            A = A.get()
+        A, colors = self._matrix_of_transposed()
         turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
-        colors = self.coloring.colors if self.captures else self.backend.to_host(self.coloring.colors)
         return MulticolorGS(
             A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
-            device=self._device,
+            device=self.backend.name,
         )  # fmt: skip
 
 
@@ -189,3 +229,49 @@ class MulticolorSGS(MulticolorGS):
         device: str | None = None,
     ) -> None:
         super().__init__(A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, device=device)
+
+
+def smooth(
+    A: Any,
+    x: Any,
+    b: Any,
+    sweeps: int = 1,
+    *,
+    coloring: Any = "eb",
+    sweep: str = "forward",
+    omega: float = 1.0,
+    device: str | None = None,
+) -> Any:
+    """Return x after so many sweeps of multicolor Gauss-Seidel or SOR on A x = b.
+
+    To smooth again and again with the same A, keep a `MulticolorGS` and call its `smooth`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        float32 or float64, no zero on the diagonal.
+    x, b : array, shape (n,) or (n, 1)
+        On the device of A. Not changed.
+    sweeps : int
+        How many; a symmetric one counts as one.
+    coloring, sweep, omega, device
+        As in `MulticolorGS`.
+
+    Returns
+    -------
+    array, shape (n,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `MulticolorGS` and `MulticolorGS.smooth`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import smooth
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(3, 3), format="csr")
+    >>> smooth(A, np.zeros(3), np.ones(3), coloring=[0, 1, 0])
+    array([0.5, 1. , 0.5])
+    """
+    return MulticolorGS(A, coloring, sweep=sweep, omega=omega, sweeps=sweeps, device=device).smooth(x, b)

@@ -1,0 +1,154 @@
+"""Unsymmetric systems: bicgstab and gmres against the mesh Péclet number, with the rows in several orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mcprecond import problems
+from mcprecond.coloring import color
+from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS
+from mcprecond.problems import FENL
+from mcprecond.problems.fenl import CONDUCTIVITY
+
+ORDERINGS = ("natural", "eb", "downwind")
+PRECONDITIONERS = ("none", "GS", "DILU", "ILU0")
+SOLVERS = ("bicgstab", "gmres")
+
+RTOL, MOST_PRODUCTS, RESTART = 1e-7, 2000, 30
+
+
+@dataclass(frozen=True)
+class PecletRow:
+    """One solve.
+
+    Attributes
+    ----------
+    peclet : float
+        The mesh Péclet number ``|a| h / (2 k)``.
+    solver, preconditioner, ordering : str
+        The ordering is empty without a preconditioner.
+    colors : int
+        Levels of the sweeps; 0 without a preconditioner.
+    products : int
+        With the matrix: two per iteration of bicgstab, one per inner iteration of gmres(30), and some for residuals.
+    converged : bool
+        Whether the solver says so and the true residual is below 1e-5.
+    """
+
+    peclet: float
+    solver: str
+    preconditioner: str
+    ordering: str
+    colors: int
+    products: int
+    converged: bool
+
+
+def peclet(
+    n: int = 16,
+    *,
+    numbers: Iterable[float] = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0),
+    device: str = "cpu",
+) -> list[PecletRow]:
+    """Solve the first Newton step of FENL with advection along (1, 1, 1), by SciPy's or CuPy's solvers.
+
+    Preconditioners are forward Gauss-Seidel, DILU and ILU(0), each with the rows in natural order (by its levels), by
+    the colors of "eb", and by the same colors renumbered downwind: colors whose rows lie further upstream on average
+    come first. Bad pivots are shifted. The right-hand side belongs to a random solution with a fixed seed.
+
+    Parameters
+    ----------
+    n : int
+        Elements per edge.
+    numbers : iterable of float
+        Mesh Péclet numbers.
+    device : {"cpu", "gpu"}
+
+    Returns
+    -------
+    list of PecletRow
+
+    Raises
+    ------
+    ValueError
+        If n or a number is out of range, or there is no GPU.
+
+    Examples
+    --------
+    >>> from mcprecond import studies
+    >>> rows = studies.peclet(4, numbers=[5.0])
+    >>> len(rows)
+    20
+    """
+    rows: list[PecletRow] = []
+    for number in numbers:
+        if not 0 <= number < np.inf:
+            raise ValueError(f"a Péclet number must be finite and not negative, got {number}")
+        advection = 2 * number * CONDUCTIVITY * n / np.sqrt(3)
+        problem = problems.fenl(n, advection=advection, device=device)
+        J = problem.jacobian(problem.initial())
+        x = problem.backend.xp.asarray(np.random.default_rng(0).uniform(-1, 1, problem.unknowns))
+        b = J @ x
+        colorings = _colorings(problem, J)
+        for kind in PRECONDITIONERS:
+            for ordering in ORDERINGS if kind != "none" else ("",):
+                M = _preconditioner(J, kind, ordering, colorings)
+                for solver in SOLVERS:
+                    products, converged = _solve(problem, solver, J, b, M)
+                    rows.append(
+                        PecletRow(number, solver, kind, ordering, getattr(M, "n_colors", 0), products, converged)
+                    )
+    return rows
+
+
+def _colorings(problem: FENL, J: Any) -> dict[str, Any]:
+    """Natural order as the levels of ILU(0), eb, and eb with its colors renumbered downwind."""
+    backend = problem.backend
+    eb = color(J)
+    colors = backend.to_host(eb.colors)
+    stream = backend.to_host(problem.coordinates) @ np.array(problem.advection)
+    along = np.bincount(colors, weights=stream) / eb.sizes
+    new_number = np.empty(eb.n_colors, np.int32)
+    new_number[np.argsort(along, kind="stable")] = np.arange(eb.n_colors)
+    return {
+        "natural": ILU0(J, ordering="natural").coloring,
+        "eb": eb,
+        "downwind": backend.xp.asarray(new_number[colors]),
+    }
+
+
+def _preconditioner(J: Any, kind: str, ordering: str, colorings: dict[str, Any]) -> Any:
+    if kind == "none":
+        return None
+    if kind == "GS":
+        return MulticolorGS(J, colorings[ordering], sweep="forward")
+    if kind == "DILU":
+        return MulticolorDILU(J, colorings[ordering], pivot="shift")
+    return ILU0(J, coloring=colorings[ordering], pivot="shift")
+
+
+def _solve(problem: FENL, solver: str, J: Any, b: Any, M: Any) -> tuple[int, bool]:
+    """Products with J that a library's solver makes, and whether it succeeds."""
+    xp, linalg = problem.backend.xp, problem.backend.linalg
+    products = 0
+
+    def multiply(x: Any) -> Any:
+        nonlocal products
+        products += 1
+        return J @ x
+
+    operator = linalg.LinearOperator(J.shape, matvec=multiply, dtype=J.dtype)
+    options = {"maxiter": MOST_PRODUCTS // 2}
+    if solver == "gmres":
+        # SciPy counts restarts, CuPy iterations.
+        options = {
+            "maxiter": MOST_PRODUCTS // RESTART if problem.backend.name == "cpu" else MOST_PRODUCTS,
+            "restart": RESTART,
+        }
+    x, info = getattr(linalg, solver)(operator, b, rtol=RTOL, M=M, **options)
+    residual = float(xp.linalg.norm(b - J @ x) / xp.linalg.norm(b))
+    return products, info == 0 and residual <= 1e-5
