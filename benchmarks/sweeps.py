@@ -39,7 +39,9 @@ CASES: dict[str, Callable[[bool, str], Any]] = {
     "fenl_100": lambda small, device: fenl(16 if small else 100, device),
     "fenl_180": lambda small, device: fenl(20 if small else 180, device),
     "elasticity48": lambda small, device: problems.elasticity(8 if small else 48, device=device),
-    "grid2d_1024": lambda small, device: problems.laplacian((64, 64) if small else (1024, 1024), device=device),
+    "grid2d_1024": lambda small, device: get_backend(device).sparse.csr_matrix(
+        problems.graphs.grid2d(64 if small else 1024)
+    ),
 }
 
 

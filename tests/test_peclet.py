@@ -1,4 +1,4 @@
-"""The study of Péclet numbers on a small case: complete, solved, and the stronger preconditioner needs fewer products."""
+"""The Péclet study."""
 
 from __future__ import annotations
 
