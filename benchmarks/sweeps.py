@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 
-from mcprecond import MulticolorSGS, color, pcg, problems
+from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
 from mcprecond.solvers.eisenstat import EisenstatIteration
 
@@ -93,6 +93,9 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         row = {"name": label, "iterations": iterations, "setup_ms": wall(setup), "solve_ms": wall(lambda: solve(M))}
         row |= {"total_ms": row["setup_ms"] + row["solve_ms"]}
         case["solvers"].append(row | {"relative_residual": float(xp.linalg.norm(b - A @ x)) / norm})
+        if hasattr(M, "enqueue"):
+            z = xp.empty_like(b)
+            case["solvers"][-1]["apply_ms"] = device_ms(lambda: M.enqueue(b, z))
         print(name, case["solvers"][-1], flush=True)
 
     def jacobi() -> Any:
@@ -136,6 +139,9 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         })  # fmt: skip
         print(name, case["sweeps"][-1], flush=True)
         add(f"pcg SGS {label}", setup, our_cg)
+        add(f"pcg DILU {label}", lambda: MulticolorDILU(A, color(A, method, **options)), our_cg)
+        add(f"pcg ILU0 {label} colors", lambda: ILU0(A, coloring=color(A, method, **options)), our_cg)
+    add("pcg ILU0 natural order", lambda: ILU0(A, ordering="natural"), our_cg)
     return case
 
 

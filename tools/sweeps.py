@@ -50,13 +50,16 @@ def page(document: dict[str, Any]) -> str:
             cells[f"{label}: update"] = f"{number(row['update_ms'])} ({row['update_ms'] / spmv:.1f})"
             cells[f"{label}: memory / matrix"] = f"{row['bytes_over_matrix']:.2f}"
         sweeps.append(cells)
-    totals, best = [], []
+    totals, best, parts = [], [], []
     for case in cases:
         rows = {row["name"]: row for row in case["solvers"]}
         library = min(row["total_ms"] for name, row in rows.items() if not name.startswith("pcg"))
         totals.append({
             name: f"{number(row['total_ms'])}" + (f" ({row['iterations']})" if row["iterations"] else "")
             for name, row in rows.items()
+        })  # fmt: skip
+        parts.append({
+            name: f"{number(row['setup_ms'])} + {number(row['apply_ms'])}" for name, row in rows.items() if "apply_ms" in row
         })  # fmt: skip
         best.append({
             name: f"{library / row['total_ms']:.2f}" for name, row in rows.items() if name.startswith("pcg")
@@ -67,6 +70,7 @@ def page(document: dict[str, Any]) -> str:
             f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n",
             table("sweeps", cases, sweeps),
             table("solver: ms with setup (iterations)", cases, totals),
+            table("of which setup + one application", cases, parts),
             table("times faster than the better CG of the library", cases, best),
         ]
     )

@@ -221,8 +221,8 @@ def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
         colored = coloring_of(csr, coloring)
         name, sequence = colored.method, colored.permutation()
     else:
-        name = ordering if isinstance(ordering, str) else "given"
-        sequence = sequence_of(graph, ordering, seed=0)
+        natural = isinstance(ordering, str)
+        name, sequence = ("natural", None) if natural else ("given", sequence_of(graph, ordering, seed=0))
     return finished(levels_of(graph, sequence), f"levels of {name} order", np.empty((0, 2), np.int64), graph.backend)
 
 

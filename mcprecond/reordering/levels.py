@@ -14,38 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet
 from mcprecond.coloring import Graph
+from mcprecond.coloring.priority.jp import colors_and_fronts
 
-KERNELS = KernelSet(__file__)
 
-
-def levels_of(graph: Graph, sequence: Any) -> Any:
+def levels_of(graph: Graph, sequence: Any | None) -> Any:
     """Return the level of each vertex: int32, 0 for those before which no neighbor comes.
+
+    These are the fronts in which Jones and Plassmann's method colors in that order.
 
     Parameters
     ----------
     graph : Graph
-    sequence : array of int32, shape (n,)
-        Which vertex comes when.
+    sequence : array of int32, shape (n,), or None
+        Which vertex comes when; None stands for row order.
     """
-    xp, n = graph.backend.xp, graph.n
-    rank = xp.empty(n, np.int32)
-    rank[sequence] = xp.arange(n, dtype=np.int32)
-    levels, waiting = (xp.empty(n, np.int32) for _ in range(2))
-    fronts, scratch = xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=8)
-    run.find_levels(n, graph.indptr, graph.indices, sequence, rank, levels, waiting, fronts, scratch)
-    return levels
-
-
-@KERNELS.resident_twin
-def find_levels(n, indptr, indices, sequence, rank, levels, waiting, fronts, scratch):
-    """In the given order; CUDA goes front by front, each a level, for which the last three arguments are."""
-    for v in sequence:
-        level = 0
-        for k in range(indptr[v], indptr[v + 1]):
-            u = indices[k]
-            if rank[u] < rank[v]:
-                level = max(level, levels[u] + 1)
-        levels[v] = level
+    return ((colors_and_fronts(graph, sequence) >> 32) - 1).astype(np.int32)

@@ -55,26 +55,36 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.n
 
 def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
     """Color first-fit in the order of `sequence`, a permutation of the vertices; None stands for row order."""
+    xp, n = graph.backend.xp, graph.n
+    colors, log = xp.empty(n, np.int32), new_log(graph)
+    _kernels(graph, sequence).read_states(n, colors_and_fronts(graph, sequence), colors, log)
+    return colors, history_of(log, graph)
+
+
+def colors_and_fronts(graph: Graph, sequence: Any | None) -> Any:
+    """One word per vertex (int64): its color in the lower half, the number of its front, from 1, above."""
     backend, xp, n = graph.backend, graph.backend.xp, graph.n
-    natural = sequence is None
-    if natural:
+    run = _kernels(graph, sequence)
+    if sequence is None:
         sequence = rank = xp.arange(n, dtype=np.int32)
     else:
         rank = xp.empty(n, np.int32)
         rank[sequence] = xp.arange(n, dtype=np.int32)
-    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(natural))
     chains, n_chains = None, 0
     if backend.resident_warps:
         begins = xp.empty(n, np.bool_)
         run.mark_chains(n, graph.indptr, graph.indices, sequence, begins)
         chains = xp.flatnonzero(begins)
         n_chains = len(chains)
-    colors, log = xp.empty(n, np.int32), new_log(graph)
-    # One word per vertex: its color and, above it, its front; all bits set until it is colored.
-    states = xp.full(n, -1, np.int64)
+    states = xp.full(n, -1, np.int64)  # all bits set: not there yet
     run.color_fronts(n, graph.indptr, graph.indices, sequence, rank, n_chains, chains, states)
-    run.read_states(n, states, colors, log)
-    return colors, history_of(log, graph)
+    return states
+
+
+def _kernels(graph: Graph, sequence: Any | None) -> Any:
+    return graph.backend.kernels(
+        KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(sequence is None)
+    )  # fmt: skip
 
 
 def _lanes(graph: Graph) -> int:
