@@ -2,8 +2,8 @@
 
 On a GPU a slice is a run of at most 32 rows of one color, the work of one warp: with m rows, rounded up to a power of
 two, every row has 32 / m threads, its lanes. Large colors have slices of many rows, which reads neighboring rows
-together; small ones have slices of few rows, so that all warps have work. A row that is much longer than those around it
-is a slice by itself.
+together; small ones have slices of few rows, so that all warps have work. A row that is much longer than those around
+it is a slice by itself.
 
 The entries of a slice are stored in the order in which its threads take them: first those that each lane of each row
 takes in step 0, then those of step 1, and so on, without padding. Lane l of a row takes its entries l, l + lanes,
