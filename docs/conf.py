@@ -19,9 +19,10 @@ author = copyright = "The mcprecond developers"
 version = release = mcprecond.__version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "explanation/generated"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+smartquotes = False  # "eb" is a string
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
 
@@ -52,7 +53,7 @@ def comment_on(name, value):
 
 def signature_of_constructor(app, what, name, value, options, signature, return_annotation):
     """Preconditioners define __new__ too, which says nothing about their arguments."""
-    if what == "class" and "__init__" in vars(value) and "__new__" in dir(value):
+    if what == "class" and "__init__" in vars(value):
         own = inspect.signature(value.__init__)
         parameters = [p.replace(annotation=p.empty) for p in list(own.parameters.values())[1:]]
         return str(own.replace(parameters=parameters, return_annotation=own.empty)), return_annotation
@@ -65,8 +66,8 @@ def setup(app):
 
 def page_of(notebook, pictures):
     """Return a notebook and its committed output as Markdown; the pictures go into files."""
-    parts = []
-    for k, cell in enumerate(json.loads(notebook.read_text())["cells"]):
+    parts, drawn = [], 0
+    for cell in json.loads(notebook.read_text())["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             parts.append(source)
@@ -75,7 +76,8 @@ def page_of(notebook, pictures):
         for output in cell["outputs"]:
             data = output.get("data", {})
             if "image/png" in data:
-                picture = pictures / f"{notebook.stem}-{k}.png"
+                drawn += 1
+                picture = pictures / f"{notebook.stem}-{drawn}.png"
                 picture.write_bytes(base64.b64decode(data["image/png"]))
                 parts.append(f"![{data['text/plain'][0]}]({picture.name})")
             else:
@@ -85,13 +87,31 @@ def page_of(notebook, pictures):
     return "\n\n".join(parts) + "\n"
 
 
-# Pages that are written at every build. What is left of an earlier one goes first.
-GENERATED = [DOCS / "reference" / "generated", DOCS / "notebooks" / "generated"]
-for folder in GENERATED:
+def table_of_applications(results):
+    """Return a Markdown table: how many products with A one application of each preconditioner takes."""
+    cases = json.loads(results.read_text())["cases"]
+    lines = [["coloring", *(case["name"] for case in cases)], ["---", *("---:" for _ in cases)]]
+    for solvers in zip(*(case["solvers"] for case in cases), strict=True):
+        name = solvers[0]["name"].removeprefix("pcg SGS ")
+        if solvers[0]["apply_ms"] and "Eisenstat" not in name:
+            times = (
+                f"{solver['apply_ms'] / case['spmv_ms']:.1f} ({solver['colors']})"
+                for solver, case in zip(solvers, cases, strict=True)
+            )
+            lines.append([name, *times])
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+# What is written at every build, beside the pages; what is left of an earlier build goes first.
+GENERATED = {name: DOCS / name / "generated" for name in ("reference", "notebooks", "explanation")}
+for folder in GENERATED.values():
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
 for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
-    (GENERATED[1] / f"{notebook.stem}.md").write_text(page_of(notebook, GENERATED[1]))
+    (GENERATED["notebooks"] / f"{notebook.stem}.md").write_text(page_of(notebook, GENERATED["notebooks"]))
+(GENERATED["explanation"] / "applications.md").write_text(
+    table_of_applications(DOCS.parent / "benchmarks" / "results" / "fenl-gpu.json")
+)
 
 # A module's page lists what is in its __all__, but for what is documented at the top level already.
 autosummary_context = {
@@ -107,6 +127,7 @@ autosummary_context = {
     ],
 }
 
+html_sidebars = {"tutorial": [], "papers": []}
 html_theme = "pydata_sphinx_theme"
 html_title = "mcprecond"
 html_static_path = ["_static"]
@@ -114,8 +135,9 @@ html_css_files = ["mcprecond.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
     "show_prev_next": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "colorings": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
