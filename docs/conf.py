@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 from sphinx.pycode import ModuleAnalyzer
+from typer.main import get_command
+from typer.testing import CliRunner
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
+from mcprecond.cli import app
 
 project = "mcprecond"
 author = copyright = "The mcprecond developers"
@@ -102,6 +105,16 @@ def table_of_applications(results):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def page_of_commands():
+    """Return the help of every command as Markdown."""
+    parts = ["# Command line", "Exit codes: 0 converged, 1 not converged, 2 bad input."]
+    for name in get_command(app).commands:
+        run = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "96", "NO_COLOR": "1"}, prog_name="mcprecond")
+        text = "\n".join(line.rstrip() for line in run.output.strip().splitlines())
+        parts.append(f"## mcprecond {name}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
 # What is written at every build, beside the pages; what is left of an earlier build goes first.
 GENERATED = {name: DOCS / name / "generated" for name in ("reference", "notebooks", "explanation")}
 for folder in GENERATED.values():
@@ -109,6 +122,7 @@ for folder in GENERATED.values():
     folder.mkdir()
 for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
     (GENERATED["notebooks"] / f"{notebook.stem}.md").write_text(page_of(notebook, GENERATED["notebooks"]))
+(GENERATED["reference"] / "command-line.md").write_text(page_of_commands())
 (GENERATED["explanation"] / "applications.md").write_text(
     table_of_applications(DOCS.parent / "benchmarks" / "results" / "fenl-gpu.json")
 )
