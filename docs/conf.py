@@ -5,6 +5,7 @@ import inspect
 import json
 import shutil
 import sys
+from enum import EnumType
 from pathlib import Path
 
 from sphinx.pycode import ModuleAnalyzer
@@ -31,6 +32,7 @@ myst_enable_extensions = ["deflist"]
 
 autodoc_typehints = "none"  # the docstrings say more than Any
 numpydoc_show_class_members = False  # the template of classes does
+numpydoc_class_members_toctree = False
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
 # Where file names know no case, these pages would be one.
@@ -135,6 +137,13 @@ autosummary_context = {
         for key, module in list(sys.modules.items())
         if key.startswith("mcprecond") and hasattr(module, "__all__")
     },
+    "enums": [
+        f"{key}.{name}"
+        for key, module in list(sys.modules.items())
+        if key.startswith("mcprecond")
+        for name, value in vars(module).items()
+        if isinstance(value, EnumType)
+    ],
     "methods": [
         f"{function.__module__}.{function.__name__}".removeprefix("mcprecond.coloring.")
         for function in mcprecond.COLORINGS.values()
