@@ -27,6 +27,10 @@ VARIANTS = {
     "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}, True, False),
     "rig": ("rig", {}, True, False),
     "sirg": ("sirg", {}, True, False),
+    "gm": ("gm", {}, True, False),
+    "chen_topo": ("chen_topo", {}, True, False),
+    "chen_wlc": ("chen_wlc", {}, True, False),
+    "chen_pq": ("chen_pq", {}, True, False),
     "cc": ("cc", {}, False, True),
     "cc-one": ("cc", {"hashes": 1, "seed": 4}, False, True),
     "is_minmax": ("is_minmax", {}, False, True),
@@ -38,14 +42,18 @@ VARIANTS = {
     "graphblas_jp": ("graphblas_jp", {"seed": 3}, False, True),
     "jp-random": ("jp", {"seed": 2}, True, True),
     "jp-ldf": ("jp", {"order": "ldf"}, True, True),
+    "jp-sdl_batch": ("jp", {"order": "sdl_batch"}, True, True),
     "greedy-natural": ("greedy", {"order": "natural"}, True, True),
     "greedy-random": ("greedy", {"order": "random", "seed": 5}, True, True),
     "greedy-ldf": ("greedy", {"order": "ldf"}, True, True),
+    "greedy-sdl": ("greedy", {"order": "sdl"}, True, True),
+    "greedy-sd": ("greedy", {"order": "sd"}, True, True),
+    "greedy-id": ("greedy", {"order": "id"}, True, True),
 }
 
 
 #: Methods that may have to color a vertex again.
-SPECULATIVE = {"eb", "ipgc", "vb", "vb_bit", "rig", "sirg", "is_hash"}
+SPECULATIVE = {"gm", "chen_topo", "chen_wlc", "chen_pq", "eb", "ipgc", "vb", "vb_bit", "rig", "sirg", "is_hash"}
 
 
 @pytest.fixture(params=VARIANTS)
@@ -146,7 +154,7 @@ def test_greedy_is_first_fit_in_the_given_order(name, backend, to_device):
     degrees = np.array([len(near) for near in neighbors(A)])
     orders = {
         "natural": range(n),
-        "random": np.random.default_rng(0).permutation(n),
+        "random": sorted(range(n), key=lambda v: (mix(v, 0), v)),
         "ldf": np.argsort(-degrees, kind="stable"),
     }
     for order, sequence in orders.items():
@@ -195,6 +203,16 @@ def test_racing_colorings_stay_proper(backend, to_device):
     for method, options, _, deterministic in VARIANTS.values():
         for _ in range(0 if deterministic else 20):
             assert color(on_device, method, **options).is_valid(on_device)
+
+
+@pytest.mark.parametrize("method", ["gm", "chen_topo", "chen_wlc", "chen_pq"])
+def test_rows_for_whole_blocks(method, backend, to_device):
+    """Rows of three sizes: 70 hubs, which need more than one word of colors, their neighbors, and a grid."""
+    hubs = sp.vstack([np.ones((70, 1500)), sp.csr_matrix((100, 1500))])
+    A = sp.csr_matrix(sp.block_diag([sp.vstack([hubs, sp.csr_matrix((1330, 1500))]), grid5(20)]))
+    coloring = color(to_device(A), method)
+    check(A, coloring, backend.to_host(coloring.colors), True)
+    assert coloring.n_colors >= 71
 
 
 def test_is_valid_tells_a_conflict(backend, to_device):

@@ -14,9 +14,33 @@ PACKAGE = Path(mcprecond.__file__).parent
 SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.cu"))}
 ARCHITECTURES = [75, 80, 90, 100, 120]
 VARIANTS = [
-    {"OFFSET": np.int32, "VALUE": np.float64, "STORED": np.float64, "LANES": 1, "ENTRY": np.int32, "BITS": np.int64},
-    {"OFFSET": np.int64, "VALUE": np.float64, "STORED": np.float32, "LANES": 8, "ENTRY": np.float64, "BITS": np.int64},
-    {"OFFSET": np.int32, "VALUE": np.float32, "STORED": np.float32, "LANES": 32, "ENTRY": np.float32, "BITS": np.int32},
+    {
+        "OFFSET": np.int32,
+        "VALUE": np.float64,
+        "STORED": np.float64,
+        "LANES": 2,
+        "NATURAL": 1,
+        "ENTRY": np.int32,
+        "BITS": np.int64,
+    },
+    {
+        "OFFSET": np.int64,
+        "VALUE": np.float64,
+        "STORED": np.float32,
+        "LANES": 8,
+        "NATURAL": 0,
+        "ENTRY": np.float64,
+        "BITS": np.int64,
+    },
+    {
+        "OFFSET": np.int32,
+        "VALUE": np.float32,
+        "STORED": np.float32,
+        "LANES": 32,
+        "NATURAL": 0,
+        "ENTRY": np.float32,
+        "BITS": np.int32,
+    },
 ]
 
 

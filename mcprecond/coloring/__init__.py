@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.independent_set.cc import cc
@@ -21,7 +22,9 @@ from mcprecond.coloring.priority.jp import jp
 from mcprecond.coloring.refine.balance import balance as balanced
 from mcprecond.coloring.refine.recolor import recolor as recolored
 from mcprecond.coloring.sequential.greedy import greedy
+from mcprecond.coloring.speculative.chen import chen_pq, chen_topo, chen_wlc
 from mcprecond.coloring.speculative.eb import eb
+from mcprecond.coloring.speculative.gm import gm
 from mcprecond.coloring.speculative.rig import rig, sirg
 from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 
@@ -38,6 +41,10 @@ COLORINGS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "vb_bit": vb_bit,
     "rig": rig,
     "sirg": sirg,
+    "gm": gm,
+    "chen_topo": chen_topo,
+    "chen_wlc": chen_wlc,
+    "chen_pq": chen_pq,
     "cc": cc,
     "is_minmax": is_minmax,
     "is_hash": is_hash,
@@ -80,6 +87,9 @@ def color(
           ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
           and Nandivada).
+        - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
+        - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
+          over worklists, over a queue in order of degree (Chen et al. 2016).
         - "cc": several independent sets per round by hash functions, as cuSPARSE's csrcolor does (Naumov et al. 2015);
           ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
@@ -87,11 +97,16 @@ def color(
         - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
           products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
+
+        Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
+        has the rule); deterministic, without options. The result's `method` says which.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
         all such pairs is built first.
     order : str or array of int, shape (n,), optional
-        For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), or a permutation.
+        For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
+        "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"
+        (incidence degree), both serial on the host.
     seed : int
         Of the random priorities, in methods that have them.
     recolor : int
@@ -122,21 +137,23 @@ def color(
     >>> color(A, "greedy", distance=2).colors
     array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
-    if method not in COLORINGS:
-        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}")
+    if method != "auto" and method not in COLORINGS:
+        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}, auto")
     if distance not in (1, 2):
         raise ValueError(f"distance must be 1 or 2, got {distance!r}")
     if not isinstance(recolor, int | np.integer) or recolor < 0:
         raise ValueError(f"recolor must be a non-negative integer, got {recolor!r}")
-    function = COLORINGS[method]
     if order is not None:
         options["order"] = order
-    known = [name for name in inspect.signature(function).parameters if name not in ("graph", "seed")]
+    parameters = () if method == "auto" else inspect.signature(COLORINGS[method]).parameters
+    known = [name for name in parameters if name not in ("graph", "seed")]
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A) if distance == 1 else Graph.of(A).squared()
-    colors, history = function(graph, seed=seed, **options)
+    if method == "auto":
+        method, options = chosen_for(graph)
+    colors, history = COLORINGS[method](graph, seed=seed, **options)
     coloring = finished(colors, method, history, graph.backend)
     if recolor:
         coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, history, graph.backend)

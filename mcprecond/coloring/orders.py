@@ -1,14 +1,21 @@
-"""Orders in which vertices are colored, for the methods that take one."""
+"""Orders in which vertices are colored, for the methods that take one; Alabandi et al. (2020), Sections 1 and 4."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numba import prange
 
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.heap import heap_of, raise_key, take_first
+from mcprecond.coloring.priorities import mix
 
-ORDERS = ("natural", "random", "ldf")
+KERNELS = KernelSet(__file__)
+
+ORDERS = ("natural", "random", "ldf", "sdl", "sdl_batch")
 
 
 def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
@@ -17,8 +24,9 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     Parameters
     ----------
     graph : Graph
-    order : {"natural", "random", "ldf"} or array of int, shape (n,)
-        Row order; a random one; largest degree first, ties in row order; or a permutation: which vertex comes when.
+    order : {"natural", "random", "ldf", "sdl", "sdl_batch"} or array of int, shape (n,)
+        Row order; a random one; largest degree first, ties in row order; smallest degree last, exactly
+        (`smallest_degree_last`) or in parallel (`smallest_degrees_last`); or a permutation: which vertex comes when.
     seed : int
         Of the random order.
 
@@ -31,7 +39,7 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     ValueError
         If the order is neither known nor a permutation.
     """
-    xp, n = graph.backend.xp, graph.n
+    xp, backend, n = graph.backend.xp, graph.backend, graph.n
     if not isinstance(order, str):
         sequence = xp.asarray(order)
         if sequence.shape != (n,) or not bool((xp.sort(sequence) == xp.arange(n)).all()):
@@ -40,7 +48,85 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     if order == "natural":
         return xp.arange(n, dtype=np.int32)
     if order == "random":
-        return xp.asarray(np.random.default_rng(seed).permutation(n).astype(np.int32))
+        keys = xp.empty(n, np.uint32)
+        backend.kernels(KERNELS, OFFSET=graph.indptr.dtype).random_keys(n, seed & 0xFFFFFFFF, keys)
+        return xp.argsort(keys, kind="stable").astype(np.int32)
     if order == "ldf":
         return xp.argsort(-graph.degrees, kind="stable").astype(np.int32)
+    if order == "sdl":
+        on_host = (backend.to_host(array) for array in (graph.indptr, graph.indices, graph.degrees))
+        return xp.asarray(smallest_degree_last(*on_host))
+    if order == "sdl_batch":
+        return smallest_degrees_last(graph)
     raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}")
+
+
+@KERNELS.twin
+def random_keys(n, seed, keys):
+    """What a random order sorts by."""
+    for v in prange(n):
+        keys[v] = mix(v, seed)
+
+
+@compile_part
+def smallest_degree_last(indptr, indices, degrees):
+    """SDL, exactly: remove a vertex of the smallest remaining degree, again and again; the last one is colored first.
+
+    Of several, the one of smallest number is removed. A vertex then has at most `degeneracy` neighbors that are colored
+    before it (Matula, Beck 1983). Serial, on the host.
+    """
+    n = len(degrees)
+    key = -degrees.astype(np.int64) * n - np.arange(n)
+    heap, place = heap_of(key)
+    sequence = np.empty(n, np.int32)
+    for length in range(n, 0, -1):
+        v = take_first(heap, place, key, length)
+        sequence[length - 1] = v
+        for k in range(indptr[v], indptr[v + 1]):
+            if place[indices[k]] >= 0:
+                raise_key(heap, place, key, indices[k], n)
+    return sequence
+
+
+def smallest_degrees_last(graph: Graph) -> Any:
+    """SDL in parallel: with d = 0, 1, 2, ..., remove all vertices of remaining degree at most d, again and again.
+
+    Those of the last batch are colored first, those of a batch in row order. Within a batch degrees are not updated;
+    still at most `degeneracy` neighbors of a vertex are colored before it, since it had no more left when its batch was
+    removed. Alabandi et al. (Section 4) describe this form.
+    """
+    xp, n = graph.backend.xp, graph.n
+    left, batch = graph.degrees.copy(), xp.empty(n, np.int32)
+    removed, scratch = xp.empty((2, n), np.int32), xp.zeros(8, np.int32)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    run.remove_in_batches(n, graph.indptr, graph.indices, left, batch, removed, scratch)
+    return xp.argsort(-batch, kind="stable").astype(np.int32)
+
+
+@compile_loop
+def remove_batch(d, number, vertices, indptr, indices, left, batch, following, length):
+    """Take a batch out of its neighbors' degrees; whoever comes down to d is of the next batch."""
+    for i in prange(len(vertices)):
+        v = vertices[i]
+        for k in range(indptr[v], indptr[v + 1]):
+            u = indices[k]
+            if u != v and atomic_add(left, u, np.int32(-1)) == d + 1:
+                batch[u] = number + 1
+                following[atomic_add(length, 0, np.int32(1))] = u
+
+
+@KERNELS.resident_twin
+def remove_in_batches(n, indptr, indices, left, batch, removed, scratch):
+    """Number the batches; `left` holds the degrees before, `removed` the vertices of a batch and of the next one."""
+    batch[:] = -1
+    number = gone = d = 0
+    while gone < n:
+        vertices = np.flatnonzero((batch < 0) & (left <= d)).astype(np.int32)
+        batch[vertices] = number
+        while len(vertices):
+            length = np.zeros(1, np.int32)
+            remove_batch(d, number, vertices, indptr, indices, left, batch, removed[number % 2], length)
+            gone += len(vertices)
+            vertices = removed[number % 2, : length[0]].copy()
+            number += 1
+        d += 1

@@ -1,64 +1,178 @@
-// Jones-Plassmann by fronts, in one resident kernel: color_fronts in jp.py.
-// Eight threads share a vertex. `waiting` counts the uncolored neighbors that precede a vertex; whoever colors the last
-// of them puts the vertex into the next front. A front is an independent set, so nothing races.
+// Jones-Plassmann in a given order: one team of LANES threads per chain. See jp.py.
+//
+// The race is meant: a vertex looks at the states of its neighbors while they are written. A state is one word, which is
+// written once; until then all its bits are set, and whoever needs it looks again.
 
-#define SHARERS 8
+#define LOOKS 4  // neighbors that a thread looks at in one go
 #define PALETTE 64
+#define SHARED_FRONTS 1024
 
-struct Control {  // lies in `scratch`, which the host zeroes
-    uint32 arrivals;
-    int length[2];  // of the fronts, by parity of the round
+typedef long long State;  // the color in the lower half, the front above it; negative until it is there
+
+extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const int* indices, const int* sequence,
+                                       bool* begins) {
+    long long p = thread_id();
+    if (p >= n) return;
+    bool begin = true;
+    if (p > 0) {
+        int v = sequence[p], before = sequence[p - 1];
+        OFFSET low = indptr[v], high = indptr[v + 1], end = high;
+        while (low < high) {
+            OFFSET middle = low + (high - low) / 2;
+            if (indices[middle] < before)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        begin = low == end || indices[low] != before;
+    }
+    begins[p] = begin;
+}
+
+// A team's way through the vertices: chain by chain, in each from the first to the last. At the end, place == end.
+struct Walk {
+    long long chain, place, end;
+
+    __device__ __forceinline__ void enter(long long n, long long n_chains, const long long* chains) {
+        place = end = 0;
+        if (chain >= n_chains) return;
+        place = chains[chain];
+        end = chain + 1 < n_chains ? chains[chain + 1] : n;
+    }
+    __device__ __forceinline__ void step(long long n, long long n_chains, const long long* chains) {
+        if (place == end || ++place < end) return;
+        chain += thread_count() / LANES;
+        enter(n, n_chains, chains);
+    }
+};
+
+// A vertex and the neighbors that this thread looks at next.
+struct Visit {
+    bool exists;
+    int v;
+    OFFSET k, begin, end;
+    int neighbor[LOOKS];  // -1 where there is none
+
+    __device__ __forceinline__ void find_row(const Walk& walk, const OFFSET* indptr, const int* sequence) {
+        exists = walk.place < walk.end;
+        if (!exists) return;
+        v = NATURAL ? (int)walk.place : sequence[walk.place];
+        k = begin = indptr[v];
+        end = indptr[v + 1];
+    }
+    __device__ __forceinline__ void find_neighbors(const int* indices) {
+#pragma unroll
+        for (int e = 0; e < LOOKS; ++e) {
+            OFFSET place = k + e * LANES + threadIdx.x % LANES;
+            neighbor[e] = exists && place < end ? indices[place] : -1;
+        }
+    }
+    // Only those who come earlier matter.
+    __device__ __forceinline__ void drop_later(const int* rank) {
+#pragma unroll
+        for (int e = 0; e < LOOKS; ++e)
+            if (neighbor[e] >= 0 && (NATURAL ? neighbor[e] >= v : rank[neighbor[e]] >= rank[v])) neighbor[e] = -1;
+    }
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_fronts(
-        long long n, const OFFSET* indptr, const int* indices, const int* rank, int* colors,
-        int* waiting, int* fronts, void* scratch, int2* log) {
-    Control* control = (Control*)scratch;
-    long long team = thread_id() / SHARERS, teams = thread_count() / SHARERS;
-    int member = threadIdx.x % SHARERS;
-    // The same for all members of a team, so a team may leave a loop while others of its warp stay.
-    uint32 mates = ((1u << SHARERS) - 1) << (lane_id() & ~(SHARERS - 1));
-
-    for (long long v = team; v < n; v += teams) {
-        int before = 0;
-        for (OFFSET k = indptr[v] + member; k < indptr[v + 1]; k += SHARERS) before += rank[indices[k]] < rank[v];
-        for (int step = SHARERS / 2; step > 0; step /= 2) before += __shfl_xor_sync(mates, before, step);
-        if (member == 0) {
-            colors[v] = -1;
-            waiting[v] = before;
-            if (before == 0) fronts[atomicAdd(&control->length[0], 1)] = (int)v;
-        }
-    }
-    grid_barrier(&control->arrivals);
-
-    for (int round = 0;; ++round) {
-        const int* front = fronts + (round & 1) * n;
-        int* next = fronts + (~round & 1) * n;
-        int* next_length = &control->length[~round & 1];
-        int length = fresh(&control->length[round & 1]);
-        if (length == 0) return;
-        if (thread_id() == 0) log_round(log, n, round + 1, length, 0);
-        for (long long i = team; i < length; i += teams) {
-            int v = fresh(&front[i]), rank_v = rank[v], color = -1;
-            OFFSET begin = indptr[v], end = indptr[v + 1];
-            for (int offset = 0; color < 0; offset += PALETTE) {
-                uint64 taken = 0;
-                for (OFFSET k = begin + member; k < end; k += SHARERS) {
-                    int c = fresh(&colors[indices[k]]) - offset;  // uncolored ones lie below every palette
-                    if (c >= 0 && c < PALETTE) taken |= 1ull << c;
+        long long n, const OFFSET* indptr, const int* indices, const int* sequence, const int* rank,
+        long long n_chains, const long long* chains, State* states) {
+    uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
+    Walk walk = {thread_id() / LANES, 0, 0};
+    // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
+    Visit now, after, later;
+    walk.enter(n, n_chains, chains);
+    now.find_row(walk, indptr, sequence);
+    walk.step(n, n_chains, chains);
+    after.find_row(walk, indptr, sequence);
+    walk.step(n, n_chains, chains);
+    later.find_row(walk, indptr, sequence);
+    now.find_neighbors(indices);
+    now.drop_later(rank);
+    after.find_neighbors(indices);
+    int offset = 0, front = 0, last = -1, patience = 0;
+    State last_state = 0;
+    uint64 taken = 0;
+    // Teams of a warp go on together: whoever waits looks again while the others proceed, so nobody waits for a team of
+    // its own warp for ever.
+    while (__any_sync(FULL_WARP, now.exists)) {
+        State seen[LOOKS];
+        bool waits = false;
+#pragma unroll
+        for (int e = 0; e < LOOKS; ++e)
+            if (now.neighbor[e] >= 0)
+                seen[e] = now.neighbor[e] == last ? last_state : *(const volatile State*)&states[now.neighbor[e]];
+#pragma unroll
+        for (int e = 0; e < LOOKS; ++e)
+            if (now.neighbor[e] >= 0) {
+                if (seen[e] < 0) {
+                    waits = true;
+                    continue;
                 }
-                for (int step = SHARERS / 2; step > 0; step /= 2) taken |= __shfl_xor_sync(mates, taken, step);
-                if (~taken) color = offset + __ffsll(~taken) - 1;
+                int color = (int)seen[e] - offset;
+                if (color >= 0 && color < PALETTE) taken |= 1ull << color;
+                front = max(front, (int)(seen[e] >> 32));
+                now.neighbor[e] = -1;
             }
-            if (member == 0) colors[v] = color;
-            __threadfence();
-            for (OFFSET k = begin + member; k < end; k += SHARERS) {
-                int u = indices[k];
-                if (rank[u] > rank_v && atomicSub(&waiting[u], 1) == 1) next[atomicAdd(next_length, 1)] = u;
-            }
+        uint32 waiting = __ballot_sync(FULL_WARP, waits) & mates;
+        bool complete = now.exists && waiting == 0;
+        bool whole_row = complete && now.k + LOOKS * LANES >= now.end;
+        uint64 all_taken = taken;
+        int latest = front;
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) {
+            all_taken |= __shfl_xor_sync(FULL_WARP, all_taken, step);
+            latest = max(latest, __shfl_xor_sync(FULL_WARP, latest, step));
         }
-        grid_barrier(&control->arrivals);
-        if (thread_id() == 0) control->length[round & 1] = 0;
-        grid_barrier(&control->arrivals);
+        if (whole_row && ~all_taken) {
+            last = now.v;
+            last_state = (State)(latest + 1) << 32 | (offset + __ffsll(~all_taken) - 1);
+            if (threadIdx.x % LANES == 0) *(volatile State*)&states[last] = last_state;
+            now = after;
+            now.drop_later(rank);
+            after = later;
+            after.find_neighbors(indices);
+            walk.step(n, n_chains, chains);
+            later.find_row(walk, indptr, sequence);
+            taken = 0;
+            front = offset = 0;
+        } else if (whole_row) {  // all neighbors are colored, with this palette and more
+            offset += PALETTE;
+            taken = 0;
+            now.k = now.begin;
+            now.find_neighbors(indices);
+            now.drop_later(rank);
+        } else if (complete) {
+            now.k += LOOKS * LANES;
+            now.find_neighbors(indices);
+            now.drop_later(rank);
+        }
+        // Those whose turn is far off look more and more seldom.
+        patience = __any_sync(FULL_WARP, complete) ? 0 : min(patience + 1, 32);
+        if (patience > 4) __nanosleep(16 * patience);
     }
+}
+
+extern "C" __global__ void read_states(long long n, const State* states, int* colors, int2* log) {
+    __shared__ int fronts[SHARED_FRONTS], most;
+    for (int f = threadIdx.x; f < SHARED_FRONTS; f += blockDim.x) fronts[f] = 0;
+    if (threadIdx.x == 0) most = 0;
+    __syncthreads();
+    int last = 0;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        State state = states[v];
+        colors[v] = (int)state;
+        int front = (int)min((long long)(state >> 32), n + SPARE_ROUNDS);
+        if (front < SHARED_FRONTS)
+            atomicAdd(&fronts[front], 1);
+        else
+            atomicAdd(&log[front].x, 1);
+        last = max(last, front);
+    }
+    atomicMax(&most, last);
+    __syncthreads();
+    for (int f = threadIdx.x; f < SHARED_FRONTS; f += blockDim.x)
+        if (fronts[f]) atomicAdd(&log[f].x, fronts[f]);
+    if (threadIdx.x == 0) atomicMax(&log[0].x, most);
 }

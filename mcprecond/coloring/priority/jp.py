@@ -1,8 +1,13 @@
 """JP, the coloring of Jones and Plassmann (SIAM J. Sci. Comput. 14, 1993) with a given order as priority.
 
 A vertex is ready when all neighbors that precede it are colored; it then takes the smallest color that none of them
-has. The ready vertices of each step form a front, an independent set. The result is that of coloring first-fit in that
-order, one vertex after the other. Hasenplaugh et al. (SPAA 2014) compare orders.
+has. The result is that of coloring first-fit in that order, one vertex after the other. Hasenplaugh et al. (SPAA 2014)
+compare orders.
+
+The ready vertices of each step form a front, an independent set. The CPU goes front by front. On the GPU vertices wait
+for each other one by one: chains, stretches of the order in which each vertex is a neighbor of the one before it,
+cannot be colored but one after the other, so each is in the hands of one team of threads. In row order of a grid a chain
+is a line, all lines are worked on at once, and a step from vertex to vertex costs one look at memory, not a barrier.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import history_of, new_log
 from mcprecond.coloring.orders import sequence_of
 
 KERNELS = KernelSet(__file__)
@@ -29,9 +34,11 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.n
     Parameters
     ----------
     graph : Graph
-    order : {"random", "ldf", "natural"} or array of int, shape (n,)
-        Who comes first: at random; largest degree first, ties in row order; row order; or a permutation: which vertex
-        comes when.
+    order : {"random", "ldf", "natural", "sdl", "sdl_batch"} or array of int, shape (n,)
+        Who comes first: at random; largest degree first, ties in row order; row order; smallest degree last, the order
+        of which is found serially on the host; the same in parallel, where whole batches of vertices of small remaining
+        degree come before each other; or a permutation: which vertex comes when. Smallest degree last needs at most
+        degeneracy + 1 colors, in batches too.
     seed : int
         Of the random order.
 
@@ -42,20 +49,56 @@ def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.n
     history : numpy.ndarray of int64, shape (rounds, 2)
         Front by front, as many as the longest chain of neighbors, each preceding the next. See `Coloring`.
     """
-    return by_fronts(graph, sequence_of(graph, order, seed))
+    natural = isinstance(order, str) and order == "natural"
+    return by_fronts(graph, None if natural else sequence_of(graph, order, seed))
 
 
-def by_fronts(graph: Graph, sequence: Any) -> tuple[Any, np.ndarray]:
-    """Color first-fit in the order of `sequence`, a permutation of the vertices on the graph's device."""
-    xp, n = graph.backend.xp, graph.n
-    rank = xp.empty(n, np.int32)
-    rank[sequence] = xp.arange(n, dtype=np.int32)
-    colors, waiting = (xp.empty(n, np.int32) for _ in range(2))
-    fronts = xp.empty((2, n), np.int32)
-    scratch, log = xp.zeros(4, np.int32), new_log(graph)
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    run.color_fronts(n, graph.indptr, graph.indices, rank, colors, waiting, fronts, scratch, log)
+def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
+    """Color first-fit in the order of `sequence`, a permutation of the vertices; None stands for row order."""
+    backend, xp, n = graph.backend, graph.backend.xp, graph.n
+    natural = sequence is None
+    if natural:
+        sequence = rank = xp.arange(n, dtype=np.int32)
+    else:
+        rank = xp.empty(n, np.int32)
+        rank[sequence] = xp.arange(n, dtype=np.int32)
+    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(natural))
+    chains, n_chains = None, 0
+    if backend.resident_warps:
+        begins = xp.empty(n, np.bool_)
+        run.mark_chains(n, graph.indptr, graph.indices, sequence, begins)
+        chains = xp.flatnonzero(begins)
+        n_chains = len(chains)
+    colors, log = xp.empty(n, np.int32), new_log(graph)
+    # One word per vertex: its color and, above it, its front; all bits set until it is colored.
+    states = xp.full(n, -1, np.int64)
+    run.color_fronts(n, graph.indptr, graph.indices, sequence, rank, n_chains, chains, states)
+    run.read_states(n, states, colors, log)
     return colors, history_of(log, graph)
+
+
+def _lanes(graph: Graph) -> int:
+    """How many threads of a GPU share a vertex: each looks at 4 neighbors at once; a warp where some have very many."""
+    mean = graph.indices.size / max(graph.n, 1)
+    if graph.max_degree > 64 * mean:
+        return 32
+    lanes = 2
+    while lanes < 32 and 4 * lanes < mean:
+        lanes *= 2
+    return lanes
+
+
+@KERNELS.twin
+def mark_chains(n, indptr, indices, sequence, begins):
+    """Where a chain begins in the order: at every vertex that is no neighbor of the one before it."""
+    for p in prange(n):
+        v = sequence[p]
+        row = indices[indptr[v] : indptr[v + 1]]
+        begin = True
+        if p > 0:
+            place = np.searchsorted(row, sequence[p - 1])
+            begin = place == len(row) or row[place] != sequence[p - 1]
+        begins[p] = begin
 
 
 @compile_part
@@ -75,24 +118,24 @@ def smallest_free_color(v, indptr, indices, colors):
 
 
 @compile_loop
-def first_front(n, indptr, indices, rank, colors, waiting, front, length):
+def first_front(n, indptr, indices, rank, waiting, front, length):
     """Count for each vertex the neighbors that precede it; those with none are the first front."""
     for v in prange(n):
         before = 0
         for k in range(indptr[v], indptr[v + 1]):
             before += rank[indices[k]] < rank[v]
-        colors[v] = -1
         waiting[v] = before
         if before == 0:
             front[atomic_add(length, 0, np.int32(1))] = v
 
 
 @compile_loop
-def color_front(count, front, indptr, indices, rank, colors, waiting, following, length):
+def color_front(number, count, front, indptr, indices, rank, colors, states, waiting, following, length):
     """Color the vertices of a front; whoever colors the last that a neighbor waits for lists it for the next."""
     for i in prange(count):
         v = front[i]
         colors[v] = smallest_free_color(v, indptr, indices, colors)
+        states[v] = (number << 32) + colors[v]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             if rank[u] > rank[v] and atomic_add(waiting, u, np.int32(-1)) == 1:
@@ -100,14 +143,32 @@ def color_front(count, front, indptr, indices, rank, colors, waiting, following,
 
 
 @KERNELS.resident_twin
-def color_fronts(n, indptr, indices, rank, colors, waiting, fronts, scratch, log):
-    """Front after front until there is none."""
-    length = np.zeros(1, np.int32)
-    first_front(n, indptr, indices, rank, colors, waiting, fronts[0], length)
-    rounds = 0
+def color_fronts(n, indptr, indices, sequence, rank, n_chains, chains, states):
+    """Front after front until there is none. In CUDA the vertices of a chain wait for their neighbors' colors."""
+    waiting, front, following = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    colors, length = np.full(n, -1, np.int32), np.zeros(1, np.int32)
+    first_front(n, indptr, indices, rank, waiting, front, length)
+    number = 0
     while length[0]:
         count = length[0]
         length[0] = 0
-        color_front(count, fronts[rounds % 2], indptr, indices, rank, colors, waiting, fronts[(rounds + 1) % 2], length)
-        log_round(log, count, 0)
-        rounds += 1
+        number += 1
+        color_front(number, count, front, indptr, indices, rank, colors, states, waiting, following, length)
+        front, following = following, front
+
+
+@compile_part
+def log_fronts(states, log):
+    """One after the other."""
+    for state in states:
+        front = min(state >> 32, len(log) - 1)
+        log[front, 0] += 1
+        log[0, 0] = max(log[0, 0], front)
+
+
+@KERNELS.strided_twin
+def read_states(n, states, colors, log):
+    """The colors, and a log of how many vertices each front has."""
+    for v in prange(n):
+        colors[v] = states[v] & 0xFFFFFFFF
+    log_fronts(states, log)

@@ -1,6 +1,8 @@
 """Greedy first-fit coloring in a given order: the quality reference.
 
-Vertices take, one after the other, the smallest color that no neighbor has.
+Vertices take, one after the other, the smallest color that no neighbor has. Alabandi et al. (2020, Section 1) list six
+orders: first-fit (here "natural"), random, largest degree first, smallest degree last, and two in which the colors so
+far decide who comes next, saturation degree and incidence degree.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import numpy as np
 
 from mcprecond.backends import compile_part
 from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.heap import heap_of, raise_key, take_first
 from mcprecond.coloring.history import without_conflicts
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.coloring.priority.jp import by_fronts
+from mcprecond.coloring.priority.jp import jp
 
 
 def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any, np.ndarray]:
@@ -22,8 +25,18 @@ def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any,
     Parameters
     ----------
     graph : Graph
-    order : {"natural", "random", "ldf"} or array of int, shape (n,)
-        Row order; a random one; largest degree first, ties in row order; or a permutation: which vertex comes when.
+    order : {"natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id"} or array of int, shape (n,)
+        - "natural": row order.
+        - "random"
+        - "ldf": largest degree first, ties in row order.
+        - "sdl": smallest degree last. The order is found serially on the host.
+        - "sdl_batch": the same in parallel, see `jp`.
+        - "sd": saturation degree, DSATUR: next comes who has the most colors around it.
+        - "id": incidence degree: next comes who has the most colored neighbors.
+        - a permutation: which vertex comes when.
+
+        In the last two ties go to the larger degree, then to the smaller number. The choice depends on the colors, so
+        both are serial: from a GPU the graph is brought to the host, and the colors back.
     seed : int
         Of the random order.
 
@@ -32,25 +45,104 @@ def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any,
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device.
     history : numpy.ndarray of int64, shape (rounds, 2)
-        Front by front on the GPU, one round on the CPU. See `Coloring`.
+        Front by front on the GPU, one round on the CPU and where the host colors. See `Coloring`.
+
+    Examples
+    --------
+    A path colored from its ends needs a third color, unless vertices with colors around them come first:
+
+    >>> import scipy.sparse
+    >>> from mcprecond import color
+    >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> color(A, "greedy", order=[0, 3, 1, 2]).n_colors
+    3
+    >>> color(A, "greedy", order="sd").n_colors
+    2
     """
+    backend = graph.backend
+    if isinstance(order, str) and order in DYNAMIC:
+        indptr, indices, degrees = (backend.to_host(array) for array in (graph.indptr, graph.indices, graph.degrees))
+        return backend.xp.asarray(DYNAMIC[order](indptr, indices, degrees)), at_once(graph)
+    if backend.name == "gpu":
+        return jp(graph, order=order, seed=seed)
     sequence = sequence_of(graph, order, seed)
-    if graph.backend.name == "gpu":
-        return by_fronts(graph, sequence)
     colors = np.full(graph.n, -1, np.int32)
     first_fit(graph.indptr, graph.indices, sequence, colors)
-    return colors, without_conflicts([graph.n] if graph.n else [])
+    return colors, at_once(graph)
+
+
+def at_once(graph: Graph) -> np.ndarray:
+    """The history of one round."""
+    return without_conflicts([graph.n] if graph.n else [])
+
+
+@compile_part
+def color_next(v, indptr, indices, colors, taken_by):
+    """Color v, which has no color yet. `taken_by[c] == v` says that a neighbor of v has color c."""
+    for k in range(indptr[v], indptr[v + 1]):
+        if colors[indices[k]] >= 0:
+            taken_by[colors[indices[k]]] = v
+    color = 0
+    while taken_by[color] == v:
+        color += 1
+    colors[v] = color
 
 
 @compile_part
 def first_fit(indptr, indices, sequence, colors):
-    """The serial loop. `taken_by[c] == v` says that a neighbor of v has color c."""
+    """The serial loop."""
     taken_by = np.full(len(colors) + 1, -1, np.int32)
     for v in sequence:
+        color_next(v, indptr, indices, colors, taken_by)
+
+
+@compile_part
+def keys_by_degree(degrees):
+    """Keys that put larger degrees first and then smaller numbers, between 1 - n and 0."""
+    key = np.empty(len(degrees), np.int64)
+    key[np.argsort(-degrees, kind="mergesort")] = -np.arange(len(degrees))
+    return key
+
+
+@compile_part
+def by_incidence(indptr, indices, degrees):
+    """ID: whoever is colored raises all neighbors by one."""
+    n = len(degrees)
+    colors, taken_by = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
+    key = keys_by_degree(degrees)
+    heap, place = heap_of(key)
+    for length in range(n, 0, -1):
+        v = take_first(heap, place, key, length)
+        color_next(v, indptr, indices, colors, taken_by)
         for k in range(indptr[v], indptr[v + 1]):
-            if indices[k] != v and colors[indices[k]] >= 0:
-                taken_by[colors[indices[k]]] = v
-        color = 0
-        while taken_by[color] == v:
-            color += 1
-        colors[v] = color
+            if place[indices[k]] >= 0:
+                raise_key(heap, place, key, indices[k], n)
+    return colors
+
+
+@compile_part
+def by_saturation(indptr, indices, degrees):
+    """SD: whoever is colored raises those neighbors by one that had not seen that color.
+
+    What u has seen is listed from `seen[indptr[u]]` on.
+    """
+    n = len(degrees)
+    colors, taken_by = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
+    seen, saturation = np.empty(len(indices), np.int32), np.zeros(n, np.int32)
+    key = keys_by_degree(degrees)
+    heap, place = heap_of(key)
+    for length in range(n, 0, -1):
+        v = take_first(heap, place, key, length)
+        color_next(v, indptr, indices, colors, taken_by)
+        for k in range(indptr[v], indptr[v + 1]):
+            u = indices[k]
+            end = indptr[u] + saturation[u]
+            if place[u] >= 0 and not (seen[indptr[u] : end] == colors[v]).any():
+                seen[end] = colors[v]
+                saturation[u] += 1
+                raise_key(heap, place, key, u, n)
+    return colors
+
+
+#: Orders that depend on the colors so far: functions of the graph that color it.
+DYNAMIC = {"sd": by_saturation, "id": by_incidence}

@@ -1,0 +1,83 @@
+"""GM, the three-step coloring of Gebremedhin and Manne (Concurrency: Practice and Experience 12, 2000).
+
+1. Every processor has a contiguous block of the vertices and colors it first-fit, one vertex after the other, while all
+   others color theirs.
+2. In parallel, the smaller end of every edge in conflict loses its color.
+3. Serially, those that lost theirs are colored first-fit.
+
+A processor is a thread on the CPU and a warp on the GPU, where one block of threads shares the rows of step 3. That
+step is the bottleneck of the method; IPGC (`vertex_based`) repeats steps 1 and 2 instead. Summarized by Sistla and
+Nandivada (Section 1) and by Osama et al. (Section II-A).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.priority.jp import smallest_free_color
+from mcprecond.coloring.speculative.vertex_based import UNCOLORED, detect_conflicts
+
+KERNELS = KernelSet(__file__)
+
+PROCESSORS = 64  # on the CPU: blocks of vertices, for as many threads as there are
+
+
+def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+    """Color by GM: speculate once, then repair serially.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Accepted for uniformity; no random numbers are drawn.
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+    history : numpy.ndarray of int64, shape (rounds, 2)
+        The parallel steps, and the serial one where there is anything to repair. See `Coloring`.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from mcprecond import color
+    >>> A = scipy.sparse.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(6, 6), format="csr")
+    >>> color(A, "gm").n_colors <= 3
+    True
+    """
+    xp, n = graph.backend.xp, graph.n
+    C, conflicts = xp.empty(n, np.int32), xp.empty(n, np.int32)
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    run.color_and_repair(n, graph.indptr, graph.indices, graph.degrees, C, conflicts, scratch, log)
+    return C, history_of(log, graph)
+
+
+@compile_loop
+def color_blocks(n, indptr, indices, C):
+    """Step 1."""
+    share = -(-n // PROCESSORS)
+    for t in prange(PROCESSORS):
+        for v in range(t * share, min((t + 1) * share, n)):
+            C[v] = smallest_free_color(v, indptr, indices, C)
+
+
+@KERNELS.resident_twin
+def color_and_repair(n, indptr, indices, degrees, C, conflicts, scratch, log):
+    """All three steps."""
+    C[:] = UNCOLORED
+    color_blocks(n, indptr, indices, C)
+    lost = detect_conflicts(np.arange(n), indptr, indices, degrees, False, C)
+    for v in lost:
+        C[v] = smallest_free_color(v, indptr, indices, C)
+    if n:
+        log_round(log, n, len(lost))
+    if len(lost):
+        log_round(log, len(lost), 0)
