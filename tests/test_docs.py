@@ -57,6 +57,12 @@ def test_modules_that_the_pages_name_exist():
     assert {path for path in named if not (DOCS.parent / path).exists()} == set()
 
 
+@pytest.mark.parametrize("page", ["papers.md", "how-to/choose-a-method.md"])
+def test_every_coloring_method_is_on_the_page(page):
+    text = (DOCS / page).read_text()
+    assert [name for name in mcprecond.COLORINGS if f'"{name}"' not in text] == []
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The folder with the built pages."""
