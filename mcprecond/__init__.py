@@ -8,7 +8,7 @@
 
 from mcprecond import problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
-from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
+from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
 
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "COLORINGS",
+    "ILU0",
     "ColorBlocks",
     "Coloring",
     "MulticolorGS",

@@ -2,5 +2,7 @@
 
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.gauss_seidel import MulticolorGS, MulticolorSGS
+from mcprecond.preconditioners.ilu import ILU0
+from mcprecond.preconditioners.pivots import Shifts
 
-__all__ = ["MulticolorGS", "MulticolorSGS", "Preconditioner"]
+__all__ = ["ILU0", "MulticolorGS", "MulticolorSGS", "Preconditioner", "Shifts"]

@@ -6,8 +6,10 @@ import functools
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import Backend, backend_of, get_backend
-from mcprecond.backends.inputs import csr_matrix
+from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
 from mcprecond.reordering import ColorBlocks
 
@@ -39,19 +41,28 @@ class Preconditioner:
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
-    def _open(self, A: Any, coloring: Any, dtype: Any, device: str | None) -> None:
-        """Build the color blocks of A on the device and become an operator of A's shape and dtype."""
-        self._door = backend_of(A)
-        if device not in (None, self._door.name):
-            if self._door.name == "gpu":
-                raise ValueError(
-                    "device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()"
-                )
-            csr, _ = csr_matrix(A)
-            A = get_backend(device).sparse.csr_matrix(csr)
+    def _open(self, A: Any, coloring: Any, dtype: Any) -> None:
+        """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
+        if dtype is not None and np.dtype(dtype) not in FLOATS:
+            raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
         self.blocks = ColorBlocks(A, coloring, dtype=dtype)
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._replay: Any = None
+        self._dtype = dtype
+
+    def _moved(self, A: Any, device: str | None) -> Any:
+        """Return A in CSR form on the device that is asked for, and remember where A comes from."""
+        csr, self._door = csr_matrix(A)
+        if device in (None, self._door.name):
+            return csr
+        if self._door.name == "gpu":
+            raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
+        return get_backend(device).sparse.csr_matrix(csr)
+
+    def _moved_again(self, A: Any) -> Any:
+        """The same for another matrix."""
+        csr, _ = csr_matrix(A)
+        return csr if self.captures else self.backend.sparse.csr_matrix(csr)
 
     @property
     def backend(self) -> Backend:
@@ -88,6 +99,12 @@ class Preconditioner:
     @abstractmethod
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern."""
+
+    def _matrix_of_transposed(self) -> tuple[Any, Any]:
+        """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
+        matrix, inverse, colors = self.blocks.permuted().T.tocsr(), self.blocks.inverse, self.coloring.colors
+        matrix = matrix[inverse][:, inverse]
+        return (matrix, colors) if self.captures else (matrix.get(), self.backend.to_host(colors))
 
     @abstractmethod
     def _transposed(self) -> Preconditioner:

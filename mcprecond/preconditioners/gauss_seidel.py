@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.inputs import csr_system
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
@@ -78,16 +77,12 @@ class MulticolorGS(Preconditioner):
             raise ValueError(f"omega must lie between 0 and 2, got {omega}")
         if not isinstance(sweeps, int | np.integer) or sweeps < 1:
             raise ValueError(f"sweeps must be a positive integer, got {sweeps!r}")
-        if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-            raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
         self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
         self.symmetric = sweep == "symmetric"
-        self._open(A, coloring, dtype, device)
+        self._open(self._moved(A, device), coloring, dtype)
         self._dinv = self.backend.xp.empty(self.shape[0], self.blocks.dtype)
         self._invert_diagonal()
         self._sweeps = Sweeps(self.blocks, self._dinv)
-        # What _transposed needs to build the same sweeps for Aᵀ.
-        self._dtype, self._device = dtype, device
 
     @property
     def nbytes(self) -> int:
@@ -106,9 +101,7 @@ class MulticolorGS(Preconditioner):
         TypeError, ValueError
             As the constructor; also if the pattern differs (names a row), in which case nothing changes.
         """
-        if not self.captures:
-            A = self.backend.sparse.csr_matrix(csr_system(A)[0])
-        self.blocks.update(A)
+        self.blocks.update(self._moved_again(A))
         self._invert_diagonal()
 
     def enqueue(self, r: Any, z: Any) -> None:
@@ -137,16 +130,11 @@ class MulticolorGS(Preconditioner):
 
     def _transposed(self) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
-        A = self.blocks.permuted().T.tocsr()
-        inverse = self.blocks.inverse
-        A = A[inverse][:, inverse]
-        if not self.captures:
-            A = A.get()
+        A, colors = self._matrix_of_transposed()
         turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
-        colors = self.coloring.colors if self.captures else self.backend.to_host(self.coloring.colors)
         return MulticolorGS(
             A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
-            device=self._device,
+            device=self.backend.name,
         )  # fmt: skip
 
 

@@ -1,0 +1,20 @@
+// What factorizations share: see pivots.py.
+
+// The place of a column in the sorted indices[begin..end - 1], or -1.
+__device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET end, int column) {
+    OFFSET low = begin, high = end;
+    while (low < high) {
+        OFFSET middle = low + (high - low) / 2;
+        if (indices[middle] < column)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < end && indices[low] == column ? low : -1;
+}
+
+__device__ __forceinline__ VALUE safe_pivot(VALUE d, VALUE largest, VALUE tiny) {
+    if (tiny * largest < fabs(d) && isfinite(d)) return d;
+    VALUE shifted = largest > 0 ? largest : 1;
+    return d < 0 ? -shifted : shifted;
+}

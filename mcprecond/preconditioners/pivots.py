@@ -1,0 +1,99 @@
+"""Pivots: the diagonal of an incomplete factorization, and what is done about those that nothing can be divided by."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mcprecond.backends import compile_part
+from mcprecond.preconditioners.base import Preconditioner
+from mcprecond.preconditioners.sweeps import Sweeps
+
+PIVOT_RULES = ("raise", "shift")
+ADVICE = "pass pivot='shift' to change such pivots"
+
+TINY = 64  # times the unit of rounding and the row's largest entry: where pivots begin that are too small
+
+
+class Shifts(NamedTuple):
+    """Pivots that were shifted.
+
+    Attributes
+    ----------
+    rows : numpy.ndarray of int64
+        Rows of A, ascending.
+    amounts : numpy.ndarray
+        What was added to the pivot of each.
+    """
+
+    rows: np.ndarray
+    amounts: np.ndarray
+
+
+class Factored(Preconditioner):
+    """``M = (T + L) inv(T) (T + U)`` with a diagonal T of pivots, which a subclass computes into `_pivots`.
+
+    The strict triangles L and U are those that the color blocks store.
+    """
+
+    symmetric = True
+    #: Rows of A whose pivots were shifted, and by how much.
+    shifted: Shifts
+
+    def _prepare(self, csr: Any, coloring: Any, pivot: str, dtype: Any) -> None:
+        """Store the canonical matrix `csr`, find rows without a diagonal entry, and make room for the pivots."""
+        self._open(csr, coloring, dtype)
+        blocks, xp = self.blocks, self.backend.xp
+        self._pivot_rule = pivot
+        lengths = (xp.diff(indptr) for indptr in (blocks.lower.indptr, blocks.upper.indptr))
+        missing = xp.diff(csr.indptr)[blocks.perm] == sum(lengths)
+        if pivot == "raise" and bool(missing.any()):
+            row = int(blocks.perm[missing].min())
+            raise ValueError(f"A stores no diagonal entry in row {row}, so there is no pivot; store one or {ADVICE}")
+        self._tiny = TINY * float(np.finfo(blocks.dtype).eps)
+        self._pivots, self._dinv = (xp.empty(self.shape[0], blocks.dtype) for _ in range(2))
+        self._sweeps = Sweeps(blocks, self._dinv)
+
+    def _take_pivots(self, shifts: Any) -> None:
+        """Judge what was added to the pivots (in color order; 0 if nothing), and invert them."""
+        blocks, backend = self.blocks, self.backend
+        bad = backend.xp.flatnonzero(shifts)
+        rows, amounts = (backend.to_host(array[bad]) for array in (blocks.perm, shifts))
+        if len(rows) and self._pivot_rule == "raise":
+            raise ValueError(f"the pivot of row {rows[0]} of A is zero, tiny or not finite; {ADVICE}")
+        order = np.argsort(rows)
+        self.shifted = Shifts(rows[order].astype(np.int64), amounts[order])
+        backend.xp.divide(1, self._pivots, out=self._dinv)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of everything that an application reads, in bytes."""
+        return super().nbytes + self._dinv.nbytes
+
+    def enqueue(self, r: Any, z: Any) -> None:
+        """See `Preconditioner.enqueue`."""
+        self._sweeps.solve(r, z)
+
+
+def check_rule(pivot: str) -> None:
+    """Raise ValueError for an unknown rule."""
+    if pivot not in PIVOT_RULES:
+        raise ValueError(f"pivot must be one of {', '.join(PIVOT_RULES)}, got {pivot!r}")
+
+
+def canonical(csr: Any) -> Any:
+    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+@compile_part
+def safe_pivot(d, largest, tiny):
+    """The pivot d, or the row's largest entry with the sign of d where d is zero, tiny beside it, or not finite."""
+    if tiny * largest < abs(d) < np.inf:
+        return d
+    shifted = largest if largest > 0 else largest + 1
+    return -shifted if d < 0 else shifted

@@ -1,0 +1,233 @@
+"""ILU(0): the entries of a slow reference in the same order, levels, pivots, and use in CG."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from graphs import NAMED, complete, grid5, neighbors, patterns, spd, star, stencil27
+from hypothesis import HealthCheck, given, settings
+
+from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
+from mcprecond.preconditioners import Shifts
+
+
+def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
+    """Random values on an unsymmetric pattern, repeated entries and zeros included, and a dominant diagonal."""
+    A = sp.csr_matrix(pattern).astype(np.float64)
+    A.data = np.random.default_rng(seed).uniform(-1, 1, A.nnz)
+    A = sp.coo_matrix(A)
+    rows = np.asarray(abs(A).tocsr().sum(axis=1)).ravel() + np.asarray(abs(A).tocsr().sum(axis=0)).ravel() + 1
+    n = A.shape[0]
+    places = (np.r_[A.row, np.arange(n)], np.r_[A.col, np.arange(n)])
+    return sp.csr_matrix(sp.coo_matrix((np.r_[A.data, 2 * rows], places), shape=A.shape)).astype(dtype)
+
+
+def reference(A: sp.csr_matrix, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L and U of ILU(0), dense, in the given order: Saad's Algorithm 10.4."""
+    B = A.toarray().astype(np.float64)[np.ix_(order, order)]
+    pattern = sp.csr_matrix((np.ones(A.nnz), A.indices, A.indptr), A.shape).toarray()[np.ix_(order, order)] > 0
+    n = len(B)
+    for i in range(1, n):
+        for k in np.flatnonzero(pattern[i, :i]):
+            B[i, k] /= B[k, k]
+            later = pattern[i] & pattern[k] & (np.arange(n) > k)
+            B[i, later] -= B[i, k] * B[k, later]
+    return np.tril(B, -1) + np.eye(n), np.triu(B)
+
+
+def factors_in(order: np.ndarray, M, backend) -> tuple[np.ndarray, np.ndarray]:
+    """The factors of M, dense, in another order than that of the levels."""
+    place = np.empty(len(order), int)
+    place[backend.to_host(M.blocks.perm)] = np.arange(len(order))
+    return tuple(backend.to_host(F.toarray())[np.ix_(place[order], place[order])] for F in M.factors())
+
+
+def applied(M, backend) -> np.ndarray:
+    """The dense matrix of an operator."""
+    return backend.to_host(M @ backend.xp.eye(M.shape[0], dtype=M.dtype))
+
+
+def check(A, backend, to_device, ordering, order: np.ndarray | None = None) -> None:
+    on_device = to_device(A)
+    coloring = color(on_device, "ecl_gc")
+    M = ILU0(on_device, ordering=ordering, coloring=coloring)
+    order = backend.to_host(coloring.permutation()) if order is None else order
+    expected = reference(A, order)
+    for ours, theirs in zip(factors_in(order, M, backend), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12 * max(abs(theirs).max(), 1))
+    inverse = np.empty_like(expected[0])
+    inverse[np.ix_(order, order)] = np.linalg.inv(expected[0] @ expected[1])
+    np.testing.assert_allclose(applied(M, backend), inverse, atol=1e-12)
+    np.testing.assert_allclose(applied(M.T, backend), inverse.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("ordering", ["color", "natural", "given"])
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+def test_factors_are_those_of_the_reference(name, ordering, backend, to_device):
+    pattern = sp.csr_matrix(NAMED[name])[:150, :150]
+    A, n = dominant(pattern), pattern.shape[0]
+    order = {"color": None, "natural": np.arange(n), "given": np.random.default_rng(0).permutation(n)}[ordering]
+    check(A, backend, to_device, to_device(order) if ordering == "given" else ordering, order)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns())
+def test_factors_of_any_pattern(backend, to_device, pattern):
+    A = dominant(pattern)
+    check(A, backend, to_device, "color")
+    check(A, backend, to_device, "natural", np.arange(A.shape[0]))
+
+
+@pytest.mark.parametrize("ordering", ["color", "natural"])
+@pytest.mark.parametrize("pattern", [stencil27(4), complete(30), star(40)], ids=["stencil", "complete", "star"])
+def test_symmetric_for_symmetric_matrices(pattern, ordering, backend, to_device):
+    dense = applied(ILU0(to_device(spd(pattern)), ordering=ordering), backend)
+    np.testing.assert_allclose(dense, dense.T, atol=1e-14)
+
+
+def test_levels_are_longest_chains(backend, to_device):
+    A = stencil27(6)
+    order = np.random.default_rng(1).permutation(216)
+    M = ILU0(to_device(spd(A)), ordering=to_device(order))
+    levels, adjacency = np.full(216, -1), neighbors(A)
+    for v in order:
+        levels[v] = 1 + max((levels[u] for u in adjacency[v]), default=-1)
+    np.testing.assert_array_equal(backend.to_host(M.coloring.colors), levels)
+    np.testing.assert_array_equal(M.levels, np.bincount(levels))
+    sizes, counts = M.level_histogram()
+    assert (sizes * counts).sum() == 216 and counts.sum() == len(M.levels) == M.n_colors
+
+
+def test_color_order_has_no_more_levels_than_colors(to_device):
+    A = to_device(spd(stencil27(8)))
+    coloring = color(A)
+    assert len(ILU0(A, coloring=coloring).levels) <= coloring.n_colors
+    assert len(ILU0(A, ordering="natural").levels) == 7 + 2 * 7 + 4 * 7 + 1
+
+
+def test_natural_order_of_a_tridiagonal_matrix_is_exact(backend, to_device):
+    A = dominant(sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(80, 80)))
+    np.testing.assert_allclose(applied(ILU0(to_device(A), ordering="natural"), backend) @ A.toarray(), np.eye(80),
+                               atol=1e-13)  # fmt: skip
+
+
+def test_rows_longer_than_those_that_blocks_sort(backend, to_device):
+    check(dominant(complete(100)), backend, to_device, "color")
+    check(dominant(star(300)), backend, to_device, "natural", np.arange(300))
+    check(dominant(star(300)), backend, to_device, to_device(np.arange(300)[::-1].copy()), np.arange(300)[::-1])
+
+
+def test_without_triangles_nothing_but_the_diagonal_changes(backend, to_device):
+    A = spd(grid5(9))
+    M = ILU0(to_device(A))
+    assert M.is_dilu
+    blocks = M.blocks.permuted().toarray()
+    perm = backend.to_host(M.blocks.perm)
+    np.testing.assert_array_equal(backend.to_host(blocks), A.toarray()[np.ix_(perm, perm)])
+    assert not ILU0(to_device(spd(stencil27(3)))).is_dilu
+
+
+def test_update_equals_a_new_factorization(backend, to_device):
+    A, B = dominant(stencil27(5), 1), dominant(stencil27(5), 2)
+    M = ILU0(to_device(A), coloring="ecl_gc")
+    applied(M, backend)  # so that a captured application exists
+    M.update(to_device(B))
+    expected = applied(ILU0(to_device(B), coloring="ecl_gc"), backend)
+    np.testing.assert_allclose(applied(M, backend), expected, atol=1e-15)
+    with pytest.raises(ValueError, match="another pattern than before"):
+        M.update(to_device(dominant(sp.csr_matrix(np.ones((125, 125))))))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtypes(dtype, backend, to_device):
+    A = dominant(stencil27(4), dtype=dtype)
+    M = ILU0(to_device(A), coloring="ecl_gc")
+    stored = ILU0(to_device(A), coloring="ecl_gc", dtype="float32")
+    exact = ILU0(to_device(A.astype(np.float64)), coloring="ecl_gc")
+    assert M.dtype == stored.dtype == dtype and stored.nbytes <= M.nbytes
+    for rounded in (M, stored):
+        np.testing.assert_allclose(applied(rounded, backend), applied(exact, backend), atol=1e-6)
+
+
+def test_zero_pivot(backend, to_device):
+    A = sp.csr_matrix(np.array([[4.0, 2, 0, 0], [2, 1, 0, 1], [0, 0, 3, 0], [0, 1, 0, 5]]))
+    with pytest.raises(ValueError, match="pivot of row 1 of A is zero, tiny or not finite; pass pivot='shift'"):
+        ILU0(to_device(A), ordering="natural")
+    M = ILU0(to_device(A), ordering="natural", pivot="shift")
+    assert isinstance(M.shifted, Shifts)
+    np.testing.assert_array_equal(M.shifted.rows, [1])
+    np.testing.assert_allclose(M.shifted.amounts, [2.0])
+    L, U = factors_in(np.arange(4), M, backend)
+    np.testing.assert_allclose((L @ U) - A.toarray(), np.diag([0, 2.0, 0, 0]), atol=1e-15)
+    assert len(ILU0(to_device(spd(grid5(4))), pivot="shift").shifted.rows) == 0
+
+
+def test_pivot_that_is_not_stored(backend, to_device):
+    A = sp.csr_matrix(([1.0, 2.0, 3.0, 4.0], ([0, 0, 1, 2], [0, 1, 0, 2])), shape=(3, 3))
+    with pytest.raises(ValueError, match="A stores no diagonal entry in row 1"):
+        ILU0(to_device(A))
+    M = ILU0(to_device(A), ordering="natural", pivot="shift")
+    assert len(M.shifted.rows) == 0  # elimination has put -6 there
+    np.testing.assert_allclose(applied(M, backend), np.linalg.inv(A.toarray()), atol=1e-15)
+    empty = ILU0(to_device(sp.csr_matrix((2, 2))), pivot="shift")
+    np.testing.assert_array_equal(applied(empty, backend), np.eye(2))
+
+
+def test_fewer_iterations_than_gauss_seidel(backend, to_device):
+    problem = problems.fenl(10, device=backend.name)
+    J = problem.jacobian(problem.exact())
+    b = J @ to_device(np.random.default_rng(0).uniform(-1, 1, problem.unknowns))
+    M = ILU0(J, ordering="natural")
+    sgs, ilu = (pcg(J, b, M=preconditioner, rtol=1e-8) for preconditioner in (MulticolorSGS(J, M.coloring), M))
+    assert sgs.converged and ilu.converged
+    assert ilu.iterations < sgs.iterations
+
+
+def test_levels_can_be_plotted():
+    M = ILU0(spd(grid5(5)), ordering="natural")
+    ax = M.plot_levels()
+    assert M.plot_levels(ax) is ax and ax.get_title() == "9 levels"
+
+
+@pytest.mark.gpu
+def test_numpy_vectors_with_factors_on_the_gpu():
+    A = dominant(stencil27(6))
+    r = np.random.default_rng(0).uniform(size=216)
+    M, here = ILU0(A, coloring="ecl_gc", device="gpu"), ILU0(A, coloring="ecl_gc")
+    assert isinstance(M, scipy.sparse.linalg.LinearOperator)
+    np.testing.assert_allclose(M @ r, here @ r, rtol=1e-11)
+    np.testing.assert_allclose(M.T @ r, here.T @ r, rtol=1e-11)
+    M.update(2 * A)
+    np.testing.assert_allclose(M @ r, here @ r / 2, rtol=1e-11)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("ordering", ["color", "natural"])
+def test_devices_agree(ordering):
+    from mcprecond.backends import get_backend
+
+    gpu = get_backend("gpu")
+    problem = problems.fenl(24, advection=3.0)
+    A = problem.jacobian(problem.initial())
+    r = np.random.default_rng(0).uniform(size=A.shape[0])
+    there = ILU0(gpu.sparse.csr_matrix(A), ordering=ordering, coloring="ecl_gc")
+    here = ILU0(A, ordering=ordering, coloring="ecl_gc")
+    np.testing.assert_array_equal(gpu.to_host(there.coloring.colors), here.coloring.colors)
+    np.testing.assert_allclose(gpu.to_host(there @ gpu.xp.asarray(r)), here @ r, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"ordering": "random"}, ValueError, "ordering must be 'color', 'natural' or a permutation, got 'random'"),
+        ({"ordering": np.zeros(16, int)}, ValueError, "a permutation of 0..15"),
+        ({"pivot": "ignore"}, ValueError, "pivot must be one of raise, shift, got 'ignore'"),
+        ({"dtype": np.int32}, TypeError, "dtype must be float32 or float64"),
+        ({"coloring": np.zeros(16, int)}, ValueError, "the neighbors 0 and 1 the same color 0"),
+    ],
+)
+def test_bad_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ILU0(grid5(4), **arguments)
