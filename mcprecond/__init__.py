@@ -8,7 +8,7 @@
 
 from mcprecond import problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
-from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
+from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
 
@@ -19,6 +19,7 @@ __all__ = [
     "ILU0",
     "ColorBlocks",
     "Coloring",
+    "MulticolorDILU",
     "MulticolorGS",
     "MulticolorSGS",
     "SolveResult",
@@ -26,5 +27,6 @@ __all__ = [
     "color",
     "pcg",
     "problems",
+    "smooth",
     "studies",
 ]

@@ -249,7 +249,7 @@ def test_eisenstat_form_is_used_where_it_fits(backend, to_device, monkeypatch):
 def test_forms_that_do_not_fit_are_refused(backend, to_device):
     A, b = to_device(grid5(5)), backend.xp.ones(25)
     for M, why in (
-        (None, "no multicolor Gauss-Seidel"),
+        (None, "no preconditioner of this package"),
         (MulticolorSGS(A, sweeps=2), "several sweeps"),
         (MulticolorSGS(A, dtype="float32"), "another dtype"),
         (MulticolorSGS(2 * A), "another matrix"),

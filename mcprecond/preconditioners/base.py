@@ -30,6 +30,10 @@ class Preconditioner:
 
     #: Whether inv(M) is symmetric for symmetric A, as CG needs it.
     symmetric: bool
+    #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
+    obstacle: str | None
+    #: T, in color order, where there is no obstacle.
+    splitting: Any
     blocks: ColorBlocks
     #: Of the vectors, as in every LinearOperator.
     shape: tuple[int, int]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
@@ -85,6 +86,18 @@ class MulticolorGS(Preconditioner):
         self._sweeps = Sweeps(self.blocks, self._dinv)
 
     @property
+    def obstacle(self) -> str | None:  # type: ignore[override]
+        """See `Preconditioner`."""
+        if self.sweep != "symmetric":
+            return "M is not symmetric"
+        return "M makes several sweeps" if self.sweeps > 1 else None
+
+    @property
+    def splitting(self) -> Any:
+        """See `Preconditioner`: D / w."""
+        return self.blocks.diagonal / self.dtype.type(self.omega)
+
+    @property
     def nbytes(self) -> int:
         """Memory of everything that an application reads, in bytes."""
         return super().nbytes + self._dinv.nbytes
@@ -114,11 +127,50 @@ class MulticolorGS(Preconditioner):
         else:
             sweeps.forget()
             sweeps.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
-        for _ in range(self.sweeps - 1):
+        self._relax(r, z, self.sweeps - 1)
+
+    def smooth(self, x: Any, b: Any) -> Any:
+        """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
+
+        Each step is ``x_i <- (1 - w) x_i + w (b_i - sum of a_ij x_j over j != i) / a_ii``, as in PyAMG's relaxation
+        methods, but in the order of the colors.
+
+        Parameters
+        ----------
+        x, b : array, shape (n,) or (n, 1)
+            Where A comes from. Not changed.
+
+        Returns
+        -------
+        array, shape (n,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If x or b is on the other device, has another length, or is not made of finite real numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse
+        >>> from mcprecond import MulticolorGS
+        >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(3, 3), format="csr")
+        >>> MulticolorGS(A, [0, 1, 0], sweep="forward").smooth(np.zeros(3), np.ones(3))
+        array([0.5, 1. , 0.5])
+        """
+        n, xp = self.shape[0], self.backend.xp
+        x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
+        self._sweeps.begin(x)
+        self._relax(b, x, self.sweeps)
+        self._sweeps.forget()
+        return x if self.captures else self.backend.to_host(x)
+
+    def _relax(self, r: Any, z: Any, sweeps: int) -> None:
+        """So many more sweeps on what the last one has found."""
+        for _ in range(sweeps):
             if self.sweep != "backward":
-                sweeps.relax(r, z, omega=omega, backwards=False)
+                self._sweeps.relax(r, z, omega=self.omega, backwards=False)
             if self.sweep != "forward":
-                sweeps.relax(r, z, omega=omega, backwards=True)
+                self._sweeps.relax(r, z, omega=self.omega, backwards=True)
 
     def _invert_diagonal(self) -> None:
         blocks, xp = self.blocks, self.backend.xp
@@ -177,3 +229,49 @@ class MulticolorSGS(MulticolorGS):
         device: str | None = None,
     ) -> None:
         super().__init__(A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, device=device)
+
+
+def smooth(
+    A: Any,
+    x: Any,
+    b: Any,
+    sweeps: int = 1,
+    *,
+    coloring: Any = "eb",
+    sweep: str = "forward",
+    omega: float = 1.0,
+    device: str | None = None,
+) -> Any:
+    """Return x after so many sweeps of multicolor Gauss-Seidel or SOR on A x = b.
+
+    To smooth again and again with the same A, keep a `MulticolorGS` and call its `smooth`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        float32 or float64, no zero on the diagonal.
+    x, b : array, shape (n,) or (n, 1)
+        On the device of A. Not changed.
+    sweeps : int
+        How many; a symmetric one counts as one.
+    coloring, sweep, omega, device
+        As in `MulticolorGS`.
+
+    Returns
+    -------
+    array, shape (n,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `MulticolorGS` and `MulticolorGS.smooth`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import smooth
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(3, 3), format="csr")
+    >>> smooth(A, np.zeros(3), np.ones(3), coloring=[0, 1, 0])
+    array([0.5, 1. , 0.5])
+    """
+    return MulticolorGS(A, coloring, sweep=sweep, omega=omega, sweeps=sweeps, device=device).smooth(x, b)

@@ -65,8 +65,7 @@ extern "C" __global__ void __launch_bounds__(256) factorize(
         __threadfence();  // before the pivot tells that the row is done
         __syncwarp();
         subtracted = slice.sum(subtracted);
-        for (int step = lanes / 2; step > 0; step /= 2)
-            largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
+        largest = most(slice, largest);
         if (changes && !*cliques) *cliques = 1;
         if (slice.leads()) {
             VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (VALUE)tiny);

@@ -98,6 +98,11 @@ class ILU0(Factored):
         self._factorize()
 
     @property
+    def obstacle(self) -> str | None:  # type: ignore[override]
+        """See `Preconditioner`."""
+        return None if self.is_dilu else "ILU(0) changes entries off the diagonal here"
+
+    @property
     def levels(self) -> np.ndarray:
         """Rows per level: int64, shape (n_levels,)."""
         return self.coloring.sizes

@@ -18,3 +18,10 @@ __device__ __forceinline__ VALUE safe_pivot(VALUE d, VALUE largest, VALUE tiny) 
     VALUE shifted = largest > 0 ? largest : 1;
     return d < 0 ? -shifted : shifted;
 }
+
+// The largest value of the threads that share a row; whole warps call it.
+__device__ __forceinline__ VALUE most(const Slice& slice, VALUE value) {
+    for (int step = 1 << slice.log_lanes >> 1; step > 0; step /= 2)
+        value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
+    return value;
+}

@@ -67,6 +67,11 @@ class Factored(Preconditioner):
         backend.xp.divide(1, self._pivots, out=self._dinv)
 
     @property
+    def splitting(self) -> Any:
+        """See `Preconditioner`: the pivots."""
+        return self._pivots
+
+    @property
     def nbytes(self) -> int:
         """Memory of everything that an application reads, in bytes."""
         return super().nbytes + self._dinv.nbytes

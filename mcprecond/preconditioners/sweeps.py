@@ -70,6 +70,11 @@ class Sweeps:
         """To be called before the first sweep, unless all that came before were calls of `solve`."""
         make_empty(self._y)
 
+    def begin(self, x: Any) -> None:
+        """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
+        self._y[...] = x[self.blocks.perm]
+        self._last, self._free = self._y, self._t
+
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(D + w T) (scale r) with the lower triangle T, or backwards with the upper one."""
         triangle = self.blocks.upper if backwards else self.blocks.lower

@@ -1,7 +1,8 @@
-"""PCG with symmetric Gauss-Seidel in Eisenstat's form: one pass over the matrix per iteration.
+"""PCG with symmetric Gauss-Seidel or DILU in Eisenstat's form: one pass over the matrix per iteration.
 
 In the order of the colors let A = L + D + U and M = (T + L) inv(T) (T + U) with a diagonal T: T = D for symmetric
-Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG). For q = (T + U) p and t = p,
+Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG), the pivots for DILU. For q = (T + U) p
+and t = p,
 
     A t = q + L t + (D - T) t,
     inv(T + L) A t = t + s,    s = inv(T + L) (q - (2 T - D) t),
@@ -23,7 +24,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_loop
-from mcprecond.preconditioners import MulticolorGS
+from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.solvers.iteration import (
     ALPHA,
@@ -44,10 +45,10 @@ KERNELS = KernelSet(__file__)
 
 def why_not(csr: Any, M: Any) -> str | None:
     """Say why the form does not fit A and M, or return None if it does."""
-    if not isinstance(M, MulticolorGS):
-        return "M is no multicolor Gauss-Seidel preconditioner on the device and of the dtype of A"
-    if M.sweeps != 1:
-        return "M makes several sweeps"
+    if not isinstance(M, Preconditioner):
+        return "M is no preconditioner of this package on the device and of the dtype of A"
+    if M.obstacle:
+        return M.obstacle
     if M.blocks.lower.values.dtype != csr.dtype:
         return "M is stored in another dtype than A"
     if not M.blocks.holds(csr):
@@ -58,7 +59,7 @@ def why_not(csr: Any, M: Any) -> str | None:
 class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
-    def __init__(self, csr: Any, b: Any, x: Any, M: MulticolorGS, backend: Backend) -> None:
+    def __init__(self, csr: Any, b: Any, x: Any, M: Preconditioner, backend: Backend) -> None:
         xp, blocks = backend.xp, M.blocks
         n, offset = csr.shape[0], blocks.lower.indptr.dtype
         super().__init__(n, csr.dtype, offset, 1, backend)
@@ -69,7 +70,7 @@ class EisenstatIteration(Iteration):
             (triangle.indptr, triangle.indices, triangle.values) for triangle in (blocks.lower, blocks.upper)
         )
         self.b, self.x = b[blocks.perm], x[blocks.perm]
-        self.T = blocks.diagonal / csr.dtype.type(M.omega)
+        self.T = M.splitting
         self.Tinv = 1 / self.T
         self.r, self.rho, self.q, self.t, self.At = (xp.empty(n, csr.dtype) for _ in range(5))
         self.ts = xp.empty((n, 2), csr.dtype)  # t and s side by side: the forward sweep needs both of a neighbor

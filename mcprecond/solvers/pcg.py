@@ -74,7 +74,8 @@ def pcg(
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
-        an M that was built from this A by one symmetric sweep: `MulticolorSGS`, with any omega. "auto" uses it then.
+        an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
+        `MulticolorDILU`, or an `ILU0` that is a DILU. "auto" uses it then.
 
     Returns
     -------

@@ -1,0 +1,32 @@
+// DILU: one warp per slice, in the order of the colors; pivots are waited for. See dilu.py.
+
+#include "pivots.cuh"
+
+extern "C" __global__ void __launch_bounds__(256) find_pivots(
+        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_indices,
+        const STORED* lower, const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
+        const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
+        double tiny, VALUE* pivots, VALUE* shifts) {
+    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+        long long i = slice.index();
+        int own = slice.row < slice.rows ? perm[i] : 0;
+        VALUE subtracted = 0, largest = 0;
+        slice.entries(upper_indptr, upper_indices, upper, [](int) { return 0; },
+                      [&](VALUE a, int, int) { largest = max(largest, fabs(a)); });
+        slice.entries(lower_indptr, lower_indices, lower, [&](int j) { return pivots[j]; },
+                      [&](VALUE a, int j, VALUE seen) {
+                          if (j < 0) return;
+                          largest = max(largest, fabs(a));
+                          int row = perm[j];
+                          OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
+                          if (place >= 0) subtracted += a * values[place] / arrived(&pivots[j], seen);
+                      });
+        subtracted = slice.sum(subtracted);
+        largest = most(slice, largest);
+        if (slice.leads()) {
+            VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (VALUE)tiny);
+            shifts[i] = pivot - d;
+            publish(&pivots[i], pivot);
+        }
+    });
+}

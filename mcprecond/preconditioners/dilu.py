@@ -1,0 +1,149 @@
+"""DILU: the incomplete factorization that changes nothing but the diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.preconditioners.pivots import Factored, canonical, check_rule, safe_pivot
+from mcprecond.preconditioners.sweeps import make_empty
+
+KERNELS = KernelSet(__file__)
+
+
+class MulticolorDILU(Factored):
+    """``M = (E + L) inv(E) (E + U)`` with L and U of A in the order of the colors and the diagonal of M that of A.
+
+    That makes ``E_i = a_ii - sum over the neighbors j of smaller color of a_ij a_ji / E_j``. Besides what Gauss-Seidel
+    stores there is one more diagonal. Where no three unknowns are all neighbors of each other it equals `ILU0`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        float32 or float64. Not changed, and not needed afterwards.
+    coloring : str, Coloring or array of int, shape (n,)
+        A method of `color`, or a coloring of A, which is checked.
+    pivot : {"raise", "shift"}
+        What to do about an E_i that is zero, tiny or not finite, as in `ILU0`.
+    dtype : {float32, float64}, optional
+        Of the stored triangles; that of A by default.
+    device : {"cpu", "gpu"}, optional
+        "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
+
+    Attributes
+    ----------
+    shifted : Shifts
+        Which pivots were shifted (rows of A), and by how much.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square sparse matrix of finite floats, a pivot is missing, zero or tiny (names the row), the
+        coloring is not one of A, or another argument is out of range.
+
+    References
+    ----------
+    Barrett et al.: Templates for the Solution of Linear Systems, 2nd ed., SIAM 1994, Section 3.4.2, "Simple cases:
+    ILU(0) and D-ILU".
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import MulticolorDILU, pcg
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
+    >>> x, info = pcg(A, np.ones(100), M=MulticolorDILU(A))
+    >>> info
+    0
+    """
+
+    def __init__(
+        self,
+        A: Any,
+        coloring: Any = "eb",
+        *,
+        pivot: str = "raise",
+        dtype: Any = None,
+        device: str | None = None,
+    ) -> None:
+        check_rule(pivot)
+        csr = canonical(self._moved(A, device))
+        self._prepare(csr, coloring, pivot, dtype)
+        self._find_pivots(csr)
+
+    obstacle = None
+
+    def update(self, A: Any) -> None:
+        """Take new values from a matrix with the same pattern: no new coloring, no new storage.
+
+        Parameters
+        ----------
+        A : sparse matrix, as in the constructor
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
+            bad pivot this object cannot be used before an update succeeds.
+        """
+        csr = canonical(self._moved_again(A))
+        self.blocks.update(csr)
+        self._find_pivots(csr)
+
+    def _find_pivots(self, csr: Any) -> None:
+        blocks, xp = self.blocks, self.backend.xp
+        offset = blocks.lower.indptr.dtype
+        run = self.backend.kernels(
+            KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32
+        )
+        shifts = xp.zeros(self.shape[0], blocks.dtype)
+        make_empty(self._pivots)
+        triangles = (
+            array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.indices, part.values)
+        )
+        run.find_pivots(
+            len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm,
+            xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data, self._tiny,
+            self._pivots, shifts,
+        )  # fmt: skip
+        self._take_pivots(shifts)
+
+    def _transposed(self) -> MulticolorDILU:
+        """The same for Aᵀ, which has the same pivots."""
+        A, colors = self._matrix_of_transposed()
+        return MulticolorDILU(A, colors, pivot=self._pivot_rule, dtype=self._dtype, device=self.backend.name)
+
+
+@compile_loop
+def find_pivots_of_rows(
+    first, end, lower_indptr, lower_indices, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
+    pivots, shifts,
+):  # fmt: skip
+    """The rows of one color."""
+    for i in prange(first, end):
+        d, largest = diagonal[i], abs(diagonal[i])
+        for e in range(lower_indptr[i], lower_indptr[i + 1]):
+            row = perm[lower_indices[e]]
+            place = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], perm[i])
+            if place < indptr[row + 1] and indices[place] == perm[i]:
+                d -= lower[e] * values[place] / pivots[lower_indices[e]]
+            largest = max(largest, abs(lower[e]))
+        for e in range(upper_indptr[i], upper_indptr[i + 1]):
+            largest = max(largest, abs(upper[e]))
+        pivots[i] = safe_pivot(d, largest, tiny)
+        shifts[i] = pivots[i] - d
+
+
+@KERNELS.resident_twin
+def find_pivots(
+    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, perm, indptr,
+    indices, values, tiny, pivots, shifts,
+):  # fmt: skip
+    """E_i = a_ii - sum_j a_ij a_ji / E_j over the lower triangle, and what was added to it; a_ji is looked up in A."""
+    for c in range(n_slices):
+        find_pivots_of_rows(
+            slices[c], slices[c + 1], lower_indptr, lower_indices, lower, upper_indptr, upper, diagonal, perm, indptr,
+            indices, values, tiny, pivots, shifts,
+        )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Smoothing: Gauss-Seidel and SOR from a given x, one row after the other in the order of the colors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphs import grid5, spd, stencil27
+
+from mcprecond import MulticolorGS, smooth
+
+
+def swept(A: np.ndarray, x: np.ndarray, b: np.ndarray, rows: np.ndarray, omega: float) -> np.ndarray:
+    """One sweep of SOR over the rows in this order."""
+    x = x.copy()
+    for i in rows:
+        x[i] = (1 - omega) * x[i] + omega * (b[i] - A[i] @ x + A[i, i] * x[i]) / A[i, i]
+    return x
+
+
+@pytest.mark.parametrize("omega", [1.0, 0.7, 1.5])
+@pytest.mark.parametrize("sweep", ["forward", "backward", "symmetric"])
+def test_is_sor_in_the_order_of_the_colors(sweep, omega, backend, to_device):
+    A = spd(stencil27(5))
+    rng = np.random.default_rng(0)
+    x, b = rng.uniform(size=125), rng.uniform(size=125)
+    M = MulticolorGS(to_device(A), "ecl_gc", sweep=sweep, omega=omega, sweeps=2)
+    perm, expected = backend.to_host(M.blocks.perm), x
+    for _ in range(2):
+        for rows in {"forward": [perm], "backward": [perm[::-1]], "symmetric": [perm, perm[::-1]]}[sweep]:
+            expected = swept(A.toarray(), expected, b, rows, omega)
+    on_device = to_device(x.copy())
+    result = M.smooth(on_device, to_device(b))
+    np.testing.assert_allclose(backend.to_host(result), expected, atol=1e-14)
+    np.testing.assert_array_equal(backend.to_host(on_device), x)
+    other = smooth(to_device(A), on_device, to_device(b), 2, coloring="ecl_gc", sweep=sweep, omega=omega)
+    np.testing.assert_array_equal(backend.to_host(other), backend.to_host(result))
+
+
+@pytest.mark.parametrize("sweep", ["forward", "backward", "symmetric"])
+def test_from_zero_it_is_the_preconditioner(sweep, backend, to_device):
+    A = to_device(spd(grid5(12)))
+    b = to_device(np.random.default_rng(0).uniform(size=144))
+    M = MulticolorGS(A, sweep=sweep, omega=1.2)
+    for _ in range(2):  # the one must not disturb the other
+        np.testing.assert_allclose(
+            backend.to_host(M.smooth(0 * b, b)), backend.to_host(M @ b), atol=1e-14
+        )  # fmt: skip
+
+
+def test_the_solution_stays(backend, to_device):
+    A = spd(grid5(10))
+    x = np.random.default_rng(0).uniform(size=100)
+    np.testing.assert_allclose(backend.to_host(smooth(to_device(A), to_device(x), to_device(A @ x))), x, atol=1e-14)
+
+
+def test_bad_vectors(to_device):
+    M = MulticolorGS(to_device(grid5(4)))
+    with pytest.raises(ValueError, match=r"x must have shape \(16,\)"):
+        M.smooth(to_device(np.ones(15)), to_device(np.ones(16)))
+    with pytest.raises(ValueError, match="b holds nan in row 0"):
+        M.smooth(to_device(np.ones(16)), to_device(np.full(16, np.nan)))
+    with pytest.raises(ValueError, match="sweeps must be a positive integer"):
+        smooth(to_device(grid5(4)), to_device(np.ones(16)), to_device(np.ones(16)), 0)
