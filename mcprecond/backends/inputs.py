@@ -82,4 +82,8 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
 
 
 def _all_finite(values: Any, backend: Backend) -> bool:
-    return bool(backend.xp.isfinite(values).all())
+    """Look at each value only if the sum of squares is not finite, which may be an overflow."""
+    xp = backend.xp
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = xp.dot(values, values)
+    return bool(xp.isfinite(squares)) or bool(xp.isfinite(values).all())

@@ -37,7 +37,9 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
     int length = sorts ? (int)(end - begin) : 0;
 
     // A short row is held in registers. An entry's rank is the number of entries before it.
-    int column[SHARE], rank[SHARE];
+    int column[SHARE], rank[SHARE], longest = length;
+#pragma unroll
+    for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
 #pragma unroll
     for (int e = 0; e < SHARE; ++e) {
         column[e] = lane + e * LANES < length ? inverse[indices[begin + lane + e * LANES]] : 0x7fffffff;
@@ -45,12 +47,14 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
     }
 #pragma unroll
     for (int o = 0; o < SHARE; ++o) {
-        if (!__any_sync(FULL_WARP, o * LANES < length)) break;
+        if (o * LANES >= longest) break;
         for (int l = 0; l < LANES; ++l) {
             int other = __shfl_sync(FULL_WARP, column[o], l, LANES);
 #pragma unroll
-            for (int e = 0; e < SHARE; ++e)
+            for (int e = 0; e < SHARE; ++e) {
+                if (e * LANES >= longest) break;
                 rank[e] += other < column[e] || (other == column[e] && o * LANES + l < e * LANES + lane);
+            }
         }
     }
     if (length) {
@@ -109,20 +113,24 @@ __device__ __forceinline__ uint64 mix64(uint64 x) {
 
 extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int* indices, const BITS* bits,
                                     uint64* keys, uint64* digest) {
-    long long i = thread_id() / LANES;
-    bool active = i < n;
-    uint64 key = 0, with_values = 0;
-    if (active)
-        for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES) {
-            uint64 entry = mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
-            key += entry;
-            with_values += mix64(entry ^ mix64((uint64)(long long)bits[k]));
+    uint64 total = 0;
+    for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < n; i0 += thread_count() / LANES) {
+        long long i = i0 + lane_id() / LANES;
+        uint64 key = 0, with_values = 0;
+        if (i < n)
+            for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES) {
+                uint64 entry = mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
+                key += entry;
+                with_values += mix64(entry ^ mix64((uint64)(long long)bits[k]));
+            }
+        key = lane_sum<LANES>(key);
+        with_values = lane_sum<LANES>(with_values);
+        if (i < n && threadIdx.x % LANES == 0) {
+            keys[i] = key;
+            total += mix64(with_values + mix64((uint64)i));
         }
-    key = lane_sum<LANES>(key);
-    with_values = lane_sum<LANES>(with_values);
-    bool leads = active && threadIdx.x % LANES == 0;
-    if (leads) keys[i] = key;
-    uint64 total = lane_sum<WARP>(leads ? mix64(with_values + mix64((uint64)i)) : 0ull);
+    }
+    total = lane_sum<WARP>(total);
     if (lane_id() == 0) atomicAdd(digest, total);
 }
 

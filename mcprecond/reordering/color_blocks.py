@@ -294,7 +294,7 @@ def mix64(x):
     return x ^ (x >> np.uint64(31))
 
 
-@KERNELS.twin
+@KERNELS.strided_twin
 def row_keys(n, indptr, indices, bits, keys, digest):
     """Hash what is where: a key for the columns of each row, and the sum of those of columns and values for all."""
     total = np.uint64(0)

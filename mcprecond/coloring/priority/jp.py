@@ -6,8 +6,8 @@ compare orders.
 
 The ready vertices of each step form a front, an independent set. The CPU goes front by front. On the GPU vertices wait
 for each other one by one: chains, stretches of the order in which each vertex is a neighbor of the one before it,
-cannot be colored but one after the other, so each is in the hands of one team of threads. In row order of a grid a chain
-is a line, all lines are worked on at once, and a step from vertex to vertex costs one look at memory, not a barrier.
+cannot be colored but one after the other, so each is in the hands of one team of threads. In row order of a grid a
+chain is a line, all lines are worked on at once, and a step from vertex to vertex costs one look at memory, no barrier.
 """
 
 from __future__ import annotations

@@ -1,0 +1,141 @@
+"""Sweeps and solvers on matrices of several kinds: what an application, an iteration and a solve cost, all in one run.
+
+    python benchmarks/sweeps.py gpu                      # the full sizes
+    python benchmarks/sweeps.py cpu --small              # the same kinds, small
+
+writes benchmarks/results/sweeps-gpu.json or sweeps-cpu.json (or where --output says). b = A x* with random x*.
+Baselines in the same run: the library's product and CG, plain and with Jacobi, our plain CG, one pass over the matrix
+at the speed of a copy, and the cost model of a sweep with one launch per color.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
+
+from mcprecond import MulticolorSGS, color, pcg, problems
+from mcprecond.backends import get_backend
+from mcprecond.solvers.eisenstat import EisenstatIteration
+
+SEED, RTOL = 0, 1e-8
+COLORINGS = {"eb": ("eb", {}), "natural": ("jp", {"order": "natural"})}
+# The model of one launch per color: seconds between dependent launches, and the vector read at each of them.
+LAUNCH, VECTOR_BYTES = 1.9e-6, 16
+
+
+def fenl(n: int, device: str) -> Any:
+    problem = problems.fenl(n, device=device)
+    return problem.jacobian(problem.exact())
+
+
+#: Name -> generator for (small, device).
+CASES: dict[str, Callable[[bool, str], Any]] = {
+    "fenl_50": lambda small, device: fenl(12 if small else 50, device),
+    "fenl_100": lambda small, device: fenl(16 if small else 100, device),
+    "fenl_180": lambda small, device: fenl(20 if small else 180, device),
+    "elasticity48": lambda small, device: problems.elasticity(8 if small else 48, device=device),
+    "grid2d_1024": lambda small, device: problems.laplacian((64, 64) if small else (1024, 1024), device=device),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    cases: list[dict[str, Any]] = []
+    for name in arguments.cases:
+        cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
+        document = record(
+            "sweeps", arguments.device, cases, seed=SEED, rtol=RTOL, small=arguments.small, launch_seconds=LAUNCH
+        )
+        save(document, arguments.output or RESULTS / f"sweeps-{arguments.device}.json")
+
+
+def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
+    backend = get_backend(device)
+    xp, A = backend.xp, CASES[name](small, device)
+    b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
+
+    def wall(call: Callable[[], Any]) -> float:
+        return wall_ms(call, backend.synchronize, repeats)
+
+    def device_ms(call: Callable[[], Any]) -> float:
+        return graph_ms(call, repeats=repeats) if device == "gpu" else wall(call)
+
+    copied = xp.empty(A.nnz * 12 // 8, xp.float64)
+    target = xp.empty_like(copied)
+    case: dict[str, Any] = {
+        "name": name,
+        "unknowns": A.shape[0],
+        "nnz": int(A.nnz),
+        "spmv_ms": queued_ms(lambda: A @ b) if device == "gpu" else wall(lambda: A @ b),
+        # A copy reads and writes: half of its time is one pass.
+        "pass_ms": device_ms(lambda: xp.copyto(target, copied)) / 2,
+        "solvers": [],
+        "sweeps": [],
+    }
+    norm = float(xp.linalg.norm(b))
+
+    def add(label: str, setup: Callable[[], Any], solve: Callable[[Any], tuple[Any, int]]) -> None:
+        M = setup()
+        x, iterations = solve(M)
+        row = {"name": label, "iterations": iterations, "setup_ms": wall(setup), "solve_ms": wall(lambda: solve(M))}
+        row |= {"total_ms": row["setup_ms"] + row["solve_ms"]}
+        case["solvers"].append(row | {"relative_residual": float(xp.linalg.norm(b - A @ x)) / norm})
+        print(name, case["solvers"][-1], flush=True)
+
+    def jacobi() -> Any:
+        return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+
+    def library_cg(M: Any) -> tuple[Any, int]:
+        return backend.linalg.cg(A, b, M=M, maxiter=20000, rtol=RTOL)[0], 0
+
+    def our_cg(M: Any) -> tuple[Any, int]:
+        result = pcg(A, b, M=M, rtol=RTOL)
+        return result.x, result.iterations
+
+    library = "cupyx" if device == "gpu" else "scipy"
+    add(f"{library} cg", lambda: None, library_cg)
+    add(f"{library} cg Jacobi", jacobi, library_cg)
+    add("pcg", lambda: None, our_cg)
+    for label, (method, options) in COLORINGS.items():
+
+        def setup(method: str = method, options: dict[str, Any] = options) -> MulticolorSGS:
+            return MulticolorSGS(A, color(A, method, **options))
+
+        M, z = setup(), xp.empty_like(b)
+        rounded = MulticolorSGS(A, M.coloring, dtype="float32")
+        iteration = EisenstatIteration(A, b, xp.zeros_like(b), M, backend)
+        iteration.start(0.0, 10**9)
+        step_ms = device_ms(iteration._step)
+        bandwidth = 12 * A.nnz / case["pass_ms"]
+        model_ms = (12 * A.nnz + VECTOR_BYTES * A.shape[0] * M.n_colors) / bandwidth
+        case["sweeps"].append({
+            "name": label,
+            "colors": M.n_colors,
+            "coloring_ms": wall(lambda: color(A, method, **options)),
+            "setup_ms": wall(setup),
+            "update_ms": wall(lambda: M.update(A)),
+            "apply_ms": device_ms(lambda: M.enqueue(b, z)),
+            "float32_apply_ms": device_ms(lambda: rounded.enqueue(b, z)),
+            "float32_iterations": pcg(A, b, M=rounded, rtol=RTOL).iterations,
+            "iteration_ms": step_ms,
+            "model_ms": model_ms + 1e3 * (2 * M.n_colors - 1) * LAUNCH,
+            "bytes_over_matrix": M.nbytes / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes),
+        })  # fmt: skip
+        print(name, case["sweeps"][-1], flush=True)
+        add(f"pcg SGS {label}", setup, our_cg)
+    return case
+
+
+if __name__ == "__main__":
+    main()
