@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-gpu readme clean
+.PHONY: demo test test-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond fenl --n 50
@@ -11,7 +11,7 @@ test: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -m "not gpu" --nbmake tests mcprecond notebooks
 
 # On a machine with a GPU, with the Python that has CuPy there. Launches are checked one by one.
 test-gpu:
@@ -20,6 +20,10 @@ test-gpu:
 readme: .venv/dev
 	$(BIN)/python tools/readme.py
 	$(BIN)/python tools/colorings.py
+
+docs: .venv/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
+	@echo docs/_build/index.html
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mcprecond needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
@@ -32,6 +36,10 @@ readme: .venv/dev
 
 .venv/dev: .venv/package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv/docs: .venv/package
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 clean:

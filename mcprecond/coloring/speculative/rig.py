@@ -37,7 +37,7 @@ PALETTE_WORDS = 2**27  # over all threads: 1 GiB, unless a single block needs mo
 
 
 def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """Color by RIG (Section 2, Fig. 1): the lower index is recolored; palettes for the largest degree.
+    """Color by RIG (Section 2, Figure 1): the lower index is recolored; palettes for the largest degree.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
 
 
 def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """Color by SIRG (Sections 3 and 4, Figs. 2-4): the lower degree is recolored; palettes double when needed.
+    """Color by SIRG (Sections 3 and 4, Figures 2-4): the lower degree is recolored; palettes double when needed.
 
     Parameters
     ----------

@@ -1,0 +1,166 @@
+"""Sphinx: the pages of this folder, and a reference whose names are read from the package."""
+
+import base64
+import inspect
+import json
+import shutil
+import sys
+from enum import EnumType
+from pathlib import Path
+
+from sphinx.pycode import ModuleAnalyzer
+from typer.main import get_command
+from typer.testing import CliRunner
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+import mcprecond
+from mcprecond.cli import app
+
+project = "mcprecond"
+author = copyright = "The mcprecond developers"
+version = release = mcprecond.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
+exclude_patterns = ["_build", "_templates", "explanation/generated"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+smartquotes = False  # "eb" is a string
+myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
+
+autodoc_typehints = "none"  # the docstrings say more than Any
+numpydoc_show_class_members = False  # the template of classes does
+numpydoc_class_members_toctree = False
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+# Where file names know no case, these pages would be one.
+autosummary_filename_map = {"mcprecond.Coloring": "mcprecond.Coloring_", "mcprecond.problems.FENL": "mcprecond.FENL_"}
+
+
+def data_of(module):
+    """Return the public names of a module that are neither functions nor classes, with the comments above them."""
+    names = {name: getattr(module, name) for name in module.__all__ if not name.startswith("__")}
+    values = {n: v for n, v in names.items() if not (inspect.isroutine(v) or inspect.isclass(v) or inspect.ismodule(v))}
+    return {name: comment_on(name, value) for name, value in values.items()}
+
+
+def comment_on(name, value):
+    """Return the documentation comment of a value, where it is defined."""
+    for source in [module for key, module in sys.modules.items() if key.startswith("mcprecond")]:
+        if vars(source).get(name) is value:
+            comment = ModuleAnalyzer.for_module(source.__name__).find_attr_docs().get(("", name))
+            if comment:
+                return " ".join(comment).strip()
+    raise ValueError(f"{name} is public and has no comment that begins with #:")
+
+
+def signature_of_constructor(app, what, name, value, options, signature, return_annotation):
+    """Preconditioners define __new__ too, which says nothing about their arguments."""
+    if what == "class" and "__init__" in vars(value):
+        own = inspect.signature(value.__init__)
+        parameters = [p.replace(annotation=p.empty) for p in list(own.parameters.values())[1:]]
+        return str(own.replace(parameters=parameters, return_annotation=own.empty)), return_annotation
+    return None
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", signature_of_constructor)
+
+
+def page_of(notebook, pictures):
+    """Return a notebook and its committed output as Markdown; the pictures go into files."""
+    parts, drawn = [], 0
+    for cell in json.loads(notebook.read_text())["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/png" in data:
+                drawn += 1
+                picture = pictures / f"{notebook.stem}-{drawn}.png"
+                picture.write_bytes(base64.b64decode(data["image/png"]))
+                parts.append(f"![{data['text/plain'][0]}]({picture.name})")
+            else:
+                text = "".join(output.get("text", data.get("text/plain", "")))
+                parts.append(f"```text\n{text.strip()}\n```")
+    parts.append(f"{{download}}`This notebook <../../../notebooks/{notebook.name}>`")
+    return "\n\n".join(parts) + "\n"
+
+
+def table_of_applications(results):
+    """Return a Markdown table: how many products with A one application of each preconditioner takes."""
+    cases = json.loads(results.read_text())["cases"]
+    lines = [["coloring", *(case["name"] for case in cases)], ["---", *("---:" for _ in cases)]]
+    for solvers in zip(*(case["solvers"] for case in cases), strict=True):
+        name = solvers[0]["name"].removeprefix("pcg SGS ")
+        if solvers[0]["apply_ms"] and "Eisenstat" not in name:
+            times = (
+                f"{solver['apply_ms'] / case['spmv_ms']:.1f} ({solver['colors']})"
+                for solver, case in zip(solvers, cases, strict=True)
+            )
+            lines.append([name, *times])
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def page_of_commands():
+    """Return the help of every command as Markdown."""
+    parts = ["# Command line", "Exit codes: 0 converged, 1 not converged, 2 bad input."]
+    for name in get_command(app).commands:
+        run = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "96", "NO_COLOR": "1"}, prog_name="mcprecond")
+        text = "\n".join(line.rstrip() for line in run.output.strip().splitlines())
+        parts.append(f"## mcprecond {name}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+# What is written at every build, beside the pages; what is left of an earlier build goes first.
+GENERATED = {name: DOCS / name / "generated" for name in ("reference", "notebooks", "explanation")}
+for folder in GENERATED.values():
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
+    (GENERATED["notebooks"] / f"{notebook.stem}.md").write_text(page_of(notebook, GENERATED["notebooks"]))
+(GENERATED["reference"] / "command-line.md").write_text(page_of_commands())
+(GENERATED["explanation"] / "applications.md").write_text(
+    table_of_applications(DOCS.parent / "benchmarks" / "results" / "fenl-gpu.json")
+)
+
+# A module's page lists what is in its __all__, but for what is documented at the top level already.
+autosummary_context = {
+    "top_level": mcprecond.__all__,
+    "data": {
+        key: data_of(module)
+        for key, module in list(sys.modules.items())
+        if key.startswith("mcprecond") and hasattr(module, "__all__")
+    },
+    "enums": [
+        f"{key}.{name}"
+        for key, module in list(sys.modules.items())
+        if key.startswith("mcprecond")
+        for name, value in vars(module).items()
+        if isinstance(value, EnumType)
+    ],
+    "methods": [
+        f"{function.__module__}.{function.__name__}".removeprefix("mcprecond.coloring.")
+        for function in mcprecond.COLORINGS.values()
+    ],
+}
+
+html_sidebars = {"tutorial": [], "papers": []}
+html_theme = "pydata_sphinx_theme"
+html_title = "mcprecond"
+html_static_path = ["_static"]
+html_css_files = ["mcprecond.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "colorings": []},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
