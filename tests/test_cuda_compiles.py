@@ -70,5 +70,7 @@ def test_every_kernel_has_a_twin(name):
     import re
 
     module = importlib.import_module("mcprecond." + name.removesuffix(".cu").replace("/", "."))
-    kernels = re.findall(r'extern "C" __global__ void(?: __launch_bounds__\(\d+\))? (\w+)', SOURCES[name].read_text())
+    kernels = re.findall(
+        r'extern "C" __global__ void(?: __launch_bounds__\([\d, ]+\))? (\w+)', SOURCES[name].read_text()
+    )
     assert sorted(kernels) == sorted(module.KERNELS.twins)
