@@ -20,6 +20,7 @@ test-gpu:
 readme: .venv/dev
 	$(BIN)/python tools/readme.py
 	$(BIN)/python tools/colorings.py
+	$(BIN)/python tools/sweeps.py
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build

@@ -58,9 +58,8 @@ def page(document: dict[str, Any]) -> str:
             name: f"{number(row['total_ms'])}" + (f" ({row['iterations']})" if row["iterations"] else "")
             for name, row in rows.items()
         })  # fmt: skip
-        parts.append({
-            name: f"{number(row['setup_ms'])} + {number(row['apply_ms'])}" for name, row in rows.items() if "apply_ms" in row
-        })  # fmt: skip
+        applied = {name: row for name, row in rows.items() if "apply_ms" in row}
+        parts.append({name: f"{number(r['setup_ms'])} + {number(r['apply_ms'])}" for name, r in applied.items()})
         best.append({
             name: f"{library / row['total_ms']:.2f}" for name, row in rows.items() if name.startswith("pcg")
         })  # fmt: skip

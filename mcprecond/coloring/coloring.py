@@ -88,7 +88,7 @@ class Coloring:
         greedy: 5 vertices, 2 colors, 1 rounds
         round    1:        5 colored,        0 conflicts
         largest class 3, smallest 2, imbalance 1.50
-        symmetric sweep: 3 launches
+        symmetric sweep: 2 launches, 3 steps
         color    0:        3  ##############################
         color    1:        2  ####################
         """
@@ -101,7 +101,7 @@ class Coloring:
         if self.n_colors:
             largest, smallest = int(self.sizes.max()), int(self.sizes.min())
             lines.append(f"largest class {largest}, smallest {smallest}, imbalance {largest / smallest:.2f}")
-            lines.append(f"symmetric sweep: {2 * self.n_colors - 1} launches")
+            lines.append(f"symmetric sweep: 2 launches, {2 * self.n_colors - 1} steps")
             for c, size in enumerate(self.sizes[:REPORTED]):
                 lines.append(f"color {c:4}: {size:8}  {'#' * round(30 * size / largest)}".rstrip())
             if self.n_colors > REPORTED:
