@@ -46,8 +46,10 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in COLORINGS if name not in ("eb", "ecl_gc", "jp", "greedy")},
     "greedy": ("greedy", {}),
 }
-#: Not run: is_hash goes through a neighborhood for every proposal, which takes too long where some are huge.
+#: Not run: is_hash goes through a neighborhood for every proposal, which takes too long where some are huge, and gm
+#: repairs its conflicts serially.
 TOO_LONG = {("is_hash", family) for family in ("rmat20", "rmat22", "mycielskian15")}
+TOO_LONG |= {("gm", family) for family in ("rmat20", "rmat22")}
 LONG_MS = 500.0  # a method that takes longer is timed twice only
 
 
