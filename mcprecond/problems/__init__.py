@@ -1,7 +1,10 @@
 """Problems to color, precondition and solve."""
 
 from mcprecond.problems import graphs
+from mcprecond.problems.circuit import circuit
 from mcprecond.problems.elasticity import elasticity
 from mcprecond.problems.fenl import FENL, NewtonStep, fenl
+from mcprecond.problems.files import matrix_market
+from mcprecond.problems.laplacian import laplacian
 
-__all__ = ["FENL", "NewtonStep", "elasticity", "fenl", "graphs"]
+__all__ = ["FENL", "NewtonStep", "circuit", "elasticity", "fenl", "graphs", "laplacian", "matrix_market"]
