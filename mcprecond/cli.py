@@ -113,6 +113,8 @@ def color(
 ) -> None:
     """Color the graph of a sparse matrix: neighbors get different colors.
 
+    The seconds include compiling on first use.
+
     Example: mcprecond color matrix.mtx.gz --method ecl_gc --output colors.npy
     """
     _check_output(output, ".npy", ".txt")
@@ -146,6 +148,8 @@ def solve(
     as_json: AsJson = False,
 ) -> None:
     """Solve A x = b by conjugate gradients, for a symmetric positive definite matrix.
+
+    The seconds include compiling on first use.
 
     Example: mcprecond solve matrix.mtx --coloring greedy --rtol 1e-10 --output x.npy
     """

@@ -6,5 +6,6 @@ from mcprecond.problems.elasticity import elasticity
 from mcprecond.problems.fenl import FENL, NewtonStep, fenl
 from mcprecond.problems.files import matrix_market
 from mcprecond.problems.laplacian import laplacian
+from mcprecond.problems.suitesparse import suitesparse
 
-__all__ = ["FENL", "NewtonStep", "circuit", "elasticity", "fenl", "graphs", "laplacian", "matrix_market"]
+__all__ = ["FENL", "NewtonStep", "circuit", "elasticity", "fenl", "graphs", "laplacian", "matrix_market", "suitesparse"]
