@@ -140,3 +140,27 @@ def test_npz(tmp_path):
 def test_missing_file(tmp_path, read):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read(tmp_path / "none")
+
+
+def test_catalog_names_the_published_matrices_in_order_of_size():
+    entries = problems.catalog()
+    published = [entry.published for entry in entries if entry.published]
+    assert published == ["Fenl_50", "audikw_1", "Fenl_100", "G3_circuit", "Queen_4147", "Fenl_180"]
+    assert [entry.rows for entry in entries] == sorted(entry.rows for entry in entries)
+
+
+@pytest.mark.parametrize("call", ["circuit(1259)", "laplacian((1024, 1024))", "fenl(50)"])
+def test_catalog_has_the_sizes_right(call):
+    (entry,) = (entry for entry in problems.catalog() if entry.call.startswith(call))
+    A = entry.matrix()
+    assert A.shape == (entry.rows, entry.rows)
+    assert A.nnz == pytest.approx(entry.entries, rel=1e-3 if call.startswith("circuit") else 0)
+
+
+@pytest.mark.parametrize("n", [3, 7])
+def test_sizes_by_formula_are_those_assembled(n):
+    from mcprecond.problems.catalog import _elasticity, _fenl
+
+    for entry in (_elasticity(n, ""), _fenl(n)):
+        A = entry.matrix()
+        assert (A.shape[0], A.nnz) == (entry.rows, entry.entries)

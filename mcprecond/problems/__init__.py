@@ -1,6 +1,7 @@
 """Problems to color, precondition and solve."""
 
 from mcprecond.problems import graphs
+from mcprecond.problems.catalog import CatalogEntry, catalog
 from mcprecond.problems.circuit import circuit
 from mcprecond.problems.elasticity import elasticity
 from mcprecond.problems.fenl import FENL, NewtonStep, fenl
@@ -8,4 +9,16 @@ from mcprecond.problems.files import matrix_market
 from mcprecond.problems.laplacian import laplacian
 from mcprecond.problems.suitesparse import suitesparse
 
-__all__ = ["FENL", "NewtonStep", "circuit", "elasticity", "fenl", "graphs", "laplacian", "matrix_market", "suitesparse"]
+__all__ = [
+    "FENL",
+    "CatalogEntry",
+    "NewtonStep",
+    "catalog",
+    "circuit",
+    "elasticity",
+    "fenl",
+    "graphs",
+    "laplacian",
+    "matrix_market",
+    "suitesparse",
+]
