@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from mcprecond import problems
-from mcprecond.problems import files, graphs
+from mcprecond.problems import files, graphs, placing
 
 
 def host(A, device):
@@ -164,3 +164,11 @@ def test_sizes_by_formula_are_those_assembled(n):
     for entry in (_elasticity(n, ""), _fenl(n)):
         A = entry.matrix()
         assert (A.shape[0], A.nnz) == (entry.rows, entry.entries)
+
+
+@pytest.mark.gpu
+def test_too_many_entries_for_the_gpu(monkeypatch):
+    monkeypatch.setattr(placing, "INT32_LIMIT", 64)
+    assert problems.laplacian((3, 3), device="gpu").nnz == 33
+    with pytest.raises(ValueError, match="64 entries are too many for int32"):
+        problems.laplacian((4, 4), device="gpu")

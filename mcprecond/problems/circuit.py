@@ -74,7 +74,7 @@ def circuit(n: int, *, seed: int = 0, device: str = "cpu") -> Any:
     ground = np.zeros(nodes)
     pads = np.append(0, rng.integers(0, nodes, nodes // NODES_PER_PAD))
     ground[pads] = _conductances(rng, len(pads))
-    A = sp.csr_matrix(sp.diags(both.sum(axis=1).A1 + ground) - both)
+    A = sp.csr_matrix(sp.diags(np.asarray(both.sum(axis=1)).ravel() + ground) - both)
     A.sum_duplicates()
     return placed(A, backend)
 
