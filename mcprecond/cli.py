@@ -6,27 +6,39 @@ import dataclasses
 import json
 import platform
 import sys
+import time
 from importlib.metadata import version
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import numba
+import numpy as np
+import scipy.sparse
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 import mcprecond
-from mcprecond.backends import gpu_problem
+from mcprecond.backends import Backend, get_backend, gpu_problem
+from mcprecond.problems.files import matrix_market, npz
+from mcprecond.problems.placing import placed
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
+
+File = Annotated[Path, typer.Argument(help="A sparse matrix: .mtx or .mtx.gz (Matrix Market), or .npz (SciPy).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+PRECONDITIONERS = ("sgs", "jacobi", "none")
+#: So far, relative to the largest entry, may a matrix be from symmetric: files are rounded.
+SYMMETRY = 1e-8
 
 
 def main() -> None:
     """Run a command; bad input ends in one line, not in a traceback."""
     try:
         app()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OSError) as error:
         # No markup: messages name extras, such as mcprecond[gpu-cuda13].
         err.print(f"mcprecond: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
@@ -52,12 +64,11 @@ def fenl(
 
     Example: mcprecond fenl --n 100 --gpu
     """
-    if gpu and (problem := gpu_problem()):
-        raise ValueError(f"--gpu cannot be used: {problem}")
+    backend = _backend(gpu)
     from mcprecond.studies import table_v
 
     with err.status("starting") as status:
-        rows = table_v(n, device="gpu" if gpu else "cpu", progress=status.update)
+        rows = table_v(n, device=backend.name, progress=status.update)
     if as_json:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
     else:
@@ -91,18 +102,170 @@ def fenl(
 
 
 @app.command()
-def info(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+def color(
+    file: File,
+    method: Annotated[str, typer.Option(help="Of `mcprecond info`, or auto.")] = "eb",
+    distance: Annotated[int, typer.Option(help="1, or 2: no common neighbor either.")] = 1,
+    recolor: Annotated[int, typer.Option(help="Passes of first-fit afterwards.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the colors, 0-based: .npy or .txt.")] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Color on the GPU.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Color the graph of a sparse matrix: neighbors get different colors.
+
+    The seconds include compiling on first use.
+
+    Example: mcprecond color matrix.mtx.gz --method ecl_gc --output colors.npy
+    """
+    _check_output(output, ".npy", ".txt")
+    backend = _backend(gpu)
+    A = placed(_read(file), backend)
+    start = time.perf_counter()
+    coloring = mcprecond.color(A, method, distance=distance, recolor=recolor)
+    backend.synchronize()
+    seconds = time.perf_counter() - start
+    if output is not None:
+        _write(output, backend.to_host(coloring.colors))
+    facts = {"file": str(file), "rows": A.shape[0], "entries": int(A.nnz), "device": backend.name}
+    facts |= {"method": coloring.method, "distance": distance, "recolor": recolor, "colors": coloring.n_colors}
+    # An empty matrix has no classes.
+    sizes = coloring.sizes.tolist() or [0]
+    facts |= {"largest class": max(sizes), "smallest class": min(sizes)}
+    facts |= {"rounds": coloring.rounds, "seconds": seconds}
+    _print_facts(facts, as_json)
+
+
+@app.command()
+def solve(
+    file: File,
+    rhs: Annotated[Path | None, typer.Option(help="The right-hand side, .npy; by default A times random x*.")] = None,
+    preconditioner: Annotated[str, typer.Option(help="sgs, jacobi or none.")] = "sgs",
+    coloring: Annotated[str, typer.Option(help="For sgs: a method of `mcprecond info`, or auto.")] = "eb",
+    rtol: Annotated[float, typer.Option(help="Of the residual, relative to the right-hand side.")] = 1e-8,
+    maxiter: Annotated[int | None, typer.Option(help="By default ten times the number of rows.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the solution: .npy.")] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Color and solve on the GPU.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Solve A x = b by conjugate gradients, for a symmetric positive definite matrix.
+
+    The seconds include compiling on first use.
+
+    Example: mcprecond solve matrix.mtx --coloring greedy --rtol 1e-10 --output x.npy
+    """
+    _check_output(output, ".npy")
+    if preconditioner not in PRECONDITIONERS:
+        raise ValueError(f"--preconditioner must be one of {', '.join(PRECONDITIONERS)}, got {preconditioner!r}")
+    backend = _backend(gpu)
+    matrix = _symmetric(_read(file), file)
+    n = matrix.shape[0]
+    expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
+    b = matrix @ expected if expected is not None else _read_vector(rhs)
+    A, b = placed(matrix, backend), backend.xp.asarray(b)
+    start = time.perf_counter()
+    M: Any = None
+    if preconditioner == "sgs":
+        M = mcprecond.MulticolorSGS(A, coloring)
+    elif preconditioner == "jacobi":
+        M = _jacobi(matrix, file, backend)
+    backend.synchronize()
+    setup_seconds = time.perf_counter() - start
+    result = mcprecond.pcg(A, b, rtol=rtol, maxiter=maxiter, M=M)
+    x = backend.to_host(result.x)
+    if output is not None:
+        _write(output, x)
+    size = float(backend.xp.linalg.norm(b))
+    facts: dict[str, Any] = {"file": str(file), "rows": n, "entries": int(A.nnz), "device": backend.name}
+    facts |= {"preconditioner": preconditioner}
+    if preconditioner == "sgs":
+        facts |= {"coloring": coloring, "colors": M.blocks.n_colors}
+    facts |= {"iterations": result.iterations, "residual": result.residual_norm / size if size else 0.0}
+    if expected is not None and n:
+        facts |= {"error": float(np.linalg.norm(x - expected) / np.linalg.norm(expected))}
+    facts |= {"setup seconds": setup_seconds, "solve seconds": result.setup_seconds + result.solve_seconds}
+    facts |= {"converged": result.converged, "reason": result.reason.value}
+    _print_facts(facts, as_json)
+    if not result.converged:
+        raise typer.Exit(1)
+
+
+@app.command()
+def info(as_json: AsJson = False) -> None:
     """Print versions, the processor and the GPU, or why none can be used. Example: mcprecond info --json"""
     facts = {"mcprecond": mcprecond.__version__, "python": platform.python_version()}
     facts |= {name: version(name) for name in ("numpy", "scipy", "numba")}
     facts["cpu threads"] = str(numba.get_num_threads())
     facts["methods"] = ", ".join(mcprecond.COLORINGS)
     facts["gpu"] = gpu_problem() or _gpu_name()
-    if as_json:
-        print(json.dumps(facts, indent=1))
+    _print_facts(facts, as_json)
+
+
+def _backend(gpu: bool) -> Backend:
+    if gpu and (problem := gpu_problem()):
+        raise ValueError(f"--gpu cannot be used: {problem}")
+    return get_backend("gpu" if gpu else "cpu")
+
+
+def _read(file: Path) -> Any:
+    if file.name.endswith((".mtx", ".mtx.gz")):
+        return matrix_market(file)
+    if file.suffix == ".npz":
+        return npz(file)
+    raise ValueError(f"{file} must end in .mtx, .mtx.gz or .npz")
+
+
+def _read_vector(file: Path | None) -> Any:
+    try:
+        return np.load(str(file), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{file} cannot be read as a .npy file: {error}") from error
+
+
+def _symmetric(A: Any, file: Path) -> Any:
+    """Return the matrix, if conjugate gradients can be tried on it."""
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"{file} holds a matrix of shape {A.shape}; it must be square")
+    largest = abs(A.data).max(initial=0.0)
+    if not np.isfinite(largest):
+        raise ValueError(f"{file} holds a NaN or an infinity; every value must be finite")
+    if A.nnz and abs(A - A.T).max() > SYMMETRY * largest:
+        raise ValueError(f"{file} holds an unsymmetric matrix; conjugate gradients need a symmetric one")
+    return A
+
+
+def _jacobi(A: Any, file: Path, backend: Backend) -> Any:
+    diagonal = A.diagonal()
+    if not diagonal.all():
+        row = int(np.argmin(diagonal != 0))
+        raise ValueError(f"{file} has a zero on the diagonal, in row {row}; try --preconditioner none")
+    inverse = scipy.sparse.diags(1 / diagonal, format="csr")
+    return placed(inverse, backend)
+
+
+def _check_output(file: Path | None, *suffixes: str) -> None:
+    """Before the work, not after it."""
+    if file is not None and file.suffix not in suffixes:
+        raise ValueError(f"--output must end in {' or '.join(suffixes)}, got {file}")
+    if file is not None and not file.parent.is_dir():
+        raise ValueError(f"--output: there is no folder {file.parent}")
+
+
+def _write(file: Path, values: np.ndarray) -> None:
+    if file.suffix == ".txt":
+        np.savetxt(file, values, fmt="%d")
     else:
-        for name, value in facts.items():
-            out.print(f"{name:12} {value}", markup=False, highlight=False)
+        np.save(file, values)
+
+
+def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        # JSON has no NaN.
+        print(json.dumps({k: None if v in (np.inf, -np.inf) or v != v else v for k, v in facts.items()}, indent=1))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        shown = f"{value:.3g}" if isinstance(value, float) else value
+        out.print(f"{name:{width}} {shown}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _gpu_name() -> str:

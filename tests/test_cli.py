@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,6 +24,50 @@ def no_gpu():
 
     if gpu_problem() is None:
         pytest.fail("this test is for machines without a GPU; `make test-gpu` leaves it out")
+
+
+@pytest.fixture(params=[".mtx", ".mtx.gz", ".npz"])
+def stored(request, tmp_path):
+    """A matrix and the file that holds it."""
+    from mcprecond import problems
+
+    A, path = problems.laplacian((9, 11)), tmp_path / f"a{request.param}"
+    if request.param == ".npz":
+        sp.save_npz(path, A)
+    else:
+        scipy.io.mmwrite(tmp_path / "a.mtx", A, symmetry="symmetric")
+        if request.param == ".mtx.gz":
+            path.write_bytes(gzip.compress((tmp_path / "a.mtx").read_bytes()))
+    return A, path
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """A file with the Laplacian of a 40 x 40 grid."""
+    from mcprecond import problems
+
+    sp.save_npz(tmp_path / "grid.npz", problems.laplacian((40, 40)))
+    return str(tmp_path / "grid.npz")
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """Run a command in this process: the exit code and what was printed."""
+    from rich.console import Console
+
+    from mcprecond import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcprecond", *map(str, arguments)])
+        # The consoles took hold of the streams before they were captured.
+        monkeypatch.setattr(cli, "out", Console())
+        monkeypatch.setattr(cli, "err", Console(stderr=True))
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        said = capsys.readouterr()
+        return exit_.value.code or 0, said.out, said.err
+
+    return call
 
 
 def test_fenl_prints_the_table():
@@ -105,3 +153,101 @@ def test_unknown_study_method():
 
     with pytest.raises(ValueError, match="unknown method 'ILU'; known are CG, Jacobi"):
         studies.table_v(3, methods=["ILU"])
+
+
+def test_color_writes_a_proper_coloring(here, stored, tmp_path):
+    from mcprecond.coloring import coloring_of
+
+    A, path = stored
+    code, said, _ = here("color", path, "--method", "greedy", "--output", tmp_path / "c.npy", "--json")
+    facts = json.loads(said)
+    assert code == 0
+    assert (facts["rows"], facts["entries"], facts["colors"], facts["method"]) == (99, A.nnz, 2, "greedy")
+    coloring = coloring_of(A, np.load(tmp_path / "c.npy"))
+    assert coloring.n_colors == 2
+    assert (facts["largest class"], facts["smallest class"]) == (coloring.sizes.max(), coloring.sizes.min())
+
+
+def test_color_as_text_and_at_distance_two(here, grid, tmp_path):
+    code, said, _ = here("color", grid, "--distance", 2, "--recolor", 2, "--output", tmp_path / "c.txt")
+    colors = np.loadtxt(tmp_path / "c.txt", dtype=np.int32).reshape(40, 40)
+    assert code == 0
+    assert "colors" in said and "eb" in said
+    assert (colors[:, 2:] != colors[:, :-2]).all() and (colors[1:, 1:] != colors[:-1, :-1]).all()
+
+
+@pytest.mark.parametrize("preconditioner", ["sgs", "jacobi", "none"])
+def test_solve_finds_what_made_the_right_hand_side(here, grid, preconditioner):
+    code, said, _ = here("solve", grid, "--preconditioner", preconditioner, "--rtol", "1e-10", "--json")
+    facts = json.loads(said)
+    assert code == 0
+    assert facts["converged"] and facts["residual"] <= 1e-10 and facts["error"] < 1e-7
+    assert ("colors" in facts) == (preconditioner == "sgs")
+
+
+def test_solve_with_a_right_hand_side(here, stored, tmp_path):
+    A, path = stored
+    b = np.arange(99.0)
+    np.save(tmp_path / "b.npy", b)
+    code, said, _ = here(
+        "solve", path, "--rhs", tmp_path / "b.npy", "--coloring", "greedy", "--output", tmp_path / "x.npy"
+    )
+    assert code == 0
+    assert "converged" in said and "error" not in said
+    assert np.linalg.norm(A @ np.load(tmp_path / "x.npy") - b) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_solve_as_a_user_calls_it(grid):
+    result = run("solve", grid, "--coloring", "greedy")
+    assert result.returncode == 0, result.stderr
+    assert "converged" in result.stdout and result.stderr == ""
+
+
+def test_solve_not_converged_is_exit_code_1(here, grid):
+    code, said, _ = here("solve", grid, "--maxiter", 2, "--json")
+    facts = json.loads(said)
+    assert code == 1
+    assert facts["iterations"] == 2 and not facts["converged"] and "maxiter" in facts["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("color", "none.mtx"), "there is no file none.mtx"),
+        (("solve", "a.txt"), "a.txt must end in .mtx, .mtx.gz or .npz"),
+        (("color", "GRID", "--method", "gready"), "unknown coloring method 'gready'"),
+        (("color", "GRID", "--distance", "3"), "distance must be 1 or 2"),
+        (("color", "GRID", "--output", "c.csv"), "--output must end in .npy or .txt"),
+        (("solve", "GRID", "--output", "nowhere/x.npy"), "no folder nowhere"),
+        (("solve", "GRID", "--preconditioner", "ilu"), "--preconditioner must be one of sgs, jacobi, none"),
+        (("solve", "GRID", "--rtol", "-1"), "rtol must not be negative"),
+        (("solve", "GRID", "--rhs", "none.npy"), "none.npy"),
+        (("solve", "GRID", "--rhs", "GRID"), "b must"),
+        (("solve", "SHORT"), "must be square"),
+        (("solve", "WIND"), "unsymmetric"),
+        (("solve", "HOLE", "--preconditioner", "jacobi"), "zero on the diagonal, in row 1"),
+    ],
+)
+def test_bad_input_of_color_and_solve_is_one_line(here, grid, tmp_path, arguments, message):
+    sp.save_npz(tmp_path / "short.npz", sp.csr_matrix(np.ones((2, 3))))
+    sp.save_npz(tmp_path / "wind.npz", sp.csr_matrix(np.array([[2.0, 1.0], [-1.0, 2.0]])))
+    sp.save_npz(tmp_path / "hole.npz", sp.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]])))
+    files = {"GRID": grid} | {name: str(tmp_path / f"{name.lower()}.npz") for name in ("SHORT", "WIND", "HOLE")}
+    code, said, complaint = here(*(files.get(argument, argument) for argument in arguments))
+    assert code == 2
+    assert said == ""
+    assert complaint.startswith("mcprecond: ") and complaint.count("\n") == 1 and message in complaint
+
+
+@pytest.mark.parametrize("command", ["color", "solve"])
+def test_gpu_asked_for_color_and_solve_without_one(no_gpu, here, grid, command):
+    code, said, complaint = here(command, grid, "--gpu")
+    assert (code, said) == (2, "")
+    assert complaint.startswith("mcprecond: --gpu cannot be used: ")
+
+
+@pytest.mark.parametrize("command", ["color", "solve"])
+def test_help_of_color_and_solve_shows_an_example(here, command):
+    code, said, _ = here(command, "--help")
+    assert code == 0
+    assert f"Example: mcprecond {command} matrix.mtx" in " ".join(said.split())

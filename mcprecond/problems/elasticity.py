@@ -1,50 +1,58 @@
-"""Linear elasticity in three dimensions: three unknowns per node, full rows of 81 entries inside."""
+"""Linear elasticity on a cube of trilinear hexahedra: three unknowns a node, up to 81 entries a row.
+
+All elements are alike, so there is one element matrix. Rows are assembled node by node, each by one thread that adds up
+the elements around the node in the same order everywhere: the result does not depend on the number of threads, and it
+is symmetric to the last bit.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import prange
 
-from mcprecond.backends import compile_loop, get_backend
-
-CORNERS = np.array(
-    [(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]
-)  # of a hexahedron, as steps from the first
+from mcprecond.backends import compile_loop, compile_part, get_backend
+from mcprecond.problems.graphs import _integer, elasticity_pattern
+from mcprecond.problems.placing import placed
 
 
-def elasticity(n: int, *, young: float = 1.0, poisson: float = 0.3, clamped: bool = True, device: str = "cpu") -> Any:
-    """Return the stiffness matrix of an isotropic cube of n x n x n nodes, trilinear hexahedra.
+def elasticity(n: int, *, device: str = "cpu", young: float = 1.0, poisson: float = 0.3) -> Any:
+    """Return the stiffness matrix of an elastic unit cube of n x n x n nodes, clamped at z = 0.
 
-    Component c of the displacement of node (x, y, z) is unknown ``3 (z + n (y + n x)) + c``. Rows are full, 27 neighbor
-    nodes by 3 inside, zeros included, as assembled codes keep them.
+    Isotropic and homogeneous; trilinear hexahedra, integrated by 2 x 2 x 2 Gauss points, which is exact. Displacements
+    at z = 0 are eliminated symmetrically: unit rows and columns, with the pattern kept. Component c of the displacement
+    of node v is unknown 3 v + c; nodes are numbered x fastest, then y.
 
     Parameters
     ----------
     n : int
-        Nodes per edge of the unit cube, at least 2.
-    young, poisson : float
-        Young's modulus (positive) and Poisson's ratio (between -1 and 0.5).
-    clamped : bool
-        Fix the face x = 0 by symmetric elimination (unit rows, zeroed columns, the pattern stays): positive definite.
-        Otherwise rigid motions cost no energy.
+        Nodes along an edge, at least 2.
     device : {"cpu", "gpu"}
-        Where the matrix goes; it is assembled on the CPU.
+        SciPy or CuPy. Assembled on the CPU.
+    young : float
+        Young's modulus, positive.
+    poisson : float
+        Poisson's ratio, -1 < poisson < 1/2. The matrix gets worse conditioned towards 1/2.
 
     Returns
     -------
-    csr_matrix of float64, shape (3 n^3, 3 n^3)
-        ``9 (3 n - 2)^3`` entries, sorted.
+    csr_matrix of SciPy or CuPy, shape (3 n^3, 3 n^3)
+        float64, sorted, symmetric positive definite; 9 (3 n - 2)^3 entries, as all couplings between nodes of an
+        element are stored, zeros too (`mcprecond.problems.graphs.elasticity_pattern`).
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or there is no GPU.
+        If n is not an integer of at least 2, young or poisson is out of range, the device is unknown or missing, or n
+        is too large for the GPU's int32 indices (n > 207).
 
     References
     ----------
-    Hughes: The Finite Element Method, 1987, Sections 3.2 and 3.10; 2 x 2 x 2 Gauss points.
+    Hughes: The Finite Element Method, Dover 2000, Chapters 2 and 3.
 
     Examples
     --------
@@ -55,72 +63,77 @@ def elasticity(n: int, *, young: float = 1.0, poisson: float = 0.3, clamped: boo
     >>> pcg(A, A.sum(axis=1), M=MulticolorSGS(A)).converged
     True
     """
-    if not isinstance(n, int | np.integer) or n < 2:
-        raise ValueError(f"n must be an integer of at least 2, got {n!r}")
-    if not young > 0:
-        raise ValueError(f"young must be positive, got {young}")
-    if not -1 < poisson < 0.5:
-        raise ValueError(f"poisson must lie between -1 and 0.5, got {poisson}")
     backend = get_backend(device)
-    steps = np.array([1] * n)
-    steps[0] = steps[-1] = 0
-    along = 2 + steps  # nodes next to each one along an axis, itself included
-    neighbors = (along[:, None, None] * along[:, None] * along).ravel()
-    indptr = np.concatenate([[0], np.cumsum(np.repeat(9 * neighbors // 3, 3))])
-    offset = np.int32 if indptr[-1] < 2**31 else np.int64
-    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
-    assemble(n, element_stiffness(1 / (n - 1), young, poisson), clamped, indptr, indices, values)
-    arrays = (backend.xp.asarray(array) for array in (values, indices, indptr.astype(offset)))
-    return backend.sparse.csr_matrix(tuple(arrays), shape=(3 * n**3, 3 * n**3))
+    n = _integer(n, "n", 2)
+    if not _real(young) or not 0 < young < math.inf:
+        raise ValueError(f"young must be a positive number, got {young!r}")
+    if not _real(poisson) or not -1 < poisson < 0.5:
+        raise ValueError(f"poisson must lie between -1 and 1/2, got {poisson!r}")
+    return placed(assembled(n, float(young), float(poisson), clamped=True), backend)
 
 
-def element_stiffness(h: float, young: float, poisson: float) -> np.ndarray:
-    """The stiffness matrix of a cube of edge h: corner by corner, three components each, shape (24, 24)."""
-    shear = young / (2 * (1 + poisson))
+def assembled(n: int, young: float, poisson: float, *, clamped: bool) -> sp.csr_matrix:
+    """Return the matrix of `elasticity` on the host; not clamped, it is singular: rigid bodies move without a force."""
+    A = elasticity_pattern(n)
+    _assemble(n**3, n, _element_matrix(1 / (n - 1), young, poisson), clamped, A.indptr, A.data)
+    return A
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _element_matrix(h: float, young: float, poisson: float) -> np.ndarray:
+    """∫ Bᵀ D B over a cube of edge h, shape (8, 3, 8, 3); a corner is numbered by its bits, x + 2 y + 4 z."""
     lame = young * poisson / ((1 + poisson) * (1 - 2 * poisson))
-    # Strains xx, yy, zz, yz, zx, xy; shear strains count twice.
-    elastic = np.diag([2 * shear] * 3 + [shear] * 3)
-    elastic[:3, :3] += lame
-    stiffness = np.zeros((24, 24))
-    gauss = 0.5 + np.array([-0.5, 0.5]) / np.sqrt(3)
-    for point in np.stack(np.meshgrid(gauss, gauss, gauss, indexing="ij"), axis=-1).reshape(-1, 3):
-        factors = np.where(CORNERS == 1, point, 1 - point)
-        slopes = np.where(CORNERS == 1, 1, -1) / h
-        B = np.zeros((6, 24))
-        for corner in range(8):
-            f, s = factors[corner], slopes[corner]
-            dx, dy, dz = s[0] * f[1] * f[2], f[0] * s[1] * f[2], f[0] * f[1] * s[2]
-            B[:, 3 * corner : 3 * corner + 3] = [
-                [dx, 0, 0], [0, dy, 0], [0, 0, dz], [0, dz, dy], [dz, 0, dx], [dy, dx, 0]
-            ]  # fmt: skip
-        stiffness += B.T @ elastic @ B * h**3 / 8
-    return stiffness
+    shear = young / (2 * (1 + poisson))
+    # Strains are xx, yy, zz and the engineering strains yz, xz, xy.
+    D = np.diag([2 * shear] * 3 + [shear] * 3)
+    D[:3, :3] += lame
+    corners = np.array([[a & 1, a >> 1 & 1, a >> 2] for a in range(8)])
+    K = np.zeros((24, 24))
+    for point in itertools.product((0.5 - 12**-0.5, 0.5 + 12**-0.5), repeat=3):
+        along = np.where(corners, point, 1 - np.array(point))
+        B = np.zeros((6, 8, 3))
+        for axis in range(3):
+            gradient = (2 * corners[:, axis] - 1) / h * np.delete(along, axis, axis=1).prod(axis=1)
+            B[axis, :, axis] = gradient
+            others = [other for other in range(3) if other != axis]
+            B[3 + others[0], :, others[1]] = gradient
+            B[3 + others[1], :, others[0]] = gradient
+        strains = B.reshape(6, 24)
+        K += h**3 / 8 * (strains.T @ D @ strains)
+    return ((K + K.T) / 2).reshape(8, 3, 8, 3)
+
+
+@compile_part
+def stiffness(v, p, c, d, n, K):
+    """The entry between component c of node v and d of the p-th of the 27 nodes around it, added up over elements."""
+    x, y, z = v % n, v // n % n, v // (n * n)
+    total = 0.0
+    for e in range(8):
+        # Of node v in its element e, and of the other node.
+        ax, ay, az = 1 - (e & 1), 1 - (e >> 1 & 1), 1 - (e >> 2)
+        bx, by, bz = ax + p % 3 - 1, ay + p // 3 % 3 - 1, az + p // 9 - 1
+        exists = 0 <= x - ax < n - 1 and 0 <= y - ay < n - 1 and 0 <= z - az < n - 1
+        if exists and 0 <= bx <= 1 and 0 <= by <= 1 and 0 <= bz <= 1:
+            total += K[ax + 2 * ay + 4 * az, c, bx + 2 * by + 4 * bz, d]
+    return total
 
 
 @compile_loop
-def assemble(n, stiffness, clamped, indptr, indices, values):
-    """All rows of a node at once: the 3 x 3 block of a neighbor sums over the elements that both belong to."""
-    for node in prange(n**3):
-        x, y, z = node // (n * n), node // n % n, node % n
-        place = 0
-        for u in range(max(x - 1, 0), min(x + 2, n)):
-            for v in range(max(y - 1, 0), min(y + 2, n)):
-                for w in range(max(z - 1, 0), min(z + 2, n)):
-                    block = np.zeros((3, 3))
-                    for ex in range(max(x, u) - 1, min(x, u) + 1):
-                        for ey in range(max(y, v) - 1, min(y, v) + 1):
-                            for ez in range(max(z, w) - 1, min(z, w) + 1):
-                                if 0 <= ex < n - 1 and 0 <= ey < n - 1 and 0 <= ez < n - 1:
-                                    a = 4 * (x - ex) + 2 * (y - ey) + z - ez
-                                    b = 4 * (u - ex) + 2 * (v - ey) + w - ez
-                                    block += stiffness[3 * a : 3 * a + 3, 3 * b : 3 * b + 3]
-                    if clamped and (x == 0 or u == 0):
-                        block[:] = 0
-                        if x == u and y == v and z == w:
-                            block[:] = np.eye(3)
-                    other = (u * n + v) * n + w
-                    for c in range(3):
-                        for d in range(3):
-                            indices[indptr[3 * node + c] + place + d] = 3 * other + d
-                            values[indptr[3 * node + c] + place + d] = block[c, d]
-                    place += 3
+def _assemble(nodes, n, K, clamped, indptr, values):
+    """Three rows for every node, in the pattern's order: the 27 neighbors that exist, three components each."""
+    for v in prange(nodes):
+        x, y, z = v % n, v // n % n, v // (n * n)
+        for c in range(3):
+            place = indptr[3 * v + c]
+            for p in range(27):
+                px, py, pz = x + p % 3 - 1, y + p // 3 % 3 - 1, z + p // 9 - 1
+                if 0 <= px < n and 0 <= py < n and 0 <= pz < n:
+                    for d in range(3):
+                        if clamped and (z == 0 or pz == 0):
+                            values[place] = 1.0 if p == 13 and c == d else 0.0
+                        else:
+                            values[place] = stiffness(v, p, c, d, n, K)
+                        place += 1

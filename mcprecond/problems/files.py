@@ -1,0 +1,81 @@
+"""Matrices from files."""
+
+from __future__ import annotations
+
+import zlib
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+
+def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
+    """Read a sparse matrix from a Matrix Market file, .mtx or compressed .mtx.gz.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix of float64
+        Sorted, repeated entries added up, of a symmetric file both triangles. Entries of a pattern are ones.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not a Matrix Market file, or its matrix is dense or complex.
+
+    References
+    ----------
+    Boisvert, Pozo, Remington: The Matrix Market Exchange Formats: Initial Design, NISTIR 5935, 1996.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mcprecond import problems
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.mtx")
+    ...     _ = path.write_text("%%MatrixMarket matrix coordinate real symmetric\\n2 2 2\\n1 1 4.0\\n2 1 -1.0\\n")
+    ...     A = problems.matrix_market(path)
+    >>> print(A.toarray())
+    [[ 4. -1.]
+     [-1.  0.]]
+    """
+    path = _existing(path)
+    try:
+        A = scipy.io.mmread(path)
+    except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
+    if not sp.issparse(A):
+        raise ValueError(f"{path} holds a dense matrix (array); only sparse ones (coordinate) can be used")
+    return _canonical(A, path)
+
+
+def npz(path: str | PathLike[str]) -> sp.csr_matrix:
+    """Read a matrix that `scipy.sparse.save_npz` wrote; returns and raises as `matrix_market`."""
+    path = _existing(path)
+    try:
+        A = sp.load_npz(path)
+    except Exception as error:  # NumPy and zipfile raise errors of many kinds for what is no such file
+        raise ValueError(f"{path} cannot be read as a file of scipy.sparse.save_npz: {error}") from error
+    return _canonical(A, path)
+
+
+def _existing(path: str | PathLike[str]) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    return path
+
+
+def _canonical(A: sp.sparray, path: Path) -> sp.csr_matrix:
+    if A.dtype.kind == "c":
+        raise ValueError(f"{path} holds a complex matrix; only real ones can be used")
+    csr = sp.csr_matrix(A, dtype=np.float64)
+    csr.sum_duplicates()
+    return csr
