@@ -7,6 +7,7 @@ import json
 import platform
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import numba
@@ -109,3 +110,60 @@ def _gpu_name() -> str:
     import cupy
 
     return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()) + f", CuPy {cupy.__version__}"
+
+
+@app.command()
+def advise(
+    file: Annotated[Path, typer.Argument(help="A Matrix Market file: symmetric positive definite.")],
+    gpu: Annotated[bool, typer.Option("--gpu", help="Solve on the GPU.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
+    if gpu and (problem := gpu_problem()):
+        raise ValueError(f"--gpu cannot be used: {problem}")
+    import scipy.io
+    import scipy.sparse
+
+    from mcprecond import studies
+    from mcprecond.backends import get_backend
+
+    try:
+        read = scipy.io.mmread(file)
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror or error}") from error
+    if not scipy.sparse.issparse(read) or read.dtype.kind not in "iuf":
+        raise ValueError(f"{file} must hold a sparse matrix of real numbers (coordinate, real or integer)")
+    A = read.tocsr().astype(float)
+    with err.status("starting") as status:
+        found = studies.advise(get_backend("gpu").sparse.csr_matrix(A) if gpu else A, progress=status.update)
+    if as_json:
+        print(json.dumps(found.rows, indent=1))
+    else:
+        table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
+        table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
+        table.add_column("method", no_wrap=True)
+        for heading in ("iterations", "colors", "setup\n[s]", "solve\n[s]", "applic."):
+            table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
+        table.add_column("result", min_width=14)
+        for row in found.rows:
+            ran = row["iterations"] is not None
+            table.add_row(
+                row["method"],
+                str(row["iterations"]) if ran else "",
+                "" if row["colors"] is None else str(row["colors"]),
+                f"{row['setup_seconds']:.2e}" if ran else "",
+                f"{row['solve_seconds']:.2e}" if ran else "",
+                f"{row['application']:.1f}" if ran else "",
+                row["reason"],
+            )
+        out.print(table)
+        out.print(
+            "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
+            "to A @ x.",
+            style="dim",
+        )
+    if not found.rows[0]["verified"]:
+        err.print("none of them converged", style="red")
+        raise typer.Exit(1)
+    if not as_json:
+        print(f"Use: {found.rows[0]['python']}")
