@@ -144,19 +144,21 @@ def advise(
         table.add_column("method", no_wrap=True)
         for heading in ("iterations", "colors", "setup\n[s]", "solve\n[s]", "applic."):
             table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
-        table.add_column("result", min_width=14)
         for row in found.rows:
             ran = row["iterations"] is not None
             table.add_row(
                 row["method"],
                 str(row["iterations"]) if ran else "",
                 "" if row["colors"] is None else str(row["colors"]),
-                f"{row['setup_seconds']:.2e}" if ran else "",
-                f"{row['solve_seconds']:.2e}" if ran else "",
+                f"{row['setup_seconds']:.4f}" if ran else "",
+                f"{row['solve_seconds']:.4f}" if ran else "",
                 f"{row['application']:.1f}" if ran else "",
-                row["reason"],
+                style=None if row["verified"] else "red",
             )
         out.print(table)
+        for row in found.rows:
+            if not row["verified"]:
+                out.print(f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False)
         out.print(
             "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
             "to A @ x.",

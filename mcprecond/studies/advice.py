@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +93,7 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     shown = ["method", "verified", "iterations", "colors", "seconds", "setup_seconds", "solve_seconds", "application"]
     shown += ["residual", "reason"]
     rows = []
-    for row in sorted(found.rows, key=lambda row: (not row["verified"], row.get("seconds", 0.0))):
+    for row in sorted(found.rows, key=lambda row: (not row["verified"], row.get("seconds", math.inf))):
         python = CANDIDATES[row["method"]][1]
         if backend.name == "gpu":
             python = python.replace("scipy.sparse.diags_array", "cupyx.scipy.sparse.diags")
