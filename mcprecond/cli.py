@@ -169,3 +169,29 @@ def advise(
         raise typer.Exit(1)
     if not as_json:
         print(f"Use: {found.rows[0]['python']}")
+
+
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="Name of a study; an unknown one prints them all.")],
+    gpu: Annotated[bool, typer.Option("--gpu", help="Run it on the GPU.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="Small problems: seconds on two cores.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Folder that gets NAME.json and NAME.csv.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Run a study of the papers' questions. Example: mcprecond study time-quality --small"""
+    from mcprecond.studies.named import STUDIES
+
+    if name not in STUDIES:
+        raise ValueError(f"unknown study {name!r}; known are {', '.join(STUDIES)}")
+    if gpu and (problem := gpu_problem()):
+        raise ValueError(f"--gpu cannot be used: {problem}")
+    with err.status(name):
+        found = STUDIES[name]("gpu" if gpu else "cpu", small)
+    if output:
+        found.save(output / f"{name}.json", name)
+    # Wider than a screen: lines are not folded, so that they can be piped.
+    print(json.dumps(found.rows, indent=1) if as_json else found)
+    if not all(row["verified"] for row in found.rows):
+        err.print("some cases are not verified: improper, or not converged", style="red")
+        raise typer.Exit(1)

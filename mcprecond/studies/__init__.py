@@ -3,7 +3,8 @@
 from mcprecond.studies import plots
 from mcprecond.studies.advice import advise
 from mcprecond.studies.compare import coloring, convergence
+from mcprecond.studies.named import STUDIES
 from mcprecond.studies.table import Table
 from mcprecond.studies.table_v import METHODS, Row, table_v
 
-__all__ = ["METHODS", "Row", "Table", "advise", "coloring", "convergence", "plots", "table_v"]
+__all__ = ["METHODS", "STUDIES", "Row", "Table", "advise", "coloring", "convergence", "plots", "table_v"]

@@ -14,8 +14,6 @@ import numba
 import numpy as np
 import scipy
 
-from mcprecond.backends import gpu_problem
-
 
 class Timing(NamedTuple):
     """Wall times of a call in seconds: their median, and the largest less the smallest."""
@@ -37,24 +35,24 @@ def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats:
     return Timing(statistics.median(times), max(times) - min(times))
 
 
-def machine() -> dict[str, Any]:
-    """Name the processor, how many cores and Numba's threads, and the GPU if there is one."""
+def machine(gpu: bool) -> dict[str, Any]:
+    """Name the processor, how many cores and Numba's threads, and the GPU if it is asked for."""
     facts: dict[str, Any] = {"cpu": _processor(), "cores": os.cpu_count(), "threads": numba.get_num_threads()}
     facts["gpu"] = None
-    if gpu_problem() is None:
+    if gpu:
         import cupy
 
         facts["gpu"] = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     return facts
 
 
-def versions() -> dict[str, str]:
-    """Versions of this package and of what computes for it."""
+def versions(gpu: bool) -> dict[str, str]:
+    """Versions of this package and of what computes for it, on the GPU too if that is asked for."""
     import mcprecond
 
     found = {"mcprecond": mcprecond.__version__, "python": platform.python_version(), "numpy": np.__version__}
     found |= {"scipy": scipy.__version__, "numba": numba.__version__}
-    if gpu_problem() is None:
+    if gpu:
         import cupy
 
         found["cupy"] = cupy.__version__

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcprecond.backends import gpu_problem
 from mcprecond.studies.measure import machine, versions
 
 
@@ -50,6 +51,27 @@ class Table:
             columns.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in (name, *column)])
         return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
+    def save(self, path: str | Path, study: str) -> None:
+        """Write a .json file, with machine, versions and date, and the .csv beside it.
+
+        Raises
+        ------
+        ValueError
+            If the path does not end in .json.
+        """
+        path = _json_path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        document = {**_facts(study), "date": date, "cases": self.rows}
+        # Whoever stops a study in between finds the old file or the new one, never half of one.
+        written = path.with_suffix(".json.part")
+        written.write_text(json.dumps(document, indent=1) + "\n")
+        written.replace(path)
+        with path.with_suffix(".csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, self.columns)
+            writer.writeheader()
+            writer.writerows(self.rows)
+
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         body = "".join(
@@ -67,6 +89,18 @@ def _shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+def _facts(study: str) -> dict[str, Any]:
+    # One study may have matrices on both devices.
+    gpu = gpu_problem() is None
+    return {"study": study, "machine": machine(gpu), "versions": versions(gpu)}
+
+
+def _json_path(path: str | Path) -> Path:
+    if Path(path).suffix != ".json":
+        raise ValueError(f"path must end in .json (the .csv is written beside it), got {str(path)!r}")
+    return Path(path)
+
+
 class Record:
     """The rows of a study so far: in memory, and in a JSON and a CSV file if there is a path.
 
@@ -80,14 +114,10 @@ class Record:
 
     def __init__(self, study: str, keys: Iterable[str], path: str | Path | None) -> None:
         self.keys = tuple(keys)
-        self.path = None if path is None else Path(path)
-        self.facts = {"study": study, "machine": machine(), "versions": versions()}
+        self.path = None if path is None else _json_path(path)
+        self.facts = _facts(study)
         self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-        if self.path is None:
-            return
-        if self.path.suffix != ".json":
-            raise ValueError(f"path must end in .json (the .csv is written beside it), got {str(path)!r}")
-        if self.path.exists():
+        if self.path is not None and self.path.exists():
             document = json.loads(self.path.read_text())
             for name, value in self.facts.items():
                 # Times of two machines in one table would be compared.
@@ -107,16 +137,5 @@ class Record:
     def add(self, row: dict[str, Any]) -> None:
         """Take a row and write the files."""
         self.rows[self.key(row)] = row
-        if self.path is None:
-            return
-        rows = list(self.rows.values())
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        # Whoever stops a study in between finds the old file or the new one, never half of one.
-        written = self.path.with_suffix(".json.part")
-        written.write_text(json.dumps({**self.facts, "date": date, "cases": rows}, indent=1) + "\n")
-        written.replace(self.path)
-        with self.path.with_suffix(".csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, Table(rows).columns)
-            writer.writeheader()
-            writer.writerows(rows)
+        if self.path is not None:
+            Table(list(self.rows.values())).save(self.path, self.facts["study"])
