@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -13,22 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
+
+from mcprecond.studies.measure import machine, timed, versions
 
 RESULTS = Path(__file__).with_name("results")
 
 
 def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10) -> float:
     """Median wall time of a call, device work included, after one call to warm up."""
-    function()
-    times = []
-    for _ in range(repeats):
-        synchronize()
-        started = time.perf_counter()
-        function()
-        synchronize()
-        times.append(1e3 * (time.perf_counter() - started))
-    return statistics.median(times)
+    return 1e3 * timed(function, synchronize, repeats).median
 
 
 def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) -> float:
@@ -96,20 +87,10 @@ extern "C" __global__ void pause(long long cycles) {
 
 def record(name: str, device: str, cases: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
     """The JSON document of a run."""
-    import numba
-
-    machine = {"cpu": _processor(), "cores": os.cpu_count(), "gpu": None}
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
-    versions["numba"] = numba.__version__
-    if device == "gpu":
-        import cupy
-
-        machine["gpu"] = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-        versions["cupy"] = cupy.__version__
-        versions["cuda"] = str(cupy.cuda.runtime.runtimeGetVersion())
-        versions["driver"] = str(cupy.cuda.runtime.driverGetVersion())
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"benchmark": name, "machine": machine, "versions": versions, "date": date, **facts, "cases": cases}
+    gpu = device == "gpu"
+    made = {"machine": machine(gpu), "versions": versions(gpu), "date": date}
+    return {"benchmark": name, **made, **facts, "cases": cases}
 
 
 def save(document: dict[str, Any], path: Path) -> None:
@@ -124,11 +105,3 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -272,3 +272,88 @@ def _gpu_name() -> str:
     import cupy
 
     return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()) + f", CuPy {cupy.__version__}"
+
+
+@app.command()
+def advise(
+    file: Annotated[Path, typer.Argument(help="A Matrix Market file: symmetric positive definite.")],
+    gpu: Annotated[bool, typer.Option("--gpu", help="Solve on the GPU.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
+    if gpu and (problem := gpu_problem()):
+        raise ValueError(f"--gpu cannot be used: {problem}")
+    import scipy.io
+    import scipy.sparse
+
+    from mcprecond import studies
+    from mcprecond.backends import get_backend
+
+    try:
+        read = scipy.io.mmread(file)
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror or error}") from error
+    if not scipy.sparse.issparse(read) or read.dtype.kind not in "iuf":
+        raise ValueError(f"{file} must hold a sparse matrix of real numbers (coordinate, real or integer)")
+    A = read.tocsr().astype(float)
+    with err.status("starting") as status:
+        found = studies.advise(get_backend("gpu").sparse.csr_matrix(A) if gpu else A, progress=status.update)
+    if as_json:
+        print(json.dumps(found.rows, indent=1))
+    else:
+        table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
+        table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
+        table.add_column("method", no_wrap=True)
+        for heading in ("iterations", "colors", "setup\n[s]", "solve\n[s]", "applic."):
+            table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
+        for row in found.rows:
+            ran = row["iterations"] is not None
+            table.add_row(
+                row["method"],
+                str(row["iterations"]) if ran else "",
+                "" if row["colors"] is None else str(row["colors"]),
+                f"{row['setup_seconds']:.4f}" if ran else "",
+                f"{row['solve_seconds']:.4f}" if ran else "",
+                f"{row['application']:.1f}" if ran else "",
+                style=None if row["verified"] else "red",
+            )
+        out.print(table)
+        for row in found.rows:
+            if not row["verified"]:
+                out.print(f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False)
+        out.print(
+            "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
+            "to A @ x.",
+            style="dim",
+        )
+    if not found.rows[0]["verified"]:
+        err.print("none of them converged", style="red")
+        raise typer.Exit(1)
+    if not as_json:
+        print(f"Use: {found.rows[0]['python']}")
+
+
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="Name of a study; an unknown one prints them all.")],
+    gpu: Annotated[bool, typer.Option("--gpu", help="Run it on the GPU.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="Small problems: seconds on two cores.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Folder that gets NAME.json and NAME.csv.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Run a study of the papers' questions. Example: mcprecond study time-quality --small"""
+    from mcprecond.studies.named import STUDIES
+
+    if name not in STUDIES:
+        raise ValueError(f"unknown study {name!r}; known are {', '.join(STUDIES)}")
+    if gpu and (problem := gpu_problem()):
+        raise ValueError(f"--gpu cannot be used: {problem}")
+    with err.status(name):
+        found = STUDIES[name]("gpu" if gpu else "cpu", small)
+    if output:
+        found.save(output / f"{name}.json", name)
+    # Wider than a screen: lines are not folded, so that they can be piped.
+    print(json.dumps(found.rows, indent=1) if as_json else found)
+    if not all(row["verified"] for row in found.rows):
+        err.print("some cases are not verified: improper, or not converged", style="red")
+        raise typer.Exit(1)

@@ -1,6 +1,23 @@
-"""Studies: the papers' experiments, reproducible."""
+"""Studies: the papers' experiments, reproducible, and comparisons on a user's own matrices."""
 
+from mcprecond.studies import plots
+from mcprecond.studies.advice import advise
+from mcprecond.studies.compare import coloring, convergence
+from mcprecond.studies.named import STUDIES
 from mcprecond.studies.peclet import PecletRow, peclet
+from mcprecond.studies.table import Table
 from mcprecond.studies.table_v import METHODS, Row, table_v
 
-__all__ = ["METHODS", "PecletRow", "Row", "peclet", "table_v"]
+__all__ = [
+    "METHODS",
+    "STUDIES",
+    "PecletRow",
+    "Row",
+    "Table",
+    "advise",
+    "coloring",
+    "convergence",
+    "peclet",
+    "plots",
+    "table_v",
+]

@@ -1,0 +1,101 @@
+"""Advice for one matrix: the preconditioners of this package tried on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mcprecond.backends import backend_of
+from mcprecond.backends.inputs import csr_system
+from mcprecond.coloring import color
+from mcprecond.preconditioners import MulticolorSGS
+from mcprecond.studies.compare import Progress, convergence
+from mcprecond.studies.table import Table
+
+RTOL, MAXITER = 1e-6, 1000
+
+
+def _jacobi(A: Any) -> Any:
+    sparse, diagonal = backend_of(A).sparse, A.diagonal()
+    if not (diagonal > 0).all():
+        raise ValueError("A has a diagonal entry that is not positive")
+    return sparse.csr_matrix(sparse.diags(1 / diagonal))
+
+
+def _natural(method: str) -> Callable[[Any], Any]:
+    return lambda A: MulticolorSGS(A, color(A, method, order="natural"))
+
+
+#: Label -> function of A, and the same in a line of Python.
+CANDIDATES: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
+    "SGS eb": (lambda A: MulticolorSGS(A, "eb"), 'pcg(A, b, M=MulticolorSGS(A, "eb"))'),
+    "SGS ecl_gc": (lambda A: MulticolorSGS(A, "ecl_gc"), 'pcg(A, b, M=MulticolorSGS(A, "ecl_gc"))'),
+    "SGS greedy natural": (_natural("greedy"), 'pcg(A, b, M=MulticolorSGS(A, color(A, "greedy", order="natural")))'),
+    "SGS jp natural": (_natural("jp"), 'pcg(A, b, M=MulticolorSGS(A, color(A, "jp", order="natural")))'),
+    "Jacobi": (_jacobi, "pcg(A, b, M=scipy.sparse.diags_array(1 / A.diagonal()).tocsr())"),
+    "none": (None, "pcg(A, b)"),
+}
+
+
+def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Table:
+    """Try preconditioners of CG on a matrix and rank them by the time of a solve.
+
+    The right-hand side is A times a random vector; the solves go to a relative residual of 1e-6, with 1000 iterations
+    at most.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        Symmetric positive definite, float32 or float64. It is solved where it lives.
+    repeats : int
+        Timed solves for each preconditioner, after one to warm up.
+    progress : function of a str, optional
+        Told what is tried.
+
+    Returns
+    -------
+    Table
+        Best first; those that did not converge come last, with the reason. Columns: method, verified, iterations,
+        colors, seconds (setup and solve), setup_seconds, solve_seconds, application (time of M @ r relative to A @ x),
+        residual, reason, python (how to use it; for a CuPy matrix Jacobi's is written with cupyx.scipy).
+
+    Raises
+    ------
+    TypeError
+        If A is not a sparse matrix of float32 or float64.
+    ValueError
+        If A is not square, empty, not symmetric, or holds NaN or infinity.
+
+    Examples
+    --------
+    >>> from mcprecond import studies
+    >>> from mcprecond.problems import graphs
+    >>> table = studies.advise(graphs.grid2d(16))
+    >>> sorted(row["method"] for row in table.rows if row["verified"])
+    ['Jacobi', 'SGS eb', 'SGS ecl_gc', 'SGS greedy natural', 'SGS jp natural', 'none']
+    """
+    A, backend = csr_system(A)
+    if not A.shape[0]:
+        raise ValueError("A has no rows; there is nothing to solve")
+    largest = float(abs(A.data).max()) if A.nnz else 0.0
+    difference = abs(A - A.T)
+    if difference.nnz and float(difference.data.max()) > 1e-6 * largest:
+        raise ValueError("A is not symmetric, which CG needs")
+    found = convergence(
+        {"A": A},
+        {label: build for label, (build, _) in CANDIDATES.items()},
+        rtol=RTOL,
+        maxiter=MAXITER,
+        repeats=repeats,
+        progress=progress,
+    )
+    shown = ["method", "verified", "iterations", "colors", "seconds", "setup_seconds", "solve_seconds", "application"]
+    shown += ["residual", "reason"]
+    rows = []
+    for row in sorted(found.rows, key=lambda row: (not row["verified"], row.get("seconds", math.inf))):
+        python = CANDIDATES[row["method"]][1]
+        if backend.name == "gpu":
+            python = python.replace("scipy.sparse.diags_array", "cupyx.scipy.sparse.diags")
+        rows.append({name: row.get(name) for name in shown} | {"python": python})
+    return Table(rows)

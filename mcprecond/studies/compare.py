@@ -1,0 +1,246 @@
+"""Studies of a user's own: colorings and preconditioners side by side on a set of matrices."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import backend_of
+from mcprecond.backends.inputs import csr_system
+from mcprecond.coloring import Graph, color
+from mcprecond.solvers import SolveResult, pcg
+from mcprecond.studies.measure import timed
+from mcprecond.studies.table import Record, Table
+
+Matrices = Mapping[str, Any]  # name -> sparse matrix, or function without arguments that returns one
+Progress = Callable[[str], None]
+
+
+def coloring(
+    matrices: Matrices,
+    methods: Iterable[str] | Mapping[str, tuple[str, Mapping[str, Any]]],
+    *,
+    path: str | Path | None = None,
+    repeats: int = 3,
+    progress: Progress | None = None,
+) -> Table:
+    """Color every matrix by every method: colors, rounds, time.
+
+    Parameters
+    ----------
+    matrices : dict of str to sparse matrix or function
+        Of SciPy or CuPy, each colored where it lives. A function is called without arguments when its turn comes.
+    methods : list of str, or dict of str to (str, dict)
+        Names of methods of `mcprecond.color`, or label -> (name, options).
+    path : str or Path, optional
+        A .json file; after each case it and the .csv beside it are written. Cases that it holds already are not run
+        again: a case is a name of a matrix, a label, a method with its options, and repeats.
+    repeats : int
+        Timed calls of `color`, after one to warm up.
+    progress : function of a str, optional
+        Told what is run.
+
+    Returns
+    -------
+    Table
+        Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, seconds (median of
+        `color`), spread (slowest less fastest), pattern_seconds (the part of it that makes the graph of A, which is
+        the same for all methods), verified (the coloring is proper), coloring, options, repeats.
+
+    Raises
+    ------
+    ValueError
+        If repeats is not positive, or the file at `path` holds another study, machine or versions.
+    TypeError, ValueError
+        As `mcprecond.color`.
+
+    Examples
+    --------
+    >>> from mcprecond import studies
+    >>> from mcprecond.problems import graphs
+    >>> table = studies.coloring({"grid": graphs.grid2d(8)}, {"by rows": ("greedy", {"order": "natural"})}, repeats=1)
+    >>> [(row["method"], row["colors"], row["verified"]) for row in table.rows]
+    [('by rows', 2, True)]
+    """
+    labeled = dict(methods) if isinstance(methods, Mapping) else {name: (name, {}) for name in methods}
+    record = Record("coloring", ("matrix", "method", "coloring", "options", "repeats"), path)
+    cases = [
+        {"matrix": matrix, "method": label, "coloring": name, "options": _options(options), "repeats": repeats}
+        for matrix in matrices
+        for label, (name, options) in labeled.items()
+    ]
+
+    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
+        backend = backend_of(A)
+        pattern = timed(lambda: Graph.of(A), backend.synchronize, repeats).median
+        graph = Graph.of(A)
+        size = {"device": backend.name, "vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
+        return A, {**size, "pattern_seconds": pattern}
+
+    def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
+        name, options = labeled[case["method"]]
+        found = color(A, name, **options)
+        seconds, spread = timed(lambda: color(A, name, **options), backend_of(A).synchronize, repeats)
+        facts = {"colors": found.n_colors, "rounds": found.rounds, "seconds": seconds, "spread": spread}
+        return {**facts, "verified": found.is_valid(A) if options.get("distance", 1) == 1 else _is_valid_at_2(A, found)}
+
+    return _run(record, matrices, cases, prepare, measure, progress)
+
+
+def convergence(
+    matrices: Matrices,
+    preconditioners: Mapping[str, Callable[[Any], Any] | None],
+    *,
+    rtol: float = 1e-8,
+    maxiter: int | None = None,
+    solver: Callable[..., SolveResult] = pcg,
+    seed: int = 0,
+    path: str | Path | None = None,
+    repeats: int = 3,
+    progress: Progress | None = None,
+) -> Table:
+    """Solve a system with every matrix and every preconditioner: iterations, times, and what an application costs.
+
+    The right-hand side is A times a random vector, normally distributed, from the seed.
+
+    Parameters
+    ----------
+    matrices : dict of str to sparse matrix or function
+        As in `coloring`; float32 or float64, and such as the solver takes.
+    preconditioners : dict of str to function or None
+        Label -> function of A that returns M; None for no preconditioner. A ValueError out of such a function becomes
+        the case's reason.
+    rtol, maxiter
+        Of the solver.
+    solver : function
+        ``solver(A, b, rtol=..., maxiter=..., M=...)`` that returns a `SolveResult`: `pcg` or another one.
+    seed : int
+    path, repeats, progress
+        As in `coloring`. A case is a matrix's name, a label, the solver's name, rtol, maxiter, seed and repeats.
+
+    Returns
+    -------
+    Table
+        Columns: matrix, method (the label), device, vertices (rows), entries, colors, iterations, seconds (setup and
+        solve together), spread (of the solve: slowest less fastest), setup_seconds and solve_seconds (medians),
+        product_seconds (of A @ x) and application (the time of M @ r relative to it), residual (the true one, relative
+        to b), error (relative, in the 2-norm), verified (converged, and the true residual within rtol), reason, solver,
+        rtol, maxiter, seed, repeats.
+
+    Raises
+    ------
+    ValueError
+        If repeats is not positive, or the file at `path` holds another study, machine or versions.
+    TypeError, ValueError
+        As the solver.
+
+    Examples
+    --------
+    >>> from mcprecond import MulticolorSGS, studies
+    >>> from mcprecond.problems import graphs
+    >>> table = studies.convergence({"grid": graphs.grid2d(16)}, {"none": None, "SGS": MulticolorSGS}, repeats=1)
+    >>> [row["verified"] for row in table.rows]
+    [True, True]
+    >>> table.rows[1]["iterations"] < table.rows[0]["iterations"]
+    True
+    """
+    solver_name = f"{solver.__module__}.{getattr(solver, '__qualname__', repr(solver))}"
+    shared = {"solver": solver_name, "rtol": rtol, "maxiter": maxiter, "seed": seed, "repeats": repeats}
+    record = Record("convergence", ("matrix", "method", *shared), path)
+    cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
+
+    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
+        A, backend = csr_system(A)
+        exact = np.random.default_rng(seed).standard_normal(A.shape[0]).astype(A.dtype)
+        x = backend.xp.asarray(exact)
+        product = timed(lambda: A @ x, backend.synchronize, 5 * repeats).median
+        size = {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz), "product_seconds": product}
+        return (A, x, A @ x, product), size
+
+    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
+        A, x, b, product = system
+        backend, build = backend_of(A), preconditioners[case["method"]]
+        try:
+            M = None if build is None else build(A)
+        except ValueError as error:
+            return {"verified": False, "reason": f"no preconditioner: {error}"}
+        setup = 0.0 if build is None else timed(lambda: build(A), backend.synchronize, repeats).median
+        application = 0.0 if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats).median
+
+        results: list[SolveResult] = []
+        solve = timed(
+            lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
+        )
+        result, norm = results[-1], backend.xp.linalg.norm
+        residual = float(norm(b - A @ result.x)) / (float(norm(b)) or 1.0)
+        return {
+            "colors": getattr(M, "n_colors", None),
+            "iterations": result.iterations,
+            "seconds": setup + solve.median,
+            "spread": solve.spread,
+            "setup_seconds": setup,
+            "solve_seconds": solve.median,
+            "application": application / product,
+            "residual": _finite(residual),
+            "error": _finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
+            # The solver measures the residual in its own way; rounding may differ.
+            "verified": result.converged and residual <= rtol * (1 + 1e-6),
+            "reason": result.reason.name.lower(),
+        }
+
+    return _run(record, matrices, cases, prepare, measure, progress)
+
+
+def _run(
+    record: Record,
+    matrices: Matrices,
+    cases: list[dict[str, Any]],
+    prepare: Callable[[Any], tuple[Any, dict[str, Any]]],
+    measure: Callable[[Any, dict[str, Any]], dict[str, Any]],
+    progress: Progress | None,
+) -> Table:
+    """Measure the cases that the record does not hold; a matrix is made only if it has one."""
+    for case in cases:
+        if not isinstance(case["repeats"], int) or case["repeats"] < 1:
+            raise ValueError(f"repeats must be a positive integer, got {case['repeats']!r}")
+    for name, matrix in matrices.items():
+        open_cases = [case for case in cases if case["matrix"] == name and record.find(case) is None]
+        if not open_cases:
+            continue
+        prepared, size = prepare(matrix() if callable(matrix) else matrix)
+        for case in open_cases:
+            if progress:
+                progress(f"{name}: {case['method']}")
+            start = {"matrix": name, "method": case["method"], **size}
+            record.add(start | measure(prepared, case) | case)
+    return Table([record.rows[record.key(case)] for case in cases])
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    """The options as text, by which a case is found again."""
+    return ", ".join(f"{name}={_named(value)}" for name, value in sorted(options.items()))
+
+
+def _named(value: Any) -> str:
+    """A value as text that no other has; NumPy shortens long arrays."""
+    if not hasattr(value, "dtype"):
+        return repr(value)
+    array = np.ascontiguousarray(backend_of(value).to_host(value))
+    return f"{array.dtype}{array.shape} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
+
+
+def _is_valid_at_2(A: Any, found: Any) -> bool:
+    csr = A.tocsr()
+    pattern = csr.astype(np.float64)
+    pattern.data[:] = 1.0
+    pattern = pattern + pattern.T
+    return bool(found.is_valid(pattern @ pattern + pattern))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None  # JSON knows no NaN

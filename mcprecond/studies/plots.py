@@ -1,0 +1,291 @@
+"""Figures of studies, one call each; matplotlib comes with mcprecond[studies].
+
+Every function takes `ax`, the Axes to draw into (by default those of a new figure), and returns them. Lines differ in
+markers and dashes and bars in hatches, so that they can be told apart in gray. Rows that are not verified count as
+failures in `performance_profile` and are left out elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import cycle, product
+from typing import Any
+
+import numpy as np
+
+from mcprecond.coloring import Coloring
+from mcprecond.solvers import SolveResult
+from mcprecond.studies.table import Table
+
+__all__ = [
+    "class_sizes",
+    "iterations_against_colors",
+    "parallelism",
+    "performance_profile",
+    "residual_history",
+    "scaling",
+    "time_against_colors",
+]
+
+MARKERS = "osv^D*PX<>"
+FILLS = ("none", "full", "left")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 3)))
+
+
+def performance_profile(table: Table, ax: Any = None) -> Any:
+    """Draw for each method on what part of the matrices it takes at most tau times the fastest method's time.
+
+    Parameters
+    ----------
+    table : Table
+        Of `coloring` or `convergence`, with a row for each method on each matrix.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If no row is verified, or a method has no row, or two, for a matrix.
+
+    References
+    ----------
+    Dolan, Moré: Benchmarking optimization software with performance profiles, Mathematical Programming 91, 2002.
+
+    Examples
+    --------
+    >>> from mcprecond import studies
+    >>> from mcprecond.problems import graphs
+    >>> table = studies.coloring({"grid": graphs.grid2d(8)}, ["greedy", "jpl"], repeats=1)
+    >>> ax = studies.plots.performance_profile(table)
+    """
+    _verified(table)
+    methods, matrices = _names(table, "method"), _names(table, "matrix")
+    if len(table.rows) != len(methods) * len(matrices) or len({(r["matrix"], r["method"]) for r in table.rows}) != len(
+        table.rows
+    ):
+        raise ValueError("the table must have one row for each method on each matrix")
+    seconds = np.full((len(matrices), len(methods)), np.inf)
+    for row in table.rows:
+        if row["verified"]:
+            seconds[matrices.index(row["matrix"]), methods.index(row["method"])] = row["seconds"]
+    fastest = seconds.min(axis=1, keepdims=True)
+    # Where every method failed, no ratio is finite.
+    ratios = np.divide(seconds, fastest, out=np.full_like(seconds, np.inf), where=np.isfinite(seconds))
+    end = 1.1 * ratios[np.isfinite(ratios)].max()
+    ax = _axes(ax)
+    for (method, look), column in zip(_looks(methods), ratios.T, strict=True):
+        taus = np.sort(column[np.isfinite(column)])
+        part = np.arange(1, len(taus) + 1) / len(matrices)
+        x, y = np.concatenate([[1.0], taus, [end]]), np.concatenate([[0.0], part, part[-1:] if len(part) else [0.0]])
+        ax.step(x, y, where="post", label=method, **look)
+    ax.set(xscale="log", xlabel="time relative to the fastest", ylabel="part of the matrices", ylim=(-0.02, 1.04))
+    ax.legend()
+    return ax
+
+
+def time_against_colors(table: Table, ax: Any = None) -> Any:
+    """Draw time (`seconds`) over colors, a point for each row, a marker for each method.
+
+    Parameters
+    ----------
+    table : Table
+        Of `coloring` or `convergence`. Rows without colors are left out.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If no row is left.
+    """
+    return _against_colors(table, "seconds", "time [s]", "log", ax)
+
+
+def iterations_against_colors(table: Table, ax: Any = None) -> Any:
+    """Draw the iterations of the solver over colors, a point for each row, a marker for each method.
+
+    Parameters
+    ----------
+    table : Table
+        Of `convergence`. Rows without colors are left out.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If no row is left.
+    """
+    return _against_colors(table, "iterations", "iterations", "linear", ax)
+
+
+def parallelism(coloring: Coloring, ax: Any = None) -> Any:
+    """Draw how many vertices each round of the method colored and how many it found in conflict.
+
+    Parameters
+    ----------
+    coloring : Coloring
+        With a history, so not a user's.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If the coloring has no history.
+    """
+    if not coloring.rounds:
+        raise ValueError(f"the coloring by {coloring.method!r} has no rounds to draw")
+    ax = _axes(ax)
+    rounds = np.arange(1, coloring.rounds + 1)
+    for (name, look), counts in zip(_looks(["colored", "in conflict"]), coloring.history.T, strict=True):
+        if counts.any():
+            ax.plot(rounds, counts, label=name, **look)
+    ax.set(yscale="symlog", ylim=(0, None), xlabel="round", ylabel="vertices", title=coloring.method)
+    ax.legend()
+    return ax
+
+
+def class_sizes(coloring: Coloring, ax: Any = None) -> Any:
+    """Draw the number of vertices of each color as bars, and their mean as a line.
+
+    Parameters
+    ----------
+    coloring : Coloring
+        Of at least one vertex.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If the coloring is empty.
+    """
+    if not coloring.n_colors:
+        raise ValueError("the coloring has no colors to draw")
+    ax = _axes(ax)
+    ax.bar(np.arange(coloring.n_colors), coloring.sizes, color="lightgray", edgecolor="black", hatch="//", label="size")
+    ax.axhline(coloring.sizes.mean(), color="black", linestyle="--", label="mean")
+    ax.set(xlabel="color", ylabel="vertices", title=coloring.method)
+    ax.legend()
+    return ax
+
+
+def residual_history(results: Mapping[str, SolveResult], ax: Any = None) -> Any:
+    """Draw the residual norms of solves, relative to the first one, over the iterations.
+
+    Parameters
+    ----------
+    results : dict of str to SolveResult
+        Label -> what the solver returned.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no result.
+    """
+    if not results:
+        raise ValueError("results must hold at least one SolveResult")
+    ax = _axes(ax)
+    for label, look in _looks(list(results)):
+        norms = results[label].residuals
+        relative = norms / (norms[0] or 1.0)
+        # Zeros have no logarithm: gaps in the line.
+        drawn = np.where(relative > 0, relative, np.nan)
+        ax.plot(np.arange(len(norms)), drawn, label=label, markevery=max(1, len(norms) // 10), **look)
+    ax.set(yscale="log", xlabel="iteration", ylabel="residual, relative to the first")
+    ax.legend()
+    return ax
+
+
+def scaling(table: Table, ax: Any = None) -> Any:
+    """Draw time (`seconds`) over the number of vertices, a line for each method.
+
+    Parameters
+    ----------
+    table : Table
+        Of `coloring` or `convergence`, on matrices of one kind and several sizes.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If no row is verified.
+    """
+    rows = _verified(table)
+    ax = _axes(ax)
+    for method, look in _looks(_names(table, "method")):
+        points = sorted((row["vertices"], row["seconds"]) for row in rows if row["method"] == method)
+        if points:
+            ax.plot(*zip(*points, strict=True), label=method, **look)
+    ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time [s]")
+    ax.legend()
+    return ax
+
+
+def _against_colors(table: Table, column: str, label: str, scale: str, ax: Any) -> Any:
+    rows = [row for row in _verified(table) if row.get("colors") is not None and row.get(column) is not None]
+    if not rows:
+        raise ValueError(f"the table has no verified row with colors and {column}")
+    ax = _axes(ax)
+    for method, look in _looks(_names(table, "method")):
+        points = [(row["colors"], row[column]) for row in rows if row["method"] == method]
+        if points:
+            ax.plot(*zip(*points, strict=True), label=method, **(look | {"linestyle": "none"}))
+    ax.set(xscale="log", yscale=scale, xlabel="colors", ylabel=label)
+    ax.legend()
+    return ax
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plots need matplotlib; install mcprecond[studies]") from error
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _looks(names: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Each name with a marker, filled in one of three ways, and dashes: the first 30 differ in their markers alone."""
+    markers = cycle(product(FILLS, MARKERS))
+    return [
+        (name, {"marker": marker, "linestyle": dashes, "fillstyle": fill})
+        for name, (fill, marker), dashes in zip(names, markers, cycle(DASHES), strict=False)
+    ]
+
+
+def _names(table: Table, column: str) -> list[str]:
+    return list(dict.fromkeys(row[column] for row in table.rows))
+
+
+def _verified(table: Table) -> list[dict[str, Any]]:
+    rows = [row for row in table.rows if row["verified"]]
+    if not rows:
+        raise ValueError("the table has no verified row to draw")
+    return rows

@@ -1,0 +1,141 @@
+"""The table that a study returns, and the files that hold it."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import html
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcprecond.backends import gpu_problem
+from mcprecond.studies.measure import machine, versions
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cases of a study, one a row.
+
+    ``print(table)`` shows it as aligned text, a notebook as HTML.
+
+    Attributes
+    ----------
+    rows : list of dict
+        Column name -> str, int, float, bool or None. Times are in seconds.
+
+    Examples
+    --------
+    >>> from mcprecond.studies import Table
+    >>> print(Table([{"method": "eb", "colors": 8}, {"method": "greedy", "colors": None}]))
+    method  colors
+    eb           8
+    greedy
+    """
+
+    rows: list[dict[str, Any]]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order of appearance."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def __str__(self) -> str:
+        cells = [self.columns, *([_shown(row.get(name)) for name in self.columns] for row in self.rows)]
+        columns = []
+        for name, *column in zip(*cells, strict=True):
+            width = max(map(len, (name, *column)))
+            numbers = not any(isinstance(row.get(name), str) for row in self.rows)
+            columns.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in (name, *column)])
+        return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+    def save(self, path: str | Path, study: str) -> None:
+        """Write a .json file, with machine, versions and date, and the .csv beside it.
+
+        Raises
+        ------
+        ValueError
+            If the path does not end in .json.
+        """
+        path = _json_path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        document = {**_facts(study), "date": date, "cases": self.rows}
+        # Whoever stops a study in between finds the old file or the new one, never half of one.
+        written = path.with_suffix(".json.part")
+        written.write_text(json.dumps(document, indent=1) + "\n")
+        written.replace(path)
+        with path.with_suffix(".csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, self.columns)
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_shown(row.get(name)))}</td>" for name in self.columns) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _facts(study: str) -> dict[str, Any]:
+    # One study may have matrices on both devices.
+    gpu = gpu_problem() is None
+    return {"study": study, "machine": machine(gpu), "versions": versions(gpu)}
+
+
+def _json_path(path: str | Path) -> Path:
+    if Path(path).suffix != ".json":
+        raise ValueError(f"path must end in .json (the .csv is written beside it), got {str(path)!r}")
+    return Path(path)
+
+
+class Record:
+    """The rows of a study so far: in memory, and in a JSON and a CSV file if there is a path.
+
+    A row is found again by what identifies its case, the values in the columns `keys`.
+
+    Raises
+    ------
+    ValueError
+        If the path does not end in .json, or the file there is no record of this study, machine and versions.
+    """
+
+    def __init__(self, study: str, keys: Iterable[str], path: str | Path | None) -> None:
+        self.keys = tuple(keys)
+        self.path = None if path is None else _json_path(path)
+        self.facts = _facts(study)
+        self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        if self.path is not None and self.path.exists():
+            document = json.loads(self.path.read_text())
+            for name, value in self.facts.items():
+                # Times of two machines in one table would be compared.
+                if not isinstance(document, dict) or document.get(name) != value:
+                    found = document.get(name) if isinstance(document, dict) else type(document).__name__
+                    raise ValueError(f"{self.path} is a record of another {name}: {found}; give another path")
+            self.rows = {self.key(row): row for row in document["cases"]}
+
+    def key(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the values in the columns that identify a case."""
+        return tuple(row[name] for name in self.keys)
+
+    def find(self, case: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the row of a case if it was measured before."""
+        return self.rows.get(self.key(case))
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take a row and write the files."""
+        self.rows[self.key(row)] = row
+        if self.path is not None:
+            Table(list(self.rows.values())).save(self.path, self.facts["study"])

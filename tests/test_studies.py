@@ -1,0 +1,157 @@
+"""Comparisons on a user's own matrices: what the rows say, what the files keep, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mcprecond import MulticolorSGS, color, pcg, studies
+from mcprecond.problems import graphs
+from mcprecond.studies import Table
+from mcprecond.studies.measure import timed
+
+
+@pytest.fixture
+def matrices(to_device):
+    return {"grid": to_device(graphs.grid2d(10)), "cube": to_device(graphs.grid3d(5, 27))}
+
+
+def test_coloring_says_what_color_says(matrices, device):
+    methods = {
+        "rows": ("greedy", {"order": "natural"}),
+        "far": ("greedy", {"distance": 2}),
+        "jpl": ("jpl", {"seed": 3}),
+    }
+    table = studies.coloring(matrices, methods, repeats=2)
+    assert [(row["matrix"], row["method"]) for row in table.rows] == [(m, label) for m in matrices for label in methods]
+    for row in table.rows:
+        A, (name, options) = matrices[row["matrix"]], methods[row["method"]]
+        expected = color(A, name, **options)
+        assert row["verified"] is True
+        assert (row["colors"], row["rounds"]) == (expected.n_colors, expected.rounds)
+        assert (row["vertices"], row["entries"], row["device"]) == (A.shape[0], A.nnz, device)
+        assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
+
+
+def test_an_improper_coloring_is_not_verified(monkeypatch):
+    A = sp.csr_matrix(graphs.grid2d(3))
+    proper = color(A, "greedy")
+    wrong = type(proper)(np.zeros(9, np.int32), np.array([9]), "greedy", proper.history)
+    monkeypatch.setattr("mcprecond.studies.compare.color", lambda *args, **options: wrong)
+    table = studies.coloring({"A": A}, {"greedy": ("greedy", {}), "far": ("greedy", {"distance": 2})}, repeats=1)
+    assert [row["verified"] for row in table.rows] == [False, False]
+
+
+def test_convergence_says_what_the_solver_says(matrices, backend):
+    table = studies.convergence(
+        matrices, {"none": None, "SGS": lambda A: MulticolorSGS(A, "greedy")}, repeats=2, seed=5
+    )
+    for row in table.rows:
+        A = matrices[row["matrix"]]
+        x = backend.xp.asarray(np.random.default_rng(5).standard_normal(A.shape[0]))
+        M = MulticolorSGS(A, "greedy") if row["method"] == "SGS" else None
+        assert row["iterations"] == pcg(A, A @ x, rtol=1e-8, M=M).iterations
+        assert row["colors"] == (M.n_colors if M else None)
+        assert row["verified"] is True and row["reason"] == "converged"
+        assert 0 < row["residual"] <= 1e-8 and 0 < row["error"] < 1e-6
+        assert row["seconds"] == row["setup_seconds"] + row["solve_seconds"]
+        assert (row["application"] > 0) == (row["setup_seconds"] > 0) == (M is not None)
+
+
+def test_what_did_not_converge_is_not_verified():
+    def broken(A):
+        raise ValueError("zero pivot in row 3")
+
+    table = studies.convergence({"A": graphs.grid2d(20)}, {"none": None, "broken": broken}, maxiter=2, repeats=1)
+    short, failed = table.rows
+    assert short["verified"] is False and short["iterations"] == 2 and short["reason"] == "max_iterations"
+    assert failed["verified"] is False and "zero pivot in row 3" in failed["reason"]
+
+
+def test_files_hold_the_rows_and_are_gone_on_with(tmp_path):
+    path, made = tmp_path / "new" / "record.json", []
+
+    def grid():
+        made.append("grid")
+        return graphs.grid2d(6)
+
+    def run(methods, **options):
+        return studies.coloring({"grid": grid}, methods, path=path, repeats=1, **options)
+
+    first = run(["greedy"])
+    told = []
+    both = run(["greedy", "jpl"], progress=told.append)
+    assert told == ["grid: jpl"] and made == ["grid"] * 2
+    assert both.rows[0] == first.rows[0]
+    assert run(["jpl"]).rows == both.rows[1:] and made == ["grid"] * 2  # nothing left to do, so no matrix
+    run({"greedy": ("greedy", {"order": "ldf"})})
+    assert made == ["grid"] * 3  # the same label with other options is another case
+
+    document = json.loads(path.read_text())
+    assert document["study"] == "coloring" and document["machine"]["cores"] and document["versions"]["numba"]
+    assert document["cases"][:2] == both.rows and len(document["cases"]) == 3
+    with path.with_suffix(".csv").open(newline="") as file:
+        assert [row["colors"] for row in csv.DictReader(file)] == [str(case["colors"]) for case in document["cases"]]
+    assert sorted(p.name for p in path.parent.iterdir()) == ["record.csv", "record.json"]
+
+
+def test_orders_that_differ_in_the_middle_are_different_cases(tmp_path):
+    A, told = graphs.grid2d(50), []
+    order = np.arange(2500)
+    for _ in range(2):
+        studies.coloring(
+            {"A": A}, {"o": ("greedy", {"order": order})}, path=tmp_path / "r.json", repeats=1, progress=told.append
+        )
+        order = order.copy()
+        order[[1200, 1201]] = order[[1201, 1200]]
+    assert len(told) == 2
+
+
+def test_records_are_not_mixed(tmp_path):
+    path, A = tmp_path / "record.json", {"A": graphs.grid2d(4)}
+    studies.coloring(A, ["greedy"], path=path, repeats=1)
+    with pytest.raises(ValueError, match="another study: coloring; give another path"):
+        studies.convergence(A, {"none": None}, path=path)
+    document = json.loads(path.read_text())
+    document["machine"]["cpu"] = "abacus"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=r"another machine: .*abacus"):
+        studies.coloring(A, ["greedy"], path=path)
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="another study: list"):
+        studies.coloring(A, ["greedy"], path=path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"repeats": 0}, "repeats must be a positive integer, got 0"), ({"path": "table.txt"}, "path must end in .json")],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        studies.coloring({"A": graphs.grid2d(4)}, ["greedy"], **options)
+
+
+def test_unknown_methods_are_named():
+    with pytest.raises(ValueError, match="unknown coloring method 'rainbow'"):
+        studies.coloring({"A": graphs.grid2d(4)}, ["rainbow"])
+
+
+def test_a_table_as_text_and_html():
+    table = Table([{"method": "a<b", "seconds": 0.0012345, "ok": True}, {"method": "c", "colors": 12, "ok": False}])
+    lines = str(table).splitlines()
+    assert lines[0].split() == ["method", "seconds", "ok", "colors"]
+    assert lines[1].split() == ["a<b", "0.00123", "yes"] and lines[2].split() == ["c", "no", "12"]
+    assert lines[0].index("colors") + len("colors") == lines[2].index("12") + 2
+    shown = table._repr_html_()
+    assert shown.count("<tr>") == 3 and "a&lt;b" in shown and "0.00123" in shown
+    assert str(Table([])) == ""
+
+
+def test_timed_warms_up():
+    calls = []
+    timing = timed(lambda: calls.append(1), lambda: None, 3)
+    assert len(calls) == 4 and timing.median >= 0 and timing.spread >= 0
