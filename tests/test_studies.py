@@ -62,6 +62,19 @@ def test_convergence_says_what_the_solver_says(matrices, backend):
         assert (row["application"] > 0) == (row["setup_seconds"] > 0) == (M is not None)
 
 
+def test_matrices_are_not_changed(to_device, backend):
+    ordered = graphs.grid2d(6)
+    A = sp.csr_matrix((ordered.data.copy(), ordered.indices.copy(), ordered.indptr))
+    for begin, end in zip(A.indptr, A.indptr[1:], strict=False):  # rows backwards
+        A.indices[begin:end], A.data[begin:end] = A.indices[begin:end][::-1].copy(), A.data[begin:end][::-1].copy()
+    unsorted = to_device(A)
+    indices, data = unsorted.indices.copy(), unsorted.data.copy()
+    studies.coloring({"A": unsorted}, {"far": ("greedy", {"distance": 2})}, repeats=1)
+    assert all(row["verified"] for row in studies.convergence({"A": unsorted}, {"none": None}, repeats=1).rows)
+    studies.advise(unsorted)
+    assert bool((unsorted.indices == indices).all()) and bool((unsorted.data == data).all())
+
+
 def test_what_did_not_converge_is_not_verified():
     def broken(A):
         raise ValueError("zero pivot in row 3")

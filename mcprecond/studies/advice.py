@@ -79,7 +79,7 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     if not A.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
     largest = float(abs(A.data).max()) if A.nnz else 0.0
-    difference = abs(A - A.T)
+    difference = abs(A.copy() - A.T)  # CuPy's differences sort the rows of a matrix in place
     if difference.nnz and float(difference.data.max()) > 1e-6 * largest:
         raise ValueError("A is not symmetric, which CG needs")
     found = convergence(

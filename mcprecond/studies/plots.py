@@ -154,6 +154,7 @@ def parallelism(coloring: Coloring, ax: Any = None) -> Any:
         if counts.any():
             ax.plot(rounds, counts, label=name, **look)
     ax.set(yscale="symlog", ylim=(0, None), xlabel="round", ylabel="vertices", title=coloring.method)
+    ax.locator_params(axis="x", integer=True)
     ax.legend()
     return ax
 
@@ -182,6 +183,7 @@ def class_sizes(coloring: Coloring, ax: Any = None) -> Any:
     ax.bar(np.arange(coloring.n_colors), coloring.sizes, color="lightgray", edgecolor="black", hatch="//", label="size")
     ax.axhline(coloring.sizes.mean(), color="black", linestyle="--", label="mean")
     ax.set(xlabel="color", ylabel="vertices", title=coloring.method)
+    ax.locator_params(axis="x", integer=True)
     ax.legend()
     return ax
 
