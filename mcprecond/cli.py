@@ -283,19 +283,10 @@ def advise(
     """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
     if gpu and (problem := gpu_problem()):
         raise ValueError(f"--gpu cannot be used: {problem}")
-    import scipy.io
-    import scipy.sparse
-
     from mcprecond import studies
     from mcprecond.backends import get_backend
 
-    try:
-        read = scipy.io.mmread(file)
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read: {error.strerror or error}") from error
-    if not scipy.sparse.issparse(read) or read.dtype.kind not in "iuf":
-        raise ValueError(f"{file} must hold a sparse matrix of real numbers (coordinate, real or integer)")
-    A = read.tocsr().astype(float)
+    A = _read(file)
     with err.status("starting") as status:
         found = studies.advise(get_backend("gpu").sparse.csr_matrix(A) if gpu else A, progress=status.update)
     if as_json:

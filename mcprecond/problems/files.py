@@ -48,7 +48,7 @@ def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
     """
     path = _existing(path)
     try:
-        A = scipy.io.mmread(path)
+        A = scipy.io.mmread(path, spmatrix=False)
     except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
     if not sp.issparse(A):
