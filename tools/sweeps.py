@@ -17,8 +17,9 @@ random x\\*, relative residual {rtol:g}. "eb" is the coloring of that name, "nat
 
 An application is one symmetric Gauss-Seidel sweep from zero, two kernels; an iteration is one of PCG in Eisenstat's
 form, three kernels. Both are device times of a replayed graph, and in brackets they are relative to the library's
-product A @ x. One pass is the time to read the matrix once at the speed of an elementwise kernel. The model is that of
-one launch per color: (12 nnz + 16 n colors) / bandwidth + {launch:g} µs (2 colors - 1).
+product A @ x. One pass is half of the time of a copy of as many bytes, a copy node of the graph, which is slower than
+a kernel that copies. The model is that of one launch per color, with the bandwidth of that pass: (12 nnz + 16 n colors)
+/ bandwidth + {launch:g} µs (2 colors - 1).
 """
 
 
