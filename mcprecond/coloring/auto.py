@@ -1,8 +1,9 @@
 """The choice of a method by degrees alone: few colors first, then time.
 
 In the record of all methods on one GPU (`benchmarks/results/coloring-gpu.json`), among parallel methods that come
-within one color of the fewest, first-fit in row order by fronts is fastest on numbered meshes whose rows are nearly all
-of one length, and ECL-GC on everything else. So the rule is this table; the first row that holds decides.
+within one color of the fewest, first-fit in row order is fastest on numbered meshes whose rows are nearly all of one
+length, and ECL-GC is the fastest or not far from it on everything else. So the rule is this table; the first row that
+holds decides.
 
 =============================================== ========================= ==========================================
 degrees                                         method                    such as
