@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part
 from mcprecond.backends.inputs import csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
@@ -89,20 +89,26 @@ class ColorBlocks:
            [ 0., -1.,  0.,  2.]])
     """
 
+    #: Unknowns per row of the blocks; `NodeBlocks` has more.
+    block_size = 1
+
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None) -> None:
-        csr, self.backend = csr_system(A)
-        xp, n = self.backend.xp, csr.shape[0]
-        self.shape = csr.shape
-        self.dtype = csr.dtype
-        self.coloring = coloring_of(csr, coloring)
+        csr, backend = csr_system(A)
+        self._build(csr, csr, backend, coloring, dtype)
+
+    def _build(self, csr: Any, graph: Any, backend: Backend, coloring: Any, dtype: Any) -> None:
+        """Store the matrix `csr` in the order of a coloring of `graph`, whose entries are those of the triangles."""
+        self.backend, self.shape, self.dtype = backend, csr.shape, csr.dtype
+        xp, n = backend.xp, graph.shape[0]
+        self.coloring = coloring_of(graph, coloring)
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
         self.perm = self.coloring.permutation()
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        self._offset = offset = np.int32 if csr.indices.size < 2**31 else np.int64
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
-        lanes = 8 if csr.indices.size > 8 * n else 2
+        lanes = 8 if graph.indices.size > 8 * n else 2
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
@@ -110,7 +116,7 @@ class ColorBlocks:
         self._run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, BITS=bits, LANES=lanes
         )
-        indptr, indices = self._pattern(csr)
+        indptr, indices = self._pattern(graph)
         lower_counts, upper_counts = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
         self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
         lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
@@ -122,10 +128,10 @@ class ColorBlocks:
             upper_indices,
         )  # fmt: skip
         self.lower, self.upper = (
-            Triangle(indptr, self._interleaved(indptr, indices), xp.empty(len(indices), self._stored))
+            Triangle(indptr, self._interleaved(indptr, indices), self._new_values(len(indices), self._stored))
             for indptr, indices in ((lower_indptr, lower_indices), (upper_indptr, upper_indices))
         )
-        self.diagonal = xp.empty(n, self.dtype)
+        self.diagonal = self._new_values(n, self.dtype)
         self._row_keys, self._digest = self._keys(csr)
         self._fill_values(csr)
 
@@ -139,6 +145,20 @@ class ColorBlocks:
         """Memory of triangles, diagonal, permutations and row keys in bytes."""
         arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse, self.slices, self._row_keys)
         return sum(array.nbytes for array in arrays)
+
+    @property
+    def vector_shape(self) -> tuple[int, ...]:
+        """Of the vectors in color order."""
+        return self.shape[:1]
+
+    @property
+    def macros(self) -> dict[str, int]:
+        """What kernels that serve several block sizes have to know of it."""
+        return {"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}
+
+    def times_diagonal(self, diagonal: Any, x: Any) -> Any:
+        """A diagonal, stored like that of the blocks, times a vector in color order."""
+        return diagonal * x
 
     def rows_of(self, c: int) -> tuple[int, int]:
         """Return how many rows color c has, and the new number of the first."""
@@ -166,6 +186,7 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
+        csr = self._canonical(csr)
         row_keys, digest = self._keys(csr)
         differing = row_keys != self._row_keys
         if bool(differing.any()):
@@ -194,10 +215,16 @@ class ColorBlocks:
         matrix.sort_indices()
         return matrix
 
+    def _canonical(self, csr: Any) -> Any:
+        """The matrix in the form in which `_build` wants it."""
+        return csr
+
+    def _new_values(self, entries: int, dtype: Any) -> Any:
+        return self.backend.xp.empty(entries, dtype)
+
     def _pattern(self, csr: Any) -> tuple[Any, Any]:
         xp = self.backend.xp
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
-        return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+        return xp.asarray(csr.indptr, dtype=self._offset), xp.asarray(csr.indices, dtype=np.int32)
 
     def _interleaved(self, indptr: Any, entries: Any, back: bool = False) -> Any:
         return interleaved(
