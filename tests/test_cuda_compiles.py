@@ -21,7 +21,7 @@ VARIANTS = [
         "LANES": 2,
         "NATURAL": 1,
         "ENTRY": np.int32,
-        "BITS": np.int64,
+        "SOURCE": np.uint8,
     },
     {
         "OFFSET": np.int64,
@@ -30,7 +30,7 @@ VARIANTS = [
         "LANES": 8,
         "NATURAL": 0,
         "ENTRY": np.float64,
-        "BITS": np.int64,
+        "SOURCE": np.uint16,
     },
     {
         "OFFSET": np.int32,
@@ -39,7 +39,7 @@ VARIANTS = [
         "LANES": 32,
         "NATURAL": 0,
         "ENTRY": np.float32,
-        "BITS": np.int32,
+        "SOURCE": np.uint32,
     },
 ]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
-from mcprecond.backends.inputs import csr_system
+from mcprecond.backends.inputs import csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
 
@@ -31,16 +31,19 @@ class Triangle:
     indices, values : array, shape (entries,)
         The entries of each row, interleaved inside of slices (see reordering/slices.py); on a GPU by rising column in
         all but long rows, otherwise in the order that A has.
+    source : array of uint8, uint16 or int32, shape (entries,)
+        Which entry of its row in A each one is, so that new values are just fetched.
     """
 
     indptr: Any
     indices: Any
     values: Any
+    source: Any
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
+        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.source.nbytes
 
 
 class ColorBlocks:
@@ -112,27 +115,35 @@ class ColorBlocks:
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
-        bits = np.dtype(f"i{self.dtype.itemsize}")
-        self._run = self.backend.kernels(
-            KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, BITS=bits, LANES=lanes
-        )
         indptr, indices = self._pattern(graph)
+        source = np.min_scalar_type(int(xp.diff(indptr).max()) - 1 if n else 0)
+        self._run = self.backend.kernels(
+            KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, SOURCE=source, LANES=lanes
+        )
         lower_counts, upper_counts = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
         self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
         lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
         colors = self.coloring.colors[self.perm]
         self.slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, self.backend)
-        lower_indices, upper_indices = (xp.empty(int(ends[-1]), np.int32) for ends in (lower_indptr, upper_indptr))
+        columns, sources = (
+            [xp.empty(int(ends[-1]), dtype) for ends in (lower_indptr, upper_indptr)] for dtype in (np.int32, source)
+        )
         self._run.fill_indices(
-            n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, lower_indices, upper_indptr,
-            upper_indices,
+            n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, columns[0], sources[0],
+            upper_indptr, columns[1], sources[1],
         )  # fmt: skip
         self.lower, self.upper = (
-            Triangle(indptr, self._interleaved(indptr, indices), self._new_values(len(indices), self._stored))
-            for indptr, indices in ((lower_indptr, lower_indices), (upper_indptr, upper_indices))
+            Triangle(
+                ends,
+                self._interleaved(ends, columns[k]),
+                self._new_values(len(columns[k]), self._stored),
+                self._interleaved(ends, sources[k]),
+            )
+            for k, ends in enumerate((lower_indptr, upper_indptr))
         )
         self.diagonal = self._new_values(n, self.dtype)
-        self._row_keys, self._digest = self._keys(csr)
+        self._row_keys = self._keys(csr)
+        self._pattern_digest, self._digest, _ = self._digests(csr)
         self._fill_values(csr)
 
     @property
@@ -170,7 +181,7 @@ class ColorBlocks:
 
         A must be CSR and of the blocks' shape, dtype and device.
         """
-        return self._keys(A)[1] == self._digest
+        return self._digests(A)[1] == self._digest
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
@@ -180,17 +191,18 @@ class ColorBlocks:
         TypeError, ValueError
             If A differs in shape, pattern, dtype or device from the matrix of the blocks (which then stay as they are).
         """
-        csr, backend = csr_system(A)
+        csr, backend = csr_matrix(A)
         if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
             raise ValueError(
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
         csr = self._canonical(csr)
-        row_keys, digest = self._keys(csr)
-        differing = row_keys != self._row_keys
-        if bool(differing.any()):
-            row = int(differing.argmax())
+        pattern, digest, not_finite = self._digests(csr)
+        if not_finite:
+            csr_system(A)  # raises and says where
+        if pattern != self._pattern_digest:
+            row = int((self._keys(csr) != self._row_keys).argmax())
             raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
         self._digest = digest
         self._fill_values(csr)
@@ -233,21 +245,27 @@ class ColorBlocks:
 
     def _fill_values(self, csr: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
-        lower, upper = (self.backend.xp.empty_like(triangle.values) for triangle in (self.lower, self.upper))
-        self._run.fill_values(
-            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self._sorted_length,
-            self.lower.indptr, lower, self.upper.indptr, upper, self.diagonal,
-        )  # fmt: skip
-        for triangle, values in ((self.lower, lower), (self.upper, upper)):
-            interleaved(self.slices, triangle.indptr, values, triangle.values, self.backend)
+        n, (indptr, indices) = self.shape[0], self._pattern(csr)
+        for triangle in (self.lower, self.upper):
+            self._run.fetch_values(
+                len(self.slices) - 1, self.slices, triangle.indptr, triangle.source, self.perm, indptr, csr.data,
+                triangle.values,
+            )  # fmt: skip
+        self._run.fill_diagonal(n, indptr, indices, csr.data, self.perm, self.diagonal)
 
-    def _keys(self, csr: Any) -> tuple[Any, int]:
-        """A hash of the pattern of each row of A (int64), and one of the whole matrix with its values."""
-        xp, n = self.backend.xp, self.shape[0]
-        keys, digest = xp.empty(n, np.int64), xp.zeros(1, np.int64)
+    def _keys(self, csr: Any) -> Any:
+        """A hash of the pattern of each row of A: int64."""
+        keys = self.backend.xp.empty(self.shape[0], np.int64)
+        self._run.row_keys(self.shape[0], *self._pattern(csr), keys)
+        return keys
+
+    def _digests(self, csr: Any) -> tuple[int, int, int]:
+        """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
+        digests = self.backend.xp.zeros(3, np.int64)
         bits = csr.data.view(f"i{self.dtype.itemsize}")
-        self._run.row_keys(n, *self._pattern(csr), bits, keys, digest)
-        return keys, int(digest[0])
+        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, bits, digests)
+        pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
+        return pattern, both, not_finite
 
 
 # In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
@@ -277,38 +295,39 @@ def order_of_row(i, indptr, indices, perm, inverse, sorted_length):
 
 @KERNELS.twin
 def fill_indices(
-    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, upper_indptr, upper_indices
+    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, lower_source, upper_indptr,
+    upper_indices, upper_source,
 ):  # fmt: skip
-    """The column indices of both triangles."""
+    """The column indices of both triangles, and which entries of their rows in A these are."""
     for i in prange(n):
         lower, upper = lower_indptr[i], upper_indptr[i]
         for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
             j = inverse[indices[k]]
             if j < i:
                 lower_indices[lower] = j
+                lower_source[lower] = k - indptr[perm[i]]
                 lower += 1
             elif j > i:
                 upper_indices[upper] = j
+                upper_source[upper] = k - indptr[perm[i]]
                 upper += 1
 
 
+@KERNELS.strided_twin
+def fetch_values(n_slices, slices, indptr, source, perm, from_indptr, values, result):
+    """The values of a triangle: the one of entry e of row i is number source[e] of row perm[i]."""
+    for i in prange(slices[n_slices]):
+        for e in range(indptr[i], indptr[i + 1]):
+            result[e] = values[from_indptr[perm[i]] + source[e]]
+
+
 @KERNELS.twin
-def fill_values(
-    n, indptr, indices, values, perm, inverse, sorted_length, lower_indptr, lower, upper_indptr, upper, diagonal
-):  # fmt: skip
-    """The values of both triangles and of the diagonal; repeated diagonal entries add up."""
+def fill_diagonal(n, indptr, indices, values, perm, diagonal):
+    """The diagonal; repeated entries add up."""
     for i in prange(n):
-        next_lower, next_upper = lower_indptr[i], upper_indptr[i]
         own = values.dtype.type(0)
-        for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
-            j = inverse[indices[k]]
-            if j < i:
-                lower[next_lower] = values[k]
-                next_lower += 1
-            elif j > i:
-                upper[next_upper] = values[k]
-                next_upper += 1
-            else:
+        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
+            if indices[k] == perm[i]:
                 own += values[k]
         diagonal[i] = own
 
@@ -321,19 +340,30 @@ def mix64(x):
     return x ^ (x >> np.uint64(31))
 
 
-@KERNELS.strided_twin
-def row_keys(n, indptr, indices, bits, keys, digest):
-    """Hash what is where: a key for the columns of each row, and the sum of those of columns and values for all."""
-    total = np.uint64(0)
+@KERNELS.twin
+def row_keys(n, indptr, indices, keys):
+    """Hash the columns of each row, in their order."""
     for i in prange(n):
-        key, with_values = np.uint64(0), mix64(np.uint64(i))
+        key = np.uint64(0)
         for k in range(indptr[i], indptr[i + 1]):
-            entry = mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
-            key += entry
-            with_values += mix64(entry ^ mix64(np.uint64(bits[k])))
+            key += mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
         keys[i] = np.int64(key)
-        total += mix64(with_values)
-    digest[0] = np.int64(total)
+
+
+@KERNELS.strided_twin
+def digest(entries, n, indptr, indices, values, bits, digests):
+    """Hash the pattern, and the pattern with the values; count the values that are not finite."""
+    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
+    for i in prange(n):
+        pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
+    for k in prange(entries):
+        entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
+        pattern += entry
+        both += mix64(entry ^ np.uint64(bits[k]))
+        not_finite += not np.isfinite(values[k])
+    digests[0] = np.int64(pattern)
+    digests[1] = np.int64(pattern + both)
+    digests[2] = not_finite
 
 
 @KERNELS.twin

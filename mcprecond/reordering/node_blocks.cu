@@ -66,15 +66,30 @@ __device__ void copy_block(long long row, long long column, const OFFSET* indptr
     }
 }
 
+// Block `number` of a row of nodes without holes.
+__device__ void copy_full_block(long long row, int number, const OFFSET* indptr, const VALUE* values, STORED* block,
+                                int stride) {
+#pragma unroll
+    for (int p = 0; p < BLOCK_SIZE; ++p) {
+        const VALUE* numbers = values + indptr[row * BLOCK_SIZE + p] + number * (OFFSET)BLOCK_SIZE;
+#pragma unroll
+        for (int q = 0; q < BLOCK_SIZE; ++q) block[(p * BLOCK_SIZE + q) * (long long)stride] = (STORED)numbers[q];
+    }
+}
+
 extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, const OFFSET* block_indptr,
-                                       const int* block_indices, STORED* blocks, const int* perm, const OFFSET* indptr,
-                                       const int* indices, const VALUE* values) {
+                                       const int* block_indices, const SOURCE* source, STORED* blocks, const int* perm,
+                                       long long full, const OFFSET* indptr, const int* indices, const VALUE* values) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
     slice.steps(block_indptr, [&](OFFSET first, int count, int rank, OFFSET) {
-        copy_block(perm[slice.index()], perm[block_indices[first + rank]], indptr, indices, values,
-                   blocks + first * (BLOCK_SIZE * BLOCK_SIZE) + rank, count);
+        STORED* block = blocks + first * (BLOCK_SIZE * BLOCK_SIZE) + rank;
+        int row = perm[slice.index()];
+        if (full)
+            copy_full_block(row, source[first + rank], indptr, values, block, count);
+        else
+            copy_block(row, perm[block_indices[first + rank]], indptr, indices, values, block, count);
     });
 }
 

@@ -67,7 +67,10 @@ class NodeBlocks(ColorBlocks):
             raise ValueError(f"block_size {block_size} does not divide the {csr.shape[0]} unknowns of A")
         self.block_size = block_size
         csr = with_sorted_rows(csr)
-        self._build(csr, node_pattern(csr, block_size, backend), backend, coloring, dtype)
+        nodes = node_pattern(csr, block_size, backend)
+        # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
+        self._full = csr.indices.size == nodes.indices.size * block_size**2 and csr.has_canonical_format
+        self._build(csr, nodes, backend, coloring, dtype)
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
@@ -90,6 +93,7 @@ class NodeBlocks(ColorBlocks):
             OFFSET=self.lower.indptr.dtype,
             VALUE=self.dtype,
             STORED=stored,
+            SOURCE=self.lower.source.dtype,
             BLOCK_SIZE=self.block_size,
             LANES=32,
         )
@@ -98,8 +102,8 @@ class NodeBlocks(ColorBlocks):
         run, matrix = self._kernels(self._stored), (*self._pattern(csr), csr.data)
         for triangle in (self.lower, self.upper):
             run.fill_blocks(
-                len(self.slices) - 1, self.slices, triangle.indptr, triangle.indices, triangle.values, self.perm,
-                *matrix,
+                len(self.slices) - 1, self.slices, triangle.indptr, triangle.indices, triangle.source, triangle.values,
+                self.perm, int(self._full), *matrix,
             )  # fmt: skip
         self._kernels(self.dtype).fill_diagonal(len(self.perm), self.perm, *matrix, self.diagonal)
 
@@ -134,7 +138,7 @@ def node_pattern(csr: Any, block_size: int, backend: Backend) -> Any:
     xp, n_nodes = backend.xp, csr.shape[0] // block_size
     offset = np.int32 if csr.indices.size < 2**31 else np.int64
     run = backend.kernels(
-        KERNELS, OFFSET=offset, VALUE=csr.dtype, STORED=csr.dtype, BLOCK_SIZE=block_size, LANES=32
+        KERNELS, OFFSET=offset, VALUE=csr.dtype, STORED=csr.dtype, SOURCE=np.int32, BLOCK_SIZE=block_size, LANES=32
     )  # fmt: skip
     pattern = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
     counts = xp.zeros(n_nodes + 1, offset)
@@ -210,12 +214,24 @@ def copy_block(row, column, indptr, indices, values, block):
             k += 1
 
 
+@compile_part
+def copy_full_block(row, number, indptr, values, block):
+    """Block `number` of a row of nodes without holes."""
+    b = len(block)
+    for p in range(b):
+        for q in range(b):
+            block[p, q] = values[indptr[row * b + p] + number * b + q]
+
+
 @KERNELS.twin
-def fill_blocks(n_slices, slices, block_indptr, block_indices, blocks, perm, indptr, indices, values):
+def fill_blocks(n_slices, slices, block_indptr, block_indices, source, blocks, perm, full, indptr, indices, values):
     """The blocks of a triangle."""
     for i in prange(slices[n_slices]):
         for e in range(block_indptr[i], block_indptr[i + 1]):
-            copy_block(perm[i], perm[block_indices[e]], indptr, indices, values, blocks[e])
+            if full:
+                copy_full_block(perm[i], source[e], indptr, values, blocks[e])
+            else:
+                copy_block(perm[i], perm[block_indices[e]], indptr, indices, values, blocks[e])
 
 
 @KERNELS.twin
