@@ -19,7 +19,7 @@ FIXTURES_STAY = settings(suppress_health_check=[HealthCheck.function_scoped_fixt
 def block_matrix(
     n_nodes: int, b: int, seed: int, density: float = 0.2, symmetric: bool = True
 ) -> scipy.sparse.csr_array:
-    """A random matrix that is diagonally dominant; its blocks have holes, its pattern is not symmetric unless asked for."""
+    """A random matrix that is diagonally dominant; its blocks have holes."""
     random = np.random.default_rng(seed)
     A = scipy.sparse.random_array((n_nodes * b, n_nodes * b), density=density, rng=random, format="csr")
     A.data -= 0.5

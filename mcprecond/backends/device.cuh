@@ -234,6 +234,22 @@ struct Slice {
         }
     }
 
+    // The same with several entries at once: `visit(places)` on all threads, with -1 where one has no entry.
+    template <int BATCH, typename Visit>
+    __device__ __forceinline__ void batches(const OFFSET* indptr, Visit visit) const {
+        int left = share(indptr);
+        OFFSET first = indptr[this->first], places[BATCH];
+        for (; __any_sync(FULL_WARP, left > 0); left -= BATCH) {
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                uint32 takers = __ballot_sync(FULL_WARP, left > e);
+                places[e] = left > e ? first + __popc(takers & ((1u << lane_id()) - 1)) : -1;
+                first += __popc(takers);
+            }
+            visit(places);
+        }
+    }
+
     // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
     // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
     template <typename Stored, typename Look, typename Add>

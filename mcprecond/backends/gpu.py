@@ -87,9 +87,6 @@ class GpuBackend:
         device = self.xp.cuda.Device()
         return device.attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
 
-    def all_finite(self, values: Any) -> bool:
-        return bool(self.xp.isfinite(values).all())
-
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)
 

@@ -46,12 +46,20 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
         raise TypeError(
             f"{name} must hold float32 or float64 values, got {csr.dtype}; convert it with {name}.astype(float)"
         )
-    if not backend.all_finite(csr.data):
+    if not _all_finite(csr.data, backend):
         k = int(backend.xp.argmin(backend.xp.isfinite(csr.data)))
         row = int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1
         value, column = float(csr.data[k]), int(csr.indices[k])
         raise ValueError(f"{name} holds {value} in row {row}, column {column}; every value must be finite")
     return csr, backend
+
+
+def canonical(csr: Any) -> Any:
+    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
 
 
 def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
@@ -75,7 +83,15 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     array = array.reshape(n).astype(dtype)
-    if not backend.all_finite(array):
+    if not _all_finite(array, backend):
         row = int(backend.xp.argmin(backend.xp.isfinite(array)))
         raise ValueError(f"{name} holds {float(array[row])} in row {row}; every value must be finite")
     return array
+
+
+def _all_finite(values: Any, backend: Backend) -> bool:
+    """Look at each value only if the sum of squares is not finite, which may be an overflow."""
+    xp = backend.xp
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = xp.dot(values, values)
+    return bool(xp.isfinite(squares)) or bool(xp.isfinite(values).all())

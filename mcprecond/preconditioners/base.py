@@ -32,8 +32,6 @@ class Preconditioner:
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: T and its inverse, in color order, where there is no obstacle.
-    splitting: tuple[Any, Any]
     blocks: ColorBlocks
     #: Of the vectors, as in every LinearOperator.
     shape: tuple[int, int]
@@ -96,6 +94,11 @@ class Preconditioner:
     def nbytes(self) -> int:
         """Memory of everything that an application reads, in bytes."""
         return self.blocks.nbytes
+
+    @property
+    @abstractmethod
+    def splitting(self) -> tuple[Any, Any]:
+        """T and its inverse, in color order, where there is no obstacle."""
 
     @abstractmethod
     def enqueue(self, r: Any, z: Any) -> None:

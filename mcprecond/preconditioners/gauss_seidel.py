@@ -9,7 +9,7 @@ import numpy as np
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
-from mcprecond.reordering import NodeBlocks
+from mcprecond.reordering import ColorBlocks
 
 SWEEPS = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
@@ -247,7 +247,7 @@ class MulticolorSGS(MulticolorGS):
         )  # fmt: skip
 
 
-def inverse_blocks(blocks: NodeBlocks, xp: Any) -> Any:
+def inverse_blocks(blocks: ColorBlocks, xp: Any) -> Any:
     """Return the inverses of the diagonal blocks, in color order.
 
     Raises

@@ -81,38 +81,49 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                         const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
                                         int* lower_indices, SOURCE* lower_source, const OFFSET* upper_indptr,
-                                        int* upper_indices, SOURCE* upper_source) {
+                                        int* upper_indices, SOURCE* upper_source, SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
     place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
               [&](OFFSET k, int j, OFFSET place, int triangle) {
-                  if (triangle) {
+                  SOURCE number = (SOURCE)(k - indptr[perm[i]]);
+                  if (triangle == 0) {
+                      diagonal_source[i] = number;
+                  } else {
                       (triangle < 0 ? lower_indices : upper_indices)[place] = j;
-                      (triangle < 0 ? lower_source : upper_source)[place] = (SOURCE)(k - indptr[perm[i]]);
+                      (triangle < 0 ? lower_source : upper_source)[place] = number;
                   }
               });
 }
 
-extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const OFFSET* indptr,
-                                        const SOURCE* source, const int* perm, const OFFSET* from_indptr,
-                                        const VALUE* values, STORED* result) {
-    for_slices(n_slices, false, slices, [&](const Slice& slice) {
-        OFFSET begin = slice.row < slice.rows ? from_indptr[perm[slice.index()]] : 0;
-        slice.steps(indptr, [&](OFFSET first, int, int rank, OFFSET) {
-            result[first + rank] = (STORED)values[begin + source[first + rank]];
-        });
-    });
-}
+#define FETCHES 8  // values under way per thread
 
-extern "C" __global__ void fill_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                         const int* perm, VALUE* diagonal) {
-    long long i = thread_id() / LANES;
-    int row = i < n ? perm[i] : 0;
-    VALUE own = 0;
-    if (i < n)
-        for (OFFSET k = indptr[row] + threadIdx.x % LANES; k < indptr[row + 1]; k += LANES)
-            if (indices[k] == row) own += values[k];
-    own = lane_sum<LANES>(own);
-    if (i < n && threadIdx.x % LANES == 0) diagonal[i] = own;
+extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
+                                        const VALUE* values, const OFFSET* lower_indptr, const SOURCE* lower_source,
+                                        STORED* lower, const OFFSET* upper_indptr, const SOURCE* upper_source,
+                                        STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal) {
+    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+        long long i = slice.index();
+        OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
+        if (slice.leads()) {
+            OFFSET place = begin + diagonal_source[i];
+            diagonal[i] = place < indptr[perm[i] + 1] ? values[place] : VALUE();
+        }
+        auto fetch = [&](const OFFSET* row_offsets, const SOURCE* source, STORED* result) {
+            slice.batches<FETCHES>(row_offsets, [&](const OFFSET* places) {
+                SOURCE number[FETCHES];
+                VALUE value[FETCHES];
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? __ldcs(&source[places[e]]) : 0;
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e)
+                    if (places[e] >= 0) __stcs(&result[places[e]], (STORED)value[e]);
+            });
+        };
+        fetch(lower_indptr, lower_source, lower);
+        fetch(upper_indptr, upper_source, upper);
+    });
 }
 
 __device__ __forceinline__ uint64 mix64(uint64 x) {
