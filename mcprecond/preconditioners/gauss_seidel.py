@@ -187,9 +187,8 @@ class MulticolorGS(Preconditioner):
         if blocks.block_size > 1:
             self._dinv[...] = inverse_blocks(blocks, xp)
             return
-        zero = blocks.diagonal == 0
-        if bool(zero.any()):
-            row = int(blocks.perm[zero].min())
+        if int(xp.count_nonzero(blocks.diagonal)) < len(blocks.diagonal):
+            row = int(blocks.perm[blocks.diagonal == 0].min())
             raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
         xp.divide(1, blocks.diagonal, out=self._dinv)
 
