@@ -134,7 +134,7 @@ def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega,
         total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * t[indices[k]]
-        t[i] = y[i] - omega * dinv[i] * total
+        t[i] = y[i] - omega * (dinv[i] * total)
         z[perm[i]] = t[i]
 
 
@@ -157,7 +157,7 @@ def relax_rows(
             total += lower[k] * (old if backwards else new)[lower_indices[k]]
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
             total += upper[k] * (new if backwards else old)[upper_indices[k]]
-        new[i] = (1 - omega) * old[i] + omega * (r[perm[i]] - total) * dinv[i]
+        new[i] = (1 - omega) * old[i] + omega * (dinv[i] * (r[perm[i]] - total))
         z[perm[i]] = new[i]
 
 

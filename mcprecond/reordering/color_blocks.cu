@@ -93,7 +93,7 @@ extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const 
                                        const OFFSET* lower_indptr, STORED* lower, const OFFSET* upper_indptr,
                                        STORED* upper, VALUE* diagonal) {
     long long i = thread_id() / LANES;
-    VALUE own = 0;
+    VALUE own = VALUE();
     place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
               [&](OFFSET k, int, OFFSET place, int triangle) {
                   if (triangle)
@@ -142,12 +142,12 @@ extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const i
     OFFSET place = indptr[i];
     for (OFFSET k = lower_indptr[i]; k < lower_indptr[i + 1]; ++k, ++place) {
         indices[place] = lower_indices[k];
-        values[place] = lower[k];
+        values[place] = (VALUE)lower[k];
     }
     indices[place] = (int)i;
     values[place++] = diagonal[i];
     for (OFFSET k = upper_indptr[i]; k < upper_indptr[i + 1]; ++k, ++place) {
         indices[place] = upper_indices[k];
-        values[place] = upper[k];
+        values[place] = (VALUE)upper[k];
     }
 }

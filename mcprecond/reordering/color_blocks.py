@@ -19,6 +19,8 @@ from mcprecond.reordering.slices import cut_slices, interleaved
 
 KERNELS = KernelSet(__file__)
 
+ODD = 0x1E3779B97F4A7C15  # any odd number whose bits look random
+
 
 @dataclass
 class Triangle:
@@ -49,7 +51,7 @@ class ColorBlocks:
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, any format. It is not changed and not referred to afterwards.
+        Real or complex floats, any format. It is not changed and not referred to afterwards.
     coloring : str, Coloring or array of int, shape (n,)
         A method of `color`, or a coloring of A, which is checked.
     dtype : dtype, optional
@@ -106,7 +108,7 @@ class ColorBlocks:
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
-        bits = np.dtype(f"i{self.dtype.itemsize}")
+        bits = np.dtype(f"i{min(self.dtype.itemsize, 8)}")
         self._run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, BITS=bits, LANES=lanes
         )
@@ -218,7 +220,9 @@ class ColorBlocks:
         """A hash of the pattern of each row of A (int64), and one of the whole matrix with its values."""
         xp, n = self.backend.xp, self.shape[0]
         keys, digest = xp.empty(n, np.int64), xp.zeros(1, np.int64)
-        bits = csr.data.view(f"i{self.dtype.itemsize}")
+        bits = csr.data.view(f"i{min(self.dtype.itemsize, 8)}")
+        if len(bits) > len(csr.data):
+            bits = bits[::2] * ODD + bits[1::2]  # of real and imaginary part
         self._run.row_keys(n, *self._pattern(csr), bits, keys, digest)
         return keys, int(digest[0])
 
