@@ -24,6 +24,8 @@ C_TYPES = {
     np.dtype(np.int64): "long long",
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "Complex<float>",
+    np.dtype(np.complex128): "Complex<double>",
 }
 
 

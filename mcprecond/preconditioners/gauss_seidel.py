@@ -27,16 +27,16 @@ class MulticolorGS(Preconditioner):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, no zero on the diagonal. Not changed, and not needed afterwards.
+        Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring : str, Coloring or array of int, shape (n,)
         A method of `color`, or a coloring of A, which is checked.
     sweep : {"symmetric", "forward", "backward"}
-        "symmetric" keeps a symmetric A symmetric, as CG needs it.
+        "symmetric" keeps a symmetric A symmetric and a Hermitian one Hermitian, as CG needs it.
     omega : float
         Relaxation factor w, 0 < w < 2.
     sweeps : int
         How many sweeps one application makes.
-    dtype : {float32, float64}, optional
+    dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
     block_size : int
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
@@ -192,9 +192,9 @@ class MulticolorGS(Preconditioner):
             raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
         xp.divide(1, blocks.diagonal, out=self._dinv)
 
-    def _transposed(self) -> MulticolorGS:
+    def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
-        A, colors = self._matrix_of_transposed()
+        A, colors = self._matrix_of_transposed(conjugate)
         turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
         return MulticolorGS(
             A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
@@ -205,13 +205,13 @@ class MulticolorGS(Preconditioner):
 class MulticolorSGS(MulticolorGS):
     """Multicolor symmetric Gauss-Seidel (SSOR for omega != 1): ``inv(M) = w (2 - w) inv(D + w U) D inv(D + w L)``.
 
-    The triangles L and U are those of A in the order of the colors. For symmetric positive definite A, M is symmetric
-    positive definite too, so that it fits CG.
+    The triangles L and U are those of A in the order of the colors. For symmetric (or Hermitian) positive definite A,
+    M is so too, and fits CG.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, no zero on the diagonal. Not changed, and not needed afterwards.
+        Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring, omega, sweeps, dtype, block_size, device
         As in `MulticolorGS`.
 
@@ -288,7 +288,7 @@ def smooth(
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, no zero on the diagonal.
+        Real or complex floats, no zero on the diagonal.
     x, b : array, shape (n,) or (n, 1)
         On the device of A. Not changed.
     sweeps : int

@@ -105,7 +105,7 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
         if (slice.leads()) {
-            OFFSET place = begin + diagonal_source[i];
+            long long place = begin + (long long)diagonal_source[i];
             diagonal[i] = place < indptr[perm[i] + 1] ? values[place] : VALUE();
         }
         auto fetch = [&](const OFFSET* row_offsets, const SOURCE* source, STORED* result) {
@@ -118,7 +118,7 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e)
-                    if (places[e] >= 0) __stcs(&result[places[e]], (STORED)value[e]);
+                    if (places[e] >= 0) result[places[e]] = (STORED)value[e];
             });
         };
         fetch(lower_indptr, lower_source, lower);
@@ -142,8 +142,14 @@ extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int
     if (i < n && threadIdx.x % LANES == 0) keys[i] = key;
 }
 
-__device__ __forceinline__ uint64 bits_of(double value) { return (uint64)__double_as_longlong(value); }
-__device__ __forceinline__ uint64 bits_of(float value) { return (uint64)(long long)__float_as_int(value); }
+// Mix the bits of a value into a hash, word by word.
+template <typename Value>
+__device__ __forceinline__ uint64 mixed(uint64 hash, Value value) {
+    if (sizeof(Value) < sizeof(uint64)) return mix64(hash ^ (uint64)(long long)*(int*)&value);
+#pragma unroll
+    for (int w = 0; w < sizeof(Value) / sizeof(uint64); ++w) hash = mix64(hash ^ ((uint64*)&value)[w]);
+    return hash;
+}
 
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, const void* bits, uint64* digests) {
@@ -153,7 +159,7 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
     auto add = [&](long long k, int column, VALUE value) {
         uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
         pattern += entry;
-        both += mix64(entry ^ bits_of(value));
+        both += mixed(entry, value);
         not_finite += !isfinite(value);
     };
     constexpr int BATCH = 4;  // loads under way per thread
@@ -185,12 +191,12 @@ extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const i
     OFFSET place = indptr[i];
     for (OFFSET k = lower_indptr[i]; k < lower_indptr[i + 1]; ++k, ++place) {
         indices[place] = lower_indices[k];
-        values[place] = lower[k];
+        values[place] = (VALUE)lower[k];
     }
     indices[place] = (int)i;
     values[place++] = diagonal[i];
     for (OFFSET k = upper_indptr[i]; k < upper_indptr[i + 1]; ++k, ++place) {
         indices[place] = upper_indices[k];
-        values[place] = upper[k];
+        values[place] = (VALUE)upper[k];
     }
 }

@@ -52,7 +52,7 @@ class ColorBlocks:
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, any format; repeated entries add up. It is not changed and not referred to afterwards.
+        Real or complex floats, any format; repeated entries add up. It is not changed and not referred to afterwards.
     coloring : str, Coloring or array of int, shape (n,)
         A method of `color`, or a coloring of A, which is checked.
     dtype : dtype, optional
@@ -272,7 +272,7 @@ class ColorBlocks:
     def _digests(self, csr: Any) -> tuple[int, int, int]:
         """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
         digests = self.backend.xp.zeros(3, np.int64)
-        bits = csr.data.view(f"i{self.dtype.itemsize}")
+        bits = csr.data.view(f"i{min(self.dtype.itemsize, 8)}")
         self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, bits, digests)
         pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
         return pattern, both, not_finite
@@ -358,14 +358,17 @@ def row_keys(n, indptr, indices, keys):
 
 @KERNELS.strided_twin
 def digest(entries, n, indptr, indices, values, bits, digests):
-    """Hash the pattern, and the pattern with the values; count the values that are not finite."""
+    """Hash the pattern, and the pattern with the values, whose `bits` are words; count what is not finite."""
+    words = len(bits) // max(entries, 1)
     pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
-        both += mix64(entry ^ np.uint64(bits[k]))
+        for w in range(words * k, words * (k + 1)):
+            entry = mix64(entry ^ np.uint64(bits[w]))
+        both += entry
         not_finite += not np.isfinite(values[k])
     digests[0] = np.int64(pattern)
     digests[1] = np.int64(pattern + both)

@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         const PIVOT* T, const PIVOT* Tinv, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts, const long long* control,
         const double* scalars) {
     if (control[STATE] != RUNNING) return;
-    VALUE beta = (VALUE)scalars[BETA];
+    REAL beta = (REAL)scalars[BETA];
     for_slices(n_slices, true, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         L_t = slice.sum(L_t);
         L_s = slice.sum(L_s);
         if (leads) {
-            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = inverse * (q_i - ((VALUE)2 * T_t - D_t) - L_s);
+            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = inverse * (q_i - ((REAL)2 * T_t - D_t) - L_s);
             publish(&ts[i].s, s_i);
             At[i] = q_i + L_t + (D_t - T_t);
             product += inner(q_i, t_i + s_i);
@@ -78,7 +78,7 @@ extern "C" __global__ void advance_all(long long n, const Pair* ts, const UNKNOW
                                        UNKNOWN* rho, UNKNOWN* t, long long* control, double* scalars, double* history,
                                        double* partials) {
     if (control[STATE] != RUNNING) return;
-    VALUE alpha = (VALUE)scalars[ALPHA];
+    REAL alpha = (REAL)scalars[ALPHA];
     double rr = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         Pair both = ts[i];
