@@ -2,8 +2,8 @@
 
     python benchmarks/limits.py
 
-runs itself under `ncu` once per matrix and writes benchmarks/results/limits-gpu.json (or where --output says). Times under
-the profiler are not those of a run: the clock is fixed and caches are flushed. The shares are what counts.
+runs itself under `ncu` once per matrix and writes benchmarks/results/limits-gpu.json (or where --output says). Times
+under the profiler are not those of a run: the clock is fixed and caches are flushed. The shares are what counts.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ class MulticolorGS(Preconditioner):
     @property
     def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: D / w."""
-        omega = self.dtype.type(self.omega)
-        return self.blocks.diagonal / omega, self._dinv * omega
+        D, Dinv, omega = self.blocks.diagonal, self._dinv, self.dtype.type(self.omega)
+        return (D, Dinv) if omega == 1 else (D / omega, Dinv * omega)
 
     @property
     def nbytes(self) -> int:
