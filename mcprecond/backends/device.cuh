@@ -162,6 +162,20 @@ __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, c
 
 #define UNCOLORED (-1)
 
+// Whether `is_true(k)` for an entry k, indices[k] the vertex, of a row near v: its own, and at distance 2 those of its
+// neighbors. See rows_near in coloring/graph.py. TEAM threads share every row; each stops when it has found one.
+template <int TEAM, typename Predicate>
+__device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET* indptr, const int* indices,
+                                         Predicate is_true) {
+    OFFSET own = indptr[v], last = distance == 2 ? indptr[v + 1] : own;
+    for (OFFSET j = own - 1; j < last; ++j) {
+        int row = j < own ? v : indices[j];
+        for (OFFSET k = indptr[row] + threadIdx.x % TEAM, end = indptr[row + 1]; k < end; k += TEAM)
+            if (is_true(k)) return true;
+    }
+    return false;
+}
+
 // Log a round of a coloring, which are counted from 1; always the same thread calls it. See coloring/history.py.
 #define SPARE_ROUNDS 64
 

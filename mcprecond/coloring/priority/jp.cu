@@ -50,15 +50,18 @@ struct Walk {
 struct Visit {
     bool exists;
     int v;
-    OFFSET k, begin, end;
+    OFFSET k, end;  // what is left of the row, its own or at distance 2 then that of a neighbor
     int neighbor[LOOKS];  // -1 where there is none
 
     __device__ __forceinline__ void find_row(const Walk& walk, const OFFSET* indptr, const int* sequence) {
         exists = walk.place < walk.end;
         if (!exists) return;
         v = NATURAL ? (int)walk.place : sequence[walk.place];
-        k = begin = indptr[v];
-        end = indptr[v + 1];
+        turn_to(v, indptr);
+    }
+    __device__ __forceinline__ void turn_to(int row, const OFFSET* indptr) {
+        k = indptr[row];
+        end = indptr[row + 1];
     }
     __device__ __forceinline__ void find_neighbors(const int* indices) {
 #pragma unroll
@@ -76,8 +79,8 @@ struct Visit {
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_fronts(
-        long long n, const OFFSET* indptr, const int* indices, const int* sequence, const int* rank,
-        long long n_chains, const long long* chains, State* states) {
+        long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
+        const int* rank, long long n_chains, const long long* chains, State* states) {
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
     Walk walk = {thread_id() / LANES, 0, 0};
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
@@ -91,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
     now.find_neighbors(indices);
     now.drop_later(rank);
     after.find_neighbors(indices);
-    int offset = 0, front = 0, last = -1, patience = 0;
+    int offset = 0, front = 0, last = -1, patience = 0, rows = 0;  // of neighbors that it has turned to
     State last_state = 0;
     uint64 taken = 0;
     // Teams of a warp go on together: whoever waits looks again while the others proceed, so nobody waits for a team of
@@ -118,6 +121,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         uint32 waiting = __ballot_sync(FULL_WARP, waits) & mates;
         bool complete = now.exists && waiting == 0;
         bool whole_row = complete && now.k + LOOKS * LANES >= now.end;
+        bool more_rows = whole_row && distance == 2 && rows < indptr[now.v + 1] - indptr[now.v];
+        bool all_seen = whole_row && !more_rows;
         uint64 all_taken = taken;
         int latest = front;
 #pragma unroll
@@ -125,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             all_taken |= __shfl_xor_sync(FULL_WARP, all_taken, step);
             latest = max(latest, __shfl_xor_sync(FULL_WARP, latest, step));
         }
-        if (whole_row && ~all_taken) {
+        if (all_seen && ~all_taken) {
             last = now.v;
             last_state = (State)(latest + 1) << 32 | (offset + __ffsll(~all_taken) - 1);
             if (threadIdx.x % LANES == 0) *(volatile State*)&states[last] = last_state;
@@ -136,15 +141,17 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             walk.step(n, n_chains, chains);
             later.find_row(walk, indptr, sequence);
             taken = 0;
-            front = offset = 0;
-        } else if (whole_row) {  // all neighbors are colored, with this palette and more
-            offset += PALETTE;
-            taken = 0;
-            now.k = now.begin;
-            now.find_neighbors(indices);
-            now.drop_later(rank);
+            front = offset = rows = 0;
         } else if (complete) {
-            now.k += LOOKS * LANES;
+            if (all_seen) {  // all are colored, with this palette and more
+                offset += PALETTE;
+                taken = rows = 0;
+                now.turn_to(now.v, indptr);
+            } else if (more_rows) {
+                now.turn_to(indices[indptr[now.v] + rows++], indptr);
+            } else {
+                now.k += LOOKS * LANES;
+            }
             now.find_neighbors(indices);
             now.drop_later(rank);
         }
