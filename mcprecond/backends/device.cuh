@@ -176,6 +176,38 @@ __device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET
     return false;
 }
 
+#define PALETTE 64  // colors that are looked at together: the bits of a word
+
+// What the TEAM threads that share a vertex, one, a warp or the block, have found together. All of them call it.
+template <int TEAM>
+__device__ uint64 united(uint64 bits) {
+    if constexpr (TEAM > 1)
+        for (int step = WARP / 2; step > 0; step /= 2) bits |= __shfl_xor_sync(FULL_WARP, bits, step);
+    if constexpr (TEAM > WARP) {
+        __shared__ uint64 parts[TEAM / WARP];
+        if (lane_id() == 0) parts[threadIdx.x / WARP] = bits;
+        __syncthreads();
+        for (uint64 part : parts) bits |= part;
+        __syncthreads();
+    }
+    return bits;
+}
+
+// The smallest color that no neighbor has. v is uncolored, so an entry on the diagonal takes nothing.
+template <int TEAM>
+__device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indices, const int* C) {
+    OFFSET first = indptr[v] + threadIdx.x % TEAM, end = indptr[v + 1];
+    for (int offset = 0;; offset += PALETTE) {
+        uint64 taken = 0;
+        for (OFFSET k = first; k < end; k += TEAM) {
+            int color = fresh(&C[indices[k]]) - offset;  // uncolored ones lie below every palette
+            if (color >= 0 && color < PALETTE) taken |= 1ull << color;
+        }
+        taken = united<TEAM>(taken);
+        if (~taken) return offset + __ffsll((long long)~taken) - 1;
+    }
+}
+
 // Log a round of a coloring, which are counted from 1; always the same thread calls it. See coloring/history.py.
 #define SPARE_ROUNDS 64
 

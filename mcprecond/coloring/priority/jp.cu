@@ -4,7 +4,6 @@
 // written once; until then all its bits are set, and whoever needs it looks again.
 
 #define LOOKS 4  // neighbors that a thread looks at in one go
-#define PALETTE 64
 #define SHARED_FRONTS 1024
 
 typedef long long State;  // the color in the lower half, the front above it; negative until it is there
