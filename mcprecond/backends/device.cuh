@@ -208,6 +208,12 @@ __device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indic
     }
 }
 
+// Whether v is the end of a conflicting edge (v, u) that is recolored. See gives_way in speculative/vertex_based.py.
+__device__ __forceinline__ bool gives_way(int v, int u, bool by_degree, const int* degrees) {
+    if (by_degree && degrees[v] != degrees[u]) return degrees[v] < degrees[u];
+    return v < u;
+}
+
 // Log a round of a coloring, which are counted from 1; always the same thread calls it. See coloring/history.py.
 #define SPARE_ROUNDS 64
 

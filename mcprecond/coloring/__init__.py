@@ -79,7 +79,8 @@ def color(
     method : str
         A name in `COLORINGS`:
 
-        - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``.
+        - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
+          ``resolution="degree" | "index"``.
         - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.

@@ -36,7 +36,7 @@ __device__ bool stays(int2 edge, const int* C, const int* CS) {
 }
 
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
-    int low = min(edge.x, edge.y), high = max(edge.x, edge.y);
+    int low = edge.x, high = edge.y;
     int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
     if (c_low > 0 || c_high > 0 || fresh(&CS[low]) != fresh(&CS[high])) return;
     if (c_low == 0 && c_high == 0) {
@@ -69,7 +69,7 @@ __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF
 __device__ void detect_conflict(int2 edge, int* C, const int* CS) {
     int color = fresh(&C[edge.x]);
     if (color != 0 && color == fresh(&C[edge.y]) && fresh(&CS[edge.x]) == fresh(&CS[edge.y]))
-        C[min(edge.x, edge.y)] = 0;
+        C[edge.x] = 0;
 }
 
 // The sum of a value over the block; every thread gets it.
@@ -124,14 +124,15 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_edges(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* CS, int* VF, int* TVF,
-        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, int* C, int* CS,
+        int* VF, int* TVF, int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps,
+        long long chunk, int2* log) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
     int *U = uncolored, *spare_U = uncolored + n;
 
-    // The edge list in row order: count, scan over blocks, write. LANES threads share a row.
+    // The edge list in row order, the end first that gives way: count, scan over blocks, write. LANES threads share a row.
     long long rows = (n + gridDim.x - 1) / gridDim.x;
     long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
     int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES, count = 0;
@@ -156,9 +157,9 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         own = lane_sum<LANES>(own);
         int position = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, tile), 0, LANES);
         for (OFFSET k = begin + lane; __any_sync(FULL_WARP, k < end); k += LANES) {
-            bool keep = k < end && indices[k] > v;
-            int place = place_in_row<LANES>(keep, position);
-            if (keep) E[place] = make_int2((int)v, indices[k]);
+            int u = k < end ? indices[k] : -1;
+            int place = place_in_row<LANES>(u > v, position);
+            if (u > v) E[place] = gives_way((int)v, u, by_degree, degrees) ? make_int2((int)v, u) : make_int2(u, (int)v);
         }
         offset += tile;
     }

@@ -13,11 +13,6 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the worklists, by parity of the round
 };
 
-__device__ __forceinline__ bool gives_way(int v, int u, bool by_degree, const int* degrees) {
-    if (by_degree && degrees[v] != degrees[u]) return degrees[v] < degrees[u];
-    return v < u;
-}
-
 __device__ bool loses(int v, long long distance, const OFFSET* indptr, const int* adjacency, const int* degrees,
                       bool by_degree, const int* C) {
     int color = fresh(&C[v]);

@@ -161,6 +161,11 @@ def check_options(chunk_size: int, resolution: str) -> None:
     """Raise ValueError for an option that no method here knows."""
     if not isinstance(chunk_size, int | np.integer) or chunk_size <= 0:
         raise ValueError(f"chunk_size must be a positive integer, got {chunk_size!r}")
+    check_resolution(resolution)
+
+
+def check_resolution(resolution: str) -> None:
+    """Raise ValueError for a rule that `gives_way` does not know."""
     if resolution not in RESOLUTIONS:
         raise ValueError(f"resolution must be one of {', '.join(RESOLUTIONS)}, got {resolution!r}")
 
