@@ -4,6 +4,9 @@
 // Races that are meant: tentative colors are read and written without order (Algorithm 8 is speculation, and a lost
 // update is caught by detect_conflict, which runs behind a grid barrier); in detect_conflict two edges may uncolor the
 // same vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
+//
+// Only the tentative phase needs the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
+// every barrier empties: neighbors are mostly neighbors of the next vertex, too. In detect_conflict an older color will do.
 
 #define SET_SIZE 31
 #define ALL_FORBIDDEN 0x7fffffff
@@ -18,32 +21,32 @@ __device__ __forceinline__ int beyond(int degree, int color_set) {
 }
 
 __device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
-    int cu = fresh(&C[edge.x]), cv = fresh(&C[edge.y]);
+    int cu = C[edge.x], cv = C[edge.y];
     if (cu != 0 && cv != 0) return false;
     if (cu == 0 && cv == 0) return true;
     int colored = cu ? edge.x : edge.y, other = cu ? edge.y : edge.x;
-    int set = fresh(&CS[colored]), other_set = fresh(&CS[other]);
+    int set = CS[colored], other_set = CS[other];
     if (set == other_set) atomicOr(&VF[other], cu | cv);
     return set > other_set;
 }
 
 // Whether forbid_color keeps the edge; true to the same edges, since only VF changes in between.
 __device__ bool stays(int2 edge, const int* C, const int* CS) {
-    int cu = fresh(&C[edge.x]), cv = fresh(&C[edge.y]);
+    int cu = C[edge.x], cv = C[edge.y];
     if (cu != 0 && cv != 0) return false;
     if (cu == 0 && cv == 0) return true;
-    return fresh(&CS[cu ? edge.x : edge.y]) > fresh(&CS[cu ? edge.y : edge.x]);
+    return CS[cu ? edge.x : edge.y] > CS[cu ? edge.y : edge.x];
 }
 
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
     int low = edge.x, high = edge.y;
     int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
-    if (c_low > 0 || c_high > 0 || fresh(&CS[low]) != fresh(&CS[high])) return;
+    if (c_low > 0 || c_high > 0 || CS[low] != CS[high]) return;
     if (c_low == 0 && c_high == 0) {
-        c_high = -first_available(fresh(&VF[high]) | fresh(&TVF[high]));
+        c_high = -first_available(VF[high] | fresh(&TVF[high]));
         C[high] = c_high;
     } else if (c_low == c_high) {
-        c_low = -first_available(fresh(&VF[low]) | fresh(&TVF[low]) | -c_high);
+        c_low = -first_available(VF[low] | fresh(&TVF[low]) | -c_high);
         C[low] = c_low;
     }
     if (c_high < 0 && !(fresh(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
@@ -67,9 +70,8 @@ __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF
 }
 
 __device__ void detect_conflict(int2 edge, int* C, const int* CS) {
-    int color = fresh(&C[edge.x]);
-    if (color != 0 && color == fresh(&C[edge.y]) && fresh(&CS[edge.x]) == fresh(&CS[edge.y]))
-        C[edge.x] = 0;
+    int color = C[edge.x];
+    if (color != 0 && color == C[edge.y] && CS[edge.x] == CS[edge.y]) C[edge.x] = 0;
 }
 
 // The sum of a value over the block; every thread gets it.
