@@ -30,14 +30,6 @@ __device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
     return set > other_set;
 }
 
-// Whether forbid_color keeps the edge; true to the same edges, since only VF changes in between.
-__device__ bool stays(int2 edge, const int* C, const int* CS) {
-    int cu = C[edge.x], cv = C[edge.y];
-    if (cu != 0 && cv != 0) return false;
-    if (cu == 0 && cv == 0) return true;
-    return CS[cu ? edge.x : edge.y] > CS[cu ? edge.y : edge.x];
-}
-
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
     int low = edge.x, high = edge.y;
     int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
@@ -190,31 +182,25 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
             int position = warp_append(left, &control->uncolored[round & 1]);
             if (left) spare_U[position] = v;
         }
-        int stretch = (length + gridDim.x - 1) / gridDim.x;
-        int first = min(blockIdx.x * stretch, length), last = min(first + stretch, length);
+        // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves that
+        // behind what the warps before it keep.
+        long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
+        int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
+        int packed = first;
+        for (int e0 = first; e0 < last; e0 += WARP) {
+            int e = e0 + lane_id();
+            int2 edge = e < last ? E[e] : make_int2(0, 0);
+            bool keep = e < last && forbid_color(edge, C, CS, VF);
+            int place = pps ? place_in_row<WARP>(keep, packed) : warp_append(keep, &control->length[round & 1]);
+            if (keep) (pps ? E : spare)[place] = edge;
+        }
         if (pps) {
-            count = 0;
-            for (int e = first + threadIdx.x; e < last; e += blockDim.x) count += forbid_color(E[e], C, CS, VF);
-            count = block_sum(count);
-            if (threadIdx.x == 0) counts[blockIdx.x] = count;
+            int kept = packed - first, of_block;
+            offset = block_scan(lane_id() == 0 ? kept : 0, of_block);
+            if (threadIdx.x == 0) counts[blockIdx.x] = of_block;
             grid_barrier(&control->arrivals);
-            offset = stretch_offset(counts, length);
-            if (length)
-                for (int e0 = first; e0 < last; e0 += blockDim.x) {
-                    int e = e0 + threadIdx.x, tile;
-                    bool keep = e < last && stays(E[e], C, CS);
-                    int position = offset + block_scan(keep, tile);
-                    if (keep) spare[position] = E[e];
-                    offset += tile;
-                }
-        } else {
-            int* kept = &control->length[round & 1];
-            for (int e0 = first; e0 < last; e0 += blockDim.x) {
-                int e = e0 + threadIdx.x;
-                bool keep = e < last && forbid_color(E[e], C, CS, VF);
-                int position = warp_append(keep, kept);
-                if (keep) spare[position] = E[e];
-            }
+            offset = __shfl_sync(FULL_WARP, offset, 0) + stretch_offset(counts, length);
+            for (int i = lane_id(); i < kept; i += WARP) spare[offset + i] = E[first + i];
         }
         grid_barrier(&control->arrivals);
         if (!pps) length = fresh(&control->length[round & 1]);
