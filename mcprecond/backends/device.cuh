@@ -267,6 +267,19 @@ __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* 
     }
 }
 
+// The first place from `low` on, before `high`, where a sorted array is not less than a value; `high` if there is none.
+template <typename Place>
+__device__ __forceinline__ Place lower_bound(const int* sorted, Place low, Place high, long long value) {
+    while (low < high) {
+        Place middle = low + (high - low) / 2;
+        if (sorted[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 // The threads that share a row, TEAM of them, pick entries from it and store them in order. This thread's place: behind
 // what those before it in the same stretch of TEAM entries keep; `next` then moves behind all of them. Whole warps call it.
 template <int TEAM, typename Place>

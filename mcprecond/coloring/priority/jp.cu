@@ -15,15 +15,8 @@ extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const 
     bool begin = true;
     if (p > 0) {
         int v = sequence[p], before = sequence[p - 1];
-        OFFSET low = indptr[v], high = indptr[v + 1], end = high;
-        while (low < high) {
-            OFFSET middle = low + (high - low) / 2;
-            if (indices[middle] < before)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        begin = low == end || indices[low] != before;
+        OFFSET end = indptr[v + 1], place = lower_bound(indices, indptr[v], end, before);
+        begin = place == end || indices[place] != before;
     }
     begins[p] = begin;
 }

@@ -126,12 +126,17 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     int2 *E = edges, *spare = edges + max_edges;
     int *U = uncolored, *spare_U = uncolored + n;
 
-    // The edge list in row order, the end first that gives way: count, scan over blocks, write. LANES threads share a row.
+    // The edge list in row order, the end first that gives way: count what rows list above the diagonal, scan over
+    // blocks, write. Rows are sorted, so counting is a search; LANES threads share a row when it is written.
     long long rows = (n + gridDim.x - 1) / gridDim.x;
     long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
     int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES, count = 0;
-    for (long long v = first_row + team; v < last_row; v += teams)
-        for (OFFSET k = indptr[v] + lane, end = indptr[v + 1]; k < end; k += LANES) count += indices[k] > v;
+    int* above = spare_U;
+    for (long long v = first_row + threadIdx.x; v < last_row; v += blockDim.x) {
+        OFFSET end = indptr[v + 1];
+        above[v] = (int)(end - lower_bound(indices, indptr[v], end, v + 1));
+        count += above[v];
+    }
     for (long long v = thread_id(); v < n; v += thread_count()) {
         C[v] = 0;
         CS[v] = 0;
@@ -145,15 +150,11 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     int length, offset = stretch_offset(counts, length), vertices = (int)n;
     for (long long v0 = first_row; v0 < last_row; v0 += teams) {
         long long v = v0 + team;
-        OFFSET begin = v < last_row ? indptr[v] : 0, end = v < last_row ? indptr[v + 1] : 0;
-        int own = 0, tile;
-        for (OFFSET k = begin + lane; k < end; k += LANES) own += indices[k] > v;
-        own = lane_sum<LANES>(own);
+        int own = v < last_row ? above[v] : 0, tile;
         int position = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, tile), 0, LANES);
-        for (OFFSET k = begin + lane; __any_sync(FULL_WARP, k < end); k += LANES) {
-            int u = k < end ? indices[k] : -1;
-            int place = place_in_row<LANES>(u > v, position);
-            if (u > v) E[place] = gives_way((int)v, u, by_degree, degrees) ? make_int2((int)v, u) : make_int2(u, (int)v);
+        for (int e = lane; e < own; e += LANES) {
+            int u = indices[indptr[v + 1] - own + e];
+            E[position + e] = gives_way((int)v, u, by_degree, degrees) ? make_int2((int)v, u) : make_int2(u, (int)v);
         }
         offset += tile;
     }
