@@ -429,6 +429,58 @@ __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, c
 
 #define UNCOLORED (-1)
 
+// Whether `is_true(k)` for an entry k, indices[k] the vertex, of a row near v: its own, and at distance 2 those of its
+// neighbors. See rows_near in coloring/graph.py. TEAM threads share every row; each stops when it has found one.
+template <int TEAM, typename Predicate>
+__device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET* indptr, const int* indices,
+                                         Predicate is_true) {
+    OFFSET own = indptr[v], last = distance == 2 ? indptr[v + 1] : own;
+    for (OFFSET j = own - 1; j < last; ++j) {
+        int row = j < own ? v : indices[j];
+        for (OFFSET k = indptr[row] + threadIdx.x % TEAM, end = indptr[row + 1]; k < end; k += TEAM)
+            if (is_true(k)) return true;
+    }
+    return false;
+}
+
+#define PALETTE 64  // colors that are looked at together: the bits of a word
+
+// What the TEAM threads that share a vertex, one, a warp or the block, have found together. All of them call it.
+template <int TEAM>
+__device__ uint64 united(uint64 bits) {
+    if constexpr (TEAM > 1)
+        for (int step = WARP / 2; step > 0; step /= 2) bits |= __shfl_xor_sync(FULL_WARP, bits, step);
+    if constexpr (TEAM > WARP) {
+        __shared__ uint64 parts[TEAM / WARP];
+        if (lane_id() == 0) parts[threadIdx.x / WARP] = bits;
+        __syncthreads();
+        for (uint64 part : parts) bits |= part;
+        __syncthreads();
+    }
+    return bits;
+}
+
+// The smallest color that no neighbor has. v is uncolored, so an entry on the diagonal takes nothing.
+template <int TEAM>
+__device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indices, const int* C) {
+    OFFSET first = indptr[v] + threadIdx.x % TEAM, end = indptr[v + 1];
+    for (int offset = 0;; offset += PALETTE) {
+        uint64 taken = 0;
+        for (OFFSET k = first; k < end; k += TEAM) {
+            int color = fresh(&C[indices[k]]) - offset;  // uncolored ones lie below every palette
+            if (color >= 0 && color < PALETTE) taken |= 1ull << color;
+        }
+        taken = united<TEAM>(taken);
+        if (~taken) return offset + __ffsll((long long)~taken) - 1;
+    }
+}
+
+// Whether v is the end of a conflicting edge (v, u) that is recolored. See gives_way in speculative/vertex_based.py.
+__device__ __forceinline__ bool gives_way(int v, int u, bool by_degree, const int* degrees) {
+    if (by_degree && degrees[v] != degrees[u]) return degrees[v] < degrees[u];
+    return v < u;
+}
+
 // Log a round of a coloring, which are counted from 1; always the same thread calls it. See coloring/history.py.
 #define SPARE_ROUNDS 64
 
@@ -480,6 +532,19 @@ __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* 
         if (thread_id() == 0) control->length[~round & 1] = 0;
         grid_barrier(&control->arrivals);
     }
+}
+
+// The first place from `low` on, before `high`, where a sorted array is not less than a value; `high` if there is none.
+template <typename Place>
+__device__ __forceinline__ Place lower_bound(const int* sorted, Place low, Place high, long long value) {
+    while (low < high) {
+        Place middle = low + (high - low) / 2;
+        if (sorted[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 // The threads that share a row, TEAM of them, pick entries from it and store them in order. This thread's place: behind
