@@ -56,6 +56,7 @@ def hubs() -> sp.csr_matrix:
 GRAPHS = {
     **{name: A for name, A in NAMED.items() if A.shape[0]},
     "mixed": mixed_degrees(1500, 15000),
+    "sparse": mixed_degrees(1500, 4000),
     "hubs": hubs(),
     "long chain": sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3000, 3000))),
     "blocks": sp.csr_matrix(sp.kron(stencil27(5), np.ones((3, 3)))),
@@ -98,7 +99,7 @@ def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
     worklist, log = np.arange(n, dtype=np.int32)[::-1].copy(), new_log(graph)
     color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ROW_ORDER, 0, int(shortcut1), int(shortcut2), graph.max_degree,
-        colors, possible, worklist, waiting, dag, bitmaps, np.zeros(4, np.int32), log,
+        colors, possible, worklist, waiting, dag, bitmaps, log,
     )  # fmt: skip
     np.testing.assert_array_equal(colors, serial_first_fit(A, "natural"))
     return len(history_of(log, graph))

@@ -3,8 +3,14 @@
 // Races that are meant: a vertex reads what its neighbors show while they change it. Possible colors only ever get fewer
 // (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never changes its
 // color. Writes to `possible` and `colors` are single words, each by the one team or warp that has v.
+//
+// In row order and where ties go by number, the worklist is given. Otherwise there is no order of all vertices: each
+// block sorts those of its teams by falling priority, which is as good, and as each team takes its own in that order, the
+// uncolored vertex of highest priority is always in somebody's hands, so nobody waits for ever.
 
 #define LOW_DEGREE 32
+#define BLOCK 256  // threads
+#define TEAMS (BLOCK / LANES)  // of a block
 
 enum { LDF, LDF_NATURAL, ROW_ORDER };
 
@@ -19,17 +25,15 @@ struct Problem {
     int order;
     uint32 seed;
     bool shortcut1, shortcut2;
-    int *colors, *possible;
-    // For high degrees.
-    int *waiting, *dag;
+    int *colors, *possible, *waiting, *dag;
     uint32* bitmaps;
 
+    // What counts first, in row order nothing.
+    __device__ __forceinline__ int rank(int v) const { return order == ROW_ORDER ? 0 : degrees[v]; }
+
     // Whether u has a higher priority than v.
-    __device__ __forceinline__ bool precedes(int u, int v, int degree_of_v) const {
-        if (order != ROW_ORDER) {
-            int degree_of_u = degrees[u];
-            if (degree_of_u != degree_of_v) return degree_of_u > degree_of_v;
-        }
+    __device__ __forceinline__ bool precedes(int u, int v, int rank_of_u, int rank_of_v) const {
+        if (rank_of_u != rank_of_v) return rank_of_u > rank_of_v;
         return order == LDF ? mix(u, seed) > mix(v, seed) : u < v;
     }
 
@@ -42,13 +46,13 @@ struct Problem {
 
     // ---- High degrees: one warp per vertex.
 
-    __device__ void open_high(int v) const {
+    __device__ __forceinline__ void open_high(int v) const {
         OFFSET begin = indptr[v], end = indptr[v + 1];
-        int degree = degrees[v], k = 0;
+        int rank_of_v = rank(v), k = 0;
         for (OFFSET e0 = begin; e0 < end; e0 += WARP) {
             OFFSET e = e0 + lane_id();
             int u = e < end ? indices[e] : v;
-            uint32 higher = __ballot_sync(FULL_WARP, u != v && precedes(u, v, degree));
+            uint32 higher = __ballot_sync(FULL_WARP, precedes(u, v, rank(u), rank_of_v));
             if (higher >> lane_id() & 1) dag[begin + k + __popc(higher & ((1u << lane_id()) - 1))] = u;
             k += __popc(higher);
         }
@@ -61,7 +65,7 @@ struct Problem {
         __syncwarp();
     }
 
-    __device__ bool visit_high(int v) const {
+    __device__ __forceinline__ bool visit_high(int v) const {
         OFFSET begin = indptr[v];
         uint32* bits = bitmaps + begin / 32 + v;
         int degree = degrees[v], before = waiting[v], best = ~colors[v], still = 0;
@@ -96,55 +100,36 @@ struct Problem {
         return !considered;
     }
 
-    // ---- Low degrees: LANES threads per vertex, its team. They look at it until it has its color, and return how often.
-    // Each keeps its share of the row in registers, and forgets a neighbor that has its color or cannot matter any more
-    // (shortcut 2).
+    // ---- Low degrees: LANES threads per vertex, its team.
 
-#define SHARE (LOW_DEGREE / LANES)
+#define LOOKS 4
 
-    __device__ int visit_low(int v, uint32 mates) const {
-        int neighbor[SHARE], degree = degrees[v];
-        OFFSET begin = indptr[v] + threadIdx.x % LANES, end = indptr[v + 1];
-        uint32 waits = 0;  // for which of them
+    // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
+    __device__ __forceinline__ void open_low(int v, uint32 mates) const {
+        OFFSET begin = indptr[v], end = indptr[v + 1];
+        int rank_of_v = rank(v);
+        uint32 waits = 0;
+        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
+            int u[LOOKS], rank_of_u[LOOKS];
 #pragma unroll
-        for (int j = 0; j < SHARE; ++j) neighbor[j] = begin + j * LANES < end ? indices[begin + j * LANES] : v;
+            for (int j = 0; j < LOOKS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
 #pragma unroll
-        for (int j = 0; j < SHARE; ++j)
-            if (neighbor[j] != v && precedes(neighbor[j], v, degree)) waits |= 1u << j;
-        uint32 mask = 0xffffffffu >> (31 - degree);
-        for (int visits = 1;; ++visits) {
-            uint32 theirs[SHARE], taken = 0, considered = 0;
+            for (int j = 0; j < LOOKS; ++j) rank_of_u[j] = rank(u[j]);
 #pragma unroll
-            for (int j = 0; j < SHARE; ++j) theirs[j] = waits >> j & 1 ? fresh(&possible[neighbor[j]]) : 0;
-#pragma unroll
-            for (int j = 0; j < SHARE; ++j) {
-                bool single = (theirs[j] & (theirs[j] - 1)) == 0;
-                if (single) taken |= theirs[j];
-                if (single || (shortcut2 && (theirs[j] & mask) == 0))
-                    waits &= ~(1u << j);
-                else
-                    considered |= theirs[j];
-            }
-            int still = __popc(waits);
-#pragma unroll
-            for (int step = LANES / 2; step > 0; step /= 2) {
-                taken |= __shfl_xor_sync(mates, taken, step);
-                considered |= __shfl_xor_sync(mates, considered, step);
-                still += __shfl_xor_sync(mates, still, step);
-            }
-            mask = best_colors(mask & ~taken, still + 1);
-            uint32 best = mask & -mask;
-            if (shortcut1 && (best & considered) == 0) mask = best;
-            if (threadIdx.x % LANES == 0) show_low(v, mask);
-            if (mask == best) {
-                if (threadIdx.x % LANES == 0) *(volatile int*)&colors[v] = __ffs(best) - 1;
-                return visits;
-            }
+            for (int j = 0; j < LOOKS; ++j)
+                if (precedes(u[j], v, rank_of_u[j], rank_of_v)) waits |= 1u << (e - begin + j * LANES);
         }
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) waits |= __shfl_xor_sync(mates, waits, step);
+        if (threadIdx.x % LANES) return;
+        waiting[v] = (int)waits;
+        colors[v] = ~0;
+        show_low(v, 0xffffffffu >> (31 - __popc(waits)));
     }
 };
 
-// Round r of the log counts the vertices that had their color after r visits; most rounds are added up per block first.
+// Round r of the log counts the vertices that had their color after r visits, at low degrees without those visits that
+// found nothing new; most rounds are added up per block first.
 #define SHARED_ROUNDS 64
 
 struct VisitLog {
@@ -174,39 +159,225 @@ struct VisitLog {
     }
 };
 
-extern "C" __global__ void priority_keys(long long n, const int* degrees, long long order, long long seed, uint64* keys) {
-    long long v = thread_id();
-    if (v >= n) return;
-    uint64 key = order == LDF ? ~mix((uint32)v, (uint32)seed) : (uint32)v;
-    if (order != ROW_ORDER) key |= (uint64)(0x7fffffff - degrees[v]) << 32;
-    keys[v] = key;
+// ---- The vertices of a block: those that its teams come to when all teams stride over row order. They stand in the same
+// places of the worklist, so a team finds its own there as it would in a list of all vertices.
+
+#define LONG_DEGREE 128
+#define BUCKETS 512
+
+struct Block {
+    int n;
+    int* worklist;
+
+    __device__ __forceinline__ int place(int p) const {
+        return (p / TEAMS * gridDim.x + blockIdx.x) * TEAMS + p % TEAMS;
+    }
+    __device__ __forceinline__ int size() const {
+        int all_teams = gridDim.x * TEAMS, rest = n % all_teams - (int)blockIdx.x * TEAMS;
+        return n / all_teams * TEAMS + max(min(rest, TEAMS), 0);
+    }
+
+    // Replace counts by the sums of those before.
+    __device__ static void sum_up(int* counts, int length) {
+        __syncthreads();
+        int sum = 0;
+        for (int k = threadIdx.x; threadIdx.x < WARP && k - lane_id() < length; k += WARP) {
+            int count = k < length ? counts[k] : 0, upto = count;
+#pragma unroll
+            for (int step = 1; step < WARP; step *= 2) {
+                int others = __shfl_up_sync(FULL_WARP, upto, step);
+                if (lane_id() >= step) upto += others;
+            }
+            if (k < length) counts[k] = sum + upto - count;
+            sum += __shfl_sync(FULL_WARP, upto, WARP - 1);
+        }
+        __syncthreads();
+    }
+
+    // Write them to the worklist, highest priority first. With the vertices of each degree counted, the hash tells about
+    // where a vertex comes; what falls close together is then sorted one by one.
+    __device__ __forceinline__ void sort(const Problem& problem) const {
+        __shared__ int degrees[LONG_DEGREE + 2], buckets[BUCKETS];
+        int length = size(), last = min(length, BUCKETS) - 1;
+        float scale = min(1.0f, BUCKETS / (float)length);
+        for (int k = threadIdx.x; k < LONG_DEGREE + 2; k += BLOCK) degrees[k] = 0;
+        for (int k = threadIdx.x; k <= last; k += BLOCK) buckets[k] = 0;
+        __syncthreads();
+        auto falling = [&](int v) { return LONG_DEGREE - min(problem.degrees[v], LONG_DEGREE); };
+        auto bucket = [&](int v) {
+            int degree = falling(v), begin = degrees[degree];
+            int about = begin + __umulhi(~mix((uint32)v, problem.seed), degrees[degree + 1] - begin);
+            return min((int)(about * scale), last);
+        };
+        for (int p0 = 0; p0 < length; p0 += BLOCK) {
+            int p = p0 + threadIdx.x, degree = p < length ? falling(place(p)) : -1;
+            uint32 same = __match_any_sync(FULL_WARP, degree);  // mostly all: one of them adds
+            if (degree >= 0 && lane_id() == __ffs(same) - 1) atomicAdd(&degrees[degree], __popc(same));
+        }
+        sum_up(degrees, LONG_DEGREE + 2);
+        for (int p = threadIdx.x; p < length; p += BLOCK) atomicAdd(&buckets[bucket(place(p))], 1);
+        sum_up(buckets, last + 1);
+        for (int p = threadIdx.x; p < length; p += BLOCK) {
+            int v = place(p);
+            worklist[place(atomicAdd(&buckets[bucket(v)], 1))] = v;
+        }
+        __syncthreads();
+        for (int k = threadIdx.x; k <= last; k += BLOCK) {  // now they hold where each ends
+            int begin = k ? buckets[k - 1] : 0;
+            for (int i = begin + 1; i < buckets[k]; ++i) {
+                int v = worklist[place(i)], p = i;
+                for (; p > begin; --p) {
+                    int u = worklist[place(p - 1)];
+                    if (problem.precedes(u, v, problem.rank(u), problem.rank(v))) break;
+                    worklist[place(p)] = u;
+                }
+                worklist[place(p)] = v;
+            }
+        }
+        __syncthreads();
+    }
+};
+
+// ---- Low degrees, continued. A thread looks at SHARE entries of a row at once, its team at WIDTH of them.
+
+#define WIDTH (2 * LANES * LANES < 32 ? 2 * LANES * LANES : 32)
+#define SHARE (WIDTH / LANES)
+
+struct Row {
+    int v;  // negative at the end of the list
+    bool low;
+    OFFSET begin;
+    uint32 waits;  // bits of entries
+    int neighbor[SHARE];
+
+    __device__ __forceinline__ void find(const Problem& problem, int vertex, bool has_high) {
+        v = vertex;
+        if (v < 0) return;
+        low = !has_high || problem.degrees[v] < LOW_DEGREE;
+        begin = problem.indptr[v];
+        waits = fresh(&problem.waiting[v]);
+    }
+    // This thread's next neighbors.
+    __device__ __forceinline__ void find_neighbors(const Problem& problem) {
+        if (v < 0 || !low) waits = 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) {
+            int e = j * LANES + threadIdx.x % LANES;
+            if (waits >> e & 1) neighbor[j] = problem.indices[begin + e];
+        }
+    }
+    // Which of them there are: bit j * LANES for neighbor j.
+    __device__ __forceinline__ uint32 mine() const {
+        uint32 all = 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) all |= 1u << j * LANES;
+        return waits >> threadIdx.x % LANES & all;
+    }
+    // The entries behind those that the team looks at.
+    __device__ __forceinline__ uint32 rest() const { return WIDTH < 32 ? waits >> WIDTH % 32 : 0; }
+};
+
+// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its color
+// or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
+__device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team, long long teams,
+                          bool has_high, VisitLog& visit_log) {
+    // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
+    Row now, after, later;
+    int far;
+    auto next = [&] {
+        int v = team < n ? fresh(&worklist[team]) : -1;
+        team += teams;
+        return v;
+    };
+    now.find(problem, next(), has_high);
+    after.find(problem, next(), has_high);
+    later.find(problem, next(), has_high);
+    far = next();
+    now.find_neighbors(problem);
+    after.find_neighbors(problem);
+    uint32 mine = now.mine(), mask = 0xffffffffu >> (31 - __popc(now.waits)), shown = mask;
+    int visits = 0, waits_for = __popc(now.waits), patience = 0;
+    while (__any_sync(FULL_WARP, now.v >= 0)) {
+        uint32 theirs[SHARE], taken = 0, considered = 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) {
+            bool single = (theirs[j] & (theirs[j] - 1)) == 0;
+            if (single) taken |= theirs[j];
+            if (single || (problem.shortcut2 && (theirs[j] & mask) == 0))
+                mine &= ~(1u << j * LANES);
+            else
+                considered |= theirs[j];
+        }
+        int still = __popc(mine);
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) {
+            taken |= __shfl_xor_sync(FULL_WARP, taken, step);
+            considered |= __shfl_xor_sync(FULL_WARP, considered, step);
+            still += __shfl_xor_sync(FULL_WARP, still, step);
+        }
+        mask &= ~taken;
+        uint32 best = mask & -mask, rest = now.rest();
+        bool free_of_these = still == 0, shortcut = problem.shortcut1 && (best & considered) == 0;
+        bool colored = now.v >= 0 && rest == 0 && (free_of_these || shortcut);
+        still += __popc(rest);
+        mask = colored ? best : best_colors(mask, still + 1);
+        visits += still < waits_for || mask != shown;
+        waits_for = still;
+        bool speaks = now.v >= 0 && now.low && threadIdx.x % LANES == 0;
+        if (speaks && mask != shown) problem.show_low(now.v, mask);
+        shown = mask;
+        if (colored) {
+            if (speaks) {
+                *(volatile int*)&problem.colors[now.v] = __ffs(best) - 1;
+                visit_log.colored_after(max(visits, 1));
+            }
+            now = after;
+            mine = now.mine();
+            mask = shown = 0xffffffffu >> (31 - __popc(now.waits));
+            visits = 0;
+            waits_for = __popc(now.waits);
+            after = later;
+            after.find_neighbors(problem);
+            later.find(problem, far, has_high);
+            far = next();
+        } else if (rest && free_of_these) {  // on to the next entries of the row
+            now.begin += WIDTH;
+            now.waits = rest;
+            now.find_neighbors(problem);
+            mine = now.mine();
+        }
+        // Those whose turn is far off look more and more seldom.
+        patience = __any_sync(FULL_WARP, colored) ? 0 : min(patience + 1, 32);
+        if (patience > 4) __nanosleep(16 * patience);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
         long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
-        const int* worklist, int* waiting, int* dag, uint32* bitmaps, void* scratch, int2* log) {
+        int* worklist, int* waiting, int* dag, uint32* bitmaps, int2* log) {
     Problem problem = {indptr, indices, degrees, (int)order, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
                        colors, possible, waiting, dag, bitmaps};
-    uint32* arrivals = (uint32*)scratch;  // which the host zeroes
+    uint32* arrivals = (uint32*)&log[0].y;  // which nobody reads
     bool has_high = max_degree >= LOW_DEGREE;
     __shared__ int counts[SHARED_ROUNDS];
     VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
     visit_log.open();
+    uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
-    for (long long v = thread_id(); v < n; v += thread_count())
-        if (degrees[v] < LOW_DEGREE) {
-            colors[v] = ~0;
-            problem.show_low((int)v, 0xffffffffu >> (31 - degrees[v]));
-        }
+    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES)
+        if (!has_high || degrees[v] < LOW_DEGREE) problem.open_low((int)v, mates);
     for (long long v = has_high ? warp : n; v < n; v += warps)
         if (degrees[v] >= LOW_DEGREE) problem.open_high((int)v);
+    if (order == LDF) Block{(int)n, worklist}.sort(problem);
     grid_barrier(arrivals);
 
     // By degree, all warps first take the high ones and then the low ones; in row order, either kind may wait for the
     // other, so odd warps take the high ones and even warps the low ones.
-    bool in_order = order == ROW_ORDER, split = in_order && has_high, takes_high = has_high, takes_low = true;
-    if (split) {
+    bool in_order = order == ROW_ORDER, takes_high = has_high, takes_low = true;
+    if (in_order && has_high) {
         takes_high = warp & 1;
         takes_low = !takes_high;
         warp >>= 1;
@@ -226,18 +397,8 @@ extern "C" __global__ void __launch_bounds__(256) color_by_priority(
                 }
         }
     }
-    if (has_high && !split) grid_barrier(arrivals);
-    if (takes_low) {
-        // Teams take the vertices in turn, by falling priority, so the uncolored vertex of highest priority is always in
-        // somebody's hands.
-        uint32 mates = ((1u << LANES) - 1) << (lane_id() & ~(LANES - 1));
-        long long team = warp * (WARP / LANES) + lane_id() / LANES, teams = warps * (WARP / LANES);
-        for (long long i = team; i < n; i += teams) {
-            int v = worklist[i];
-            if (degrees[v] >= LOW_DEGREE) continue;
-            int visits = problem.visit_low(v, mates);
-            if (threadIdx.x % LANES == 0) visit_log.colored_after(visits);
-        }
-    }
+    if (takes_low)
+        color_low(problem, n, worklist, warp * (WARP / LANES) + lane_id() / LANES, warps * (WARP / LANES), has_high,
+                  visit_log);
     visit_log.close();
 }

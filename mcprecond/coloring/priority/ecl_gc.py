@@ -26,6 +26,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -57,8 +58,8 @@ def ecl_gc(
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run.
     history : numpy.ndarray of int64, shape (rounds, 2)
-        On a GPU, round r counts the vertices that had their color after r visits; on the CPU, rounds are passes over
-        lists, into which vertices come by priority. See `Coloring`.
+        On a GPU, round r counts the vertices that had their color after r visits that found something new; on the CPU,
+        rounds are passes over lists, into which vertices come by priority. See `Coloring`.
 
     Raises
     ------
@@ -71,19 +72,17 @@ def ecl_gc(
     nnz, has_high = graph.indices.size, graph.max_degree >= LOW_DEGREE
     lanes = 4 if nnz > 8 * n else 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
-    colors, possible = (xp.empty(n, np.int32) for _ in range(2))
-    keys = xp.empty(n, np.uint64)
-    run.priority_keys(n, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, keys)
-    worklist = xp.argsort(keys).astype(np.int32)
+    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
+    # Largest degree first with ties at random needs no list of all vertices; whoever colors sorts what it needs.
+    worklist = xp.empty(n, np.int32) if order == "ldf" else sequence_of(graph, order.removesuffix("_natural"), seed)
     # For high degrees: edges to wait for, and bitmaps. Row v of the bitmaps starts at word indptr[v] // 32 + v, which
     # leaves room for degree + 1 bits without a prefix sum.
-    waiting = xp.empty(n if has_high else 1, np.int32)
     dag = xp.empty(nnz if has_high else 1, np.int32)
     bitmaps = xp.empty(nnz // 32 + n + 1 if has_high else 1, np.uint32)
-    scratch, log = xp.zeros(4, np.int32), new_log(graph)
+    log = new_log(graph)
     run.color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
-        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, bitmaps, scratch, log,
+        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, bitmaps, log,
     )  # fmt: skip
     return colors, history_of(log, graph)
 
@@ -230,24 +229,23 @@ def visit_all(
     return left[~done]
 
 
-@KERNELS.twin
-def priority_keys(n, degrees, order, seed, keys):
-    """Sort keys: falling priority."""
+@compile_loop
+def priority_keys(n, degrees, seed, keys):
+    """What LDF sorts by: falling degree, then falling hash."""
     for v in prange(n):
-        key = np.uint64(v)
-        if order == LDF:
-            key = np.uint64(mix(v, seed) ^ 0xFFFFFFFF)
-        if order != ROW_ORDER:
-            key |= np.uint64(0x7FFFFFFF - degrees[v]) << np.uint64(32)
-        keys[v] = key
+        keys[v] = np.uint64(0x7FFFFFFF - degrees[v]) << np.uint64(32) | np.uint64(mix(v, seed) ^ 0xFFFFFFFF)
 
 
 @KERNELS.resident_twin
 def color_by_priority(
     n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
-    waiting, dag, bitmaps, scratch, log,
+    waiting, dag, bitmaps, log,
 ):  # fmt: skip
-    """The whole coloring: the worklist is taken up piece by piece and visited until nobody is left."""
+    """The whole coloring: vertices are taken up by falling priority, piece by piece, and visited until nobody is left."""
+    if order == LDF:
+        keys = np.empty(n, np.uint64)
+        priority_keys(n, degrees, seed, keys)
+        worklist[:] = np.argsort(keys)
     open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
     left, listed = worklist[:0], 0
     while len(left) or listed < n:
