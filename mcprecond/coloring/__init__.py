@@ -81,7 +81,8 @@ def color(
 
         - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
           ``resolution="degree" | "index"``.
-        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); deterministic.
+        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``;
+          deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
@@ -108,7 +109,8 @@ def color(
     order : str or array of int, shape (n,), optional
         For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
         "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"
-        (incidence degree), both serial on the host.
+        (incidence degree), both serial on the host. For "ecl_gc": "ldf" (ties at random), "ldf_natural" (ties in row
+        order) or "natural".
     seed : int
         Of the random priorities, in methods that have them.
     recolor : int
