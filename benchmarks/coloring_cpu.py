@@ -6,8 +6,9 @@
 writes benchmarks/results/coloring-cpu.json or coloring-cpu-small.json (or where --output says). Times are medians of
 wall times of the coloring alone, as in coloring.py: our methods get the checked graph, PyAMG the CSR matrix, NetworkX
 its own graph object. PyAMG is compiled and serial, ours runs on as many threads as --threads says. NetworkX is pure
-Python and takes minutes on a million vertices: it gets a small graph of each family, as does "greedy" beside it. A busy
-machine makes threads wait for each other: the load before each graph is recorded.
+Python and takes minutes on a million vertices: it gets a small graph of each family, as does "greedy" beside it. On a
+busy machine threads that spin at barriers keep each other from running; OMP_WAIT_POLICY=passive lets them sleep. It is
+recorded, and so is the load before each graph.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def main() -> None:
             case |= measure_matrix(FAMILIES[name](scale), repeats, scale <= NETWORKX_SCALE)
             cases.append(case)
             print(case, flush=True)
-            document = record("coloring-cpu", "cpu", cases, seed=SEED, small=small)
+            policy = os.environ.get("OMP_WAIT_POLICY", "default")
+            document = record("coloring-cpu", "cpu", cases, seed=SEED, small=small, wait_policy=policy)
             save(document | {"versions": document["versions"] | opponents()}, output)
 
 
