@@ -22,6 +22,23 @@ def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeat
     return 1e3 * timed(function, synchronize, repeats).median
 
 
+def timed_row(
+    function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10, enough: float = 1.0
+) -> dict[str, Any]:
+    """Median and spread of the wall times of a warm call, device work included: `repeats` calls, or fewer but at least
+    two where they add up to more seconds than are enough.
+    """
+    times: list[float] = []
+    while len(times) < 2 or (len(times) < repeats and sum(times) < enough):
+        synchronize()
+        started = time.perf_counter()
+        function()
+        synchronize()
+        times.append(time.perf_counter() - started)
+    spread = max(times) - min(times)
+    return {"ms": 1e3 * statistics.median(times), "spread_ms": 1e3 * spread, "repeats": len(times)}
+
+
 def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) -> float:
     """Median device time of a call that only launches kernels: so many of them in a captured graph, replayed."""
     import cupy
