@@ -53,7 +53,7 @@ def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
         raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
     if not sp.issparse(A):
         raise ValueError(f"{path} holds a dense matrix (array); only sparse ones (coordinate) can be used")
-    return _canonical(A, path)
+    return canonical(A, path)
 
 
 def npz(path: str | PathLike[str]) -> sp.csr_matrix:
@@ -63,7 +63,7 @@ def npz(path: str | PathLike[str]) -> sp.csr_matrix:
         A = sp.load_npz(path)
     except Exception as error:  # NumPy and zipfile raise errors of many kinds for what is no such file
         raise ValueError(f"{path} cannot be read as a file of scipy.sparse.save_npz: {error}") from error
-    return _canonical(A, path)
+    return canonical(A, path)
 
 
 def _existing(path: str | PathLike[str]) -> Path:
@@ -73,9 +73,10 @@ def _existing(path: str | PathLike[str]) -> Path:
     return path
 
 
-def _canonical(A: sp.sparray, path: Path) -> sp.csr_matrix:
+def canonical(A: sp.sparray, source: str | Path) -> sp.csr_matrix:
+    """Return the matrix as a sorted csr_matrix of float64, repeated entries added up; a ValueError names the source."""
     if A.dtype.kind == "c":
-        raise ValueError(f"{path} holds a complex matrix; only real ones can be used")
+        raise ValueError(f"{source} holds a complex matrix; only real ones can be used")
     csr = sp.csr_matrix(A, dtype=np.float64)
     csr.sum_duplicates()
     return csr
