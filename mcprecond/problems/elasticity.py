@@ -1,8 +1,8 @@
 """Linear elasticity on a cube, of trilinear hexahedra or linear tetrahedra: three unknowns a node.
 
-All small cubes are alike, so there is one element matrix, that of a hexahedron or of six tetrahedra. Rows are assembled node by node, each by one thread that adds up
-the elements around the node in the same order everywhere: the result does not depend on the number of threads, and it
-is symmetric to the last bit.
+All small cubes are alike, so there is one element matrix, that of a hexahedron or of six tetrahedra. Rows are assembled
+node by node, each by one thread that adds up the cubes around the node in the same order everywhere: the result does
+not depend on the number of threads, and it is symmetric to the last bit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ def elasticity(
 ) -> Any:
     """Return the stiffness matrix of an elastic unit cube of n x n x n nodes, clamped at z = 0.
 
-    Isotropic and homogeneous; of trilinear hexahedra, integrated by 2 x 2 x 2 Gauss points, which is exact, or of linear
-    tetrahedra, six around the same diagonal of every small cube. Displacements at z = 0 are eliminated symmetrically: unit rows and columns, with the pattern kept. Component c of the displacement
-    of node v is unknown 3 v + c; nodes are numbered x fastest, then y.
+    Isotropic and homogeneous; of trilinear hexahedra, integrated by 2 x 2 x 2 Gauss points, which is exact, or of
+    linear tetrahedra, six around the same diagonal of every small cube. Displacements at z = 0 are eliminated
+    symmetrically: unit rows and columns, with the pattern kept. Component c of the displacement of node v is unknown
+    3 v + c; nodes are numbered x fastest, then y.
 
     Parameters
     ----------
