@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 from mcprecond import problems
 from mcprecond.problems import files, graphs, placing
 
-
 STAND_INS = {"G3_circuit", "audikw_1", "Bump_2911", "Queen_4147"}
 
 
