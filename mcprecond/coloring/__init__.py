@@ -88,7 +88,7 @@ def color(
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
           ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
-          and Nandivada).
+          and Nandivada); ``resolution="degree" | "index"``, ``doubling=True`` for the second.
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
