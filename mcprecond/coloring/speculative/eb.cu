@@ -30,13 +30,7 @@ __device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
     return set > other_set;
 }
 
-// Let a vertex hear of tentative colors.
-__device__ void tell(int v, int colors, int* TVF) {
-    if (colors & ~fresh(&TVF[v])) atomicOr(&TVF[v], colors);
-}
-
-// What the low end is to hear goes to `told`, which it is told of by the caller.
-__device__ void tentative_color(int2 edge, int& told, int* C, const int* CS, const int* VF, int* TVF) {
+__device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
     int low = edge.x, high = edge.y;
     int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
     if (c_low > 0 || c_high > 0 || CS[low] != CS[high]) return;
@@ -44,11 +38,11 @@ __device__ void tentative_color(int2 edge, int& told, int* C, const int* CS, con
         c_high = -first_available(VF[high] | fresh(&TVF[high]));
         C[high] = c_high;
     } else if (c_low == c_high) {
-        c_low = -first_available(VF[low] | fresh(&TVF[low]) | told | -c_high);
+        c_low = -first_available(VF[low] | fresh(&TVF[low]) | -c_high);
         C[low] = c_low;
     }
-    if (c_high < 0) told |= -c_high;
-    if (c_low < 0) tell(high, -c_low, TVF);
+    if (c_high < 0 && !(fresh(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
+    if (c_low < 0 && !(fresh(&TVF[high]) & -c_low)) atomicOr(&TVF[high], -c_low);
 }
 
 __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF, int* TVF) {
@@ -167,20 +161,8 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     grid_barrier(&control->arrivals);
 
     for (int round = 1;; ++round) {
-        // Consecutive edges of a thread mostly have the same low end, which then hears of all of them at once.
-        for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk) {
-            int low = E[first].x, told = 0;
-            for (int e = first; e < min(first + chunk, (long long)length); ++e) {
-                int2 edge = E[e];
-                if (edge.x != low) {
-                    tell(low, told, TVF);
-                    low = edge.x;
-                    told = 0;
-                }
-                tentative_color(edge, told, C, CS, VF, TVF);
-            }
-            tell(low, told, TVF);
-        }
+        for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
+            for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
 
         for (long long i = thread_id(); i < vertices; i += thread_count())
