@@ -78,6 +78,13 @@ def test_compiles_for_complex_numbers(name, architecture, variant):
     check_compiles(name, architecture, variant)
 
 
+@pytest.mark.parametrize("variant", [*VARIANTS[1:], *COMPLEX_VARIANTS[:2]])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_compiles_for_several_right_hand_sides(columns, architecture, variant):
+    check_compiles("preconditioners/sweeps.cu", architecture, {**variant, "RHS": columns})
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_kernel_has_a_twin(name):
     """The kernels of a .cu file are those that its module registers."""
