@@ -21,7 +21,7 @@ VARIANTS = [
         "LANES": 2,
         "NATURAL": 1,
         "ENTRY": np.int32,
-        "BITS": np.int64,
+        "SOURCE": np.uint8,
     },
     {
         "OFFSET": np.int64,
@@ -30,7 +30,7 @@ VARIANTS = [
         "LANES": 8,
         "NATURAL": 0,
         "ENTRY": np.float64,
-        "BITS": np.int64,
+        "SOURCE": np.uint16,
     },
     {
         "OFFSET": np.int32,
@@ -39,7 +39,7 @@ VARIANTS = [
         "LANES": 32,
         "NATURAL": 0,
         "ENTRY": np.float32,
-        "BITS": np.int32,
+        "SOURCE": np.uint32,
     },
 ]
 COMPLEX = {np.float32: np.complex64, np.float64: np.complex128}
@@ -50,7 +50,35 @@ def test_there_are_sources():
     assert "backends/device.cuh" not in SOURCES and len(SOURCES) >= 9
 
 
-def check_compiles(name, architecture, variant):
+#: What else there is to choose in the sources that know of nodes or of several right-hand sides.
+BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
+CHOICES: dict[str, list[dict[str, int]]] = {
+    "reordering/node_blocks.cu": BLOCK_SIZES,
+    "preconditioners/sweeps.cu": [{}, *BLOCK_SIZES, {"RHS": 2}, {"RHS": 3}, {"RHS": 4}],
+    "solvers/eisenstat.cu": [{}, *BLOCK_SIZES],
+}
+#: Sources for real numbers only, and those for complex ones as well.
+REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]
+BOTH = [(name, VARIANTS + COMPLEX_VARIANTS) for name in SOURCES if name.startswith(("precon", "reordering", "solvers"))]
+
+
+def test_all_sources_are_compiled():
+    assert len(REAL) + len(BOTH) == len(SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        pytest.param(
+            name, variant | choice, id="-".join([name, str(k), *(f"{macro}{choice[macro]}" for macro in choice)])
+        )
+        for name, variants in REAL + BOTH
+        for k, variant in enumerate(variants)
+        for choice in CHOICES.get(name, [{}])
+    ],
+)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_compiles(name, variant, architecture):
     from cupy.cuda import nvrtc
 
     program = nvrtc.createProgram(cuda_source(SOURCES[name]), name, [], [])
@@ -60,29 +88,6 @@ def check_compiles(name, architecture, variant):
         pytest.fail(f"{name} for sm_{architecture}:\n{nvrtc.getProgramLog(program)}")
     assert nvrtc.getCUBIN(program)
     nvrtc.destroyProgram(program)
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=["double", "mixed", "single"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("name", SOURCES)
-def test_compiles(name, architecture, variant):
-    check_compiles(name, architecture, variant)
-
-
-@pytest.mark.parametrize("variant", COMPLEX_VARIANTS, ids=["double", "mixed", "single"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(
-    "name", [name for name in SOURCES if name.startswith(("preconditioners", "reordering", "solvers"))]
-)
-def test_compiles_for_complex_numbers(name, architecture, variant):
-    check_compiles(name, architecture, variant)
-
-
-@pytest.mark.parametrize("variant", [*VARIANTS[1:], *COMPLEX_VARIANTS[:2]])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("columns", [2, 3, 4])
-def test_compiles_for_several_right_hand_sides(columns, architecture, variant):
-    check_compiles("preconditioners/sweeps.cu", architecture, {**variant, "RHS": columns})
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -61,6 +61,12 @@ struct __align__(B * sizeof(T) % 16 == 0 ? 16 : B * sizeof(T) % 8 == 0 ? 8 : 4) 
     T at[B];
 };
 
+// A B x B matrix, by rows.
+template <typename T, int B>
+struct Mat {
+    T at[B * B];
+};
+
 template <typename T>
 struct RealOf {
     typedef T Type;
@@ -154,6 +160,23 @@ __device__ __forceinline__ Value rounded_product(Real<Value> a, Value x) {
     return x;
 }
 
+template <typename S, typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator*(const Mat<S, B>& a, const Vec<T, B>& x) {
+    Vec<T, B> product = {};
+#pragma unroll
+    for (int p = 0; p < B; ++p)
+#pragma unroll
+        for (int q = 0; q < B; ++q) product.at[p] += a.at[p * B + q] * x.at[q];
+    return product;
+}
+template <typename T, int B>
+__device__ __forceinline__ double inner(const Vec<T, B>& x, const Vec<T, B>& y) {
+    double sum = 0;
+#pragma unroll
+    for (int p = 0; p < B; ++p) sum += inner(x.at[p], y.at[p]);
+    return sum;
+}
+
 template <typename T>
 __device__ __forceinline__ T shuffle_xor(T value, int step) {
     each_part(value, [&](Real<T>& part) { part = __shfl_xor_sync(FULL_WARP, part, step); });
@@ -193,16 +216,39 @@ __device__ __forceinline__ T streamed(const T* p) {
     return value;
 }
 
+// Element `rank` of the `count` elements that threads of a warp take at once, stored from `first` on: the numbers of a
+// matrix lie `count` apart, so that neighboring threads read neighboring numbers.
+template <typename T>
+__device__ __forceinline__ T take(const T* elements, OFFSET first, int, int rank) {
+    return streamed(&elements[first + rank]);
+}
+template <typename T, int B>
+__device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, OFFSET first, int count, int rank) {
+    const T* numbers = elements[first].at + rank;
+    Mat<T, B> element;
+#pragma unroll
+    for (int p = 0; p < B * B; ++p) element.at[p] = streamed(&numbers[p * count]);
+    return element;
+}
+
 // ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
-// element of a vector is a row of numbers.
+// element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
+// matrices.
 
 #if RHS > 1
-#define UNKNOWN Vec<VALUE, RHS>
+#define NUMBER Vec<VALUE, RHS>
 #else
-#define UNKNOWN VALUE
+#define NUMBER VALUE
 #endif
+#ifdef BLOCK_SIZE
+#define UNKNOWN Vec<NUMBER, BLOCK_SIZE>
+#define COUPLING Mat<STORED, BLOCK_SIZE>
+#define PIVOT Mat<VALUE, BLOCK_SIZE>
+#else
+#define UNKNOWN NUMBER
 #define COUPLING STORED
 #define PIVOT VALUE
+#endif
 #define REAL Real<VALUE>
 
 // How many warps per processor registers are to leave room for.
@@ -314,12 +360,41 @@ struct Slice {
         return (int)(indptr[index() + 1] - indptr[index()] - lane + (1 << log_lanes) - 1) >> log_lanes;
     }
 
+    // Go through the steps in which the warp takes the entries, and call `visit(first, count, rank, e)` on the threads that
+    // have one: `count` of them take those stored from `first` on, this one the one at `rank`, which is entry e of CSR.
+    template <typename Visit>
+    __device__ __forceinline__ void steps(const OFFSET* indptr, Visit visit) const {
+        int mine = share(indptr);
+        OFFSET first = indptr[this->first], e = row < rows ? indptr[index()] + lane : 0;
+        for (int step = 0; __any_sync(FULL_WARP, step < mine); ++step, e += 1 << log_lanes) {
+            uint32 takers = __ballot_sync(FULL_WARP, step < mine);
+            if (step < mine) visit(first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1)), e);
+            first += __popc(takers);
+        }
+    }
+
+    // The same with several entries at once: `visit(places)` on all threads, with -1 where one has no entry.
+    template <int BATCH, typename Visit>
+    __device__ __forceinline__ void batches(const OFFSET* indptr, Visit visit) const {
+        int left = share(indptr);
+        OFFSET first = indptr[this->first], places[BATCH];
+        for (; __any_sync(FULL_WARP, left > 0); left -= BATCH) {
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                uint32 takers = __ballot_sync(FULL_WARP, left > e);
+                places[e] = left > e ? first + __popc(takers & ((1u << lane_id()) - 1)) : -1;
+                first += __popc(takers);
+            }
+            visit(places);
+        }
+    }
+
     // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
     // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
     template <typename Stored, typename Look, typename Add>
     __device__ __forceinline__ void entries(const OFFSET* indptr, const int* indices, const Stored* values, Look look,
                                             Add add) const {
-        constexpr int BATCH = sizeof(look(0)) > 32 ? 2 : 4;  // as registers allow
+        constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(look(0)) > 32 ? 2 : 4;  // as registers allow
         uint32 before = (1u << lane_id()) - 1;
         int left = share(indptr);
         OFFSET next = indptr[first];
@@ -329,10 +404,10 @@ struct Slice {
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
                 uint32 takers = __ballot_sync(FULL_WARP, left > e);
-                OFFSET place = next + __popc(takers & before);
-                next += __popc(takers);
-                column[e] = left > e ? streamed(&indices[place]) : -1;
-                value[e] = left > e ? streamed(&values[place]) : Stored();
+                int count = __popc(takers), rank = __popc(takers & before);
+                column[e] = left > e ? take(indices, next, count, rank) : -1;
+                value[e] = left > e ? take(values, next, count, rank) : Stored();
+                next += count;
             }
             left -= BATCH;
         };

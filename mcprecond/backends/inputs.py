@@ -55,6 +55,14 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
     return csr, backend
 
 
+def canonical(csr: Any) -> Any:
+    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
 def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
     """Return b as an array of shape (n,) and the given dtype on the backend; never a view that may be written to.
 

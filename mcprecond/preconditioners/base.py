@@ -12,7 +12,7 @@ from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
 from mcprecond.preconditioners.sweeps import Sweeps
-from mcprecond.reordering import ColorBlocks
+from mcprecond.reordering import ColorBlocks, NodeBlocks
 
 MOST_COLUMNS = 4  # right-hand sides that one pass serves; registers hold no more
 
@@ -36,8 +36,6 @@ class Preconditioner:
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: T, in color order, where there is no obstacle.
-    splitting: Any
     blocks: ColorBlocks
     _sweeps: Sweeps
     #: Of the vectors, as in every LinearOperator.
@@ -50,12 +48,16 @@ class Preconditioner:
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
-    def _open(self, A: Any, coloring: Any, dtype: Any) -> None:
+    def _open(self, A: Any, coloring: Any, dtype: Any, block_size: int = 1) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
         complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
         if dtype is not None and np.dtype(dtype) not in complex_or_real:
             raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")
-        self.blocks = ColorBlocks(A, coloring, dtype=dtype)
+        self.blocks = (
+            ColorBlocks(A, coloring, dtype=dtype)
+            if block_size == 1
+            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
+        )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._applications: dict[int, tuple[Any, Any, Any]] = {}
         self._dtype = dtype
@@ -99,6 +101,11 @@ class Preconditioner:
         """Memory of everything that an application reads, in bytes."""
         return self.blocks.nbytes
 
+    @property
+    @abstractmethod
+    def splitting(self) -> tuple[Any, Any]:
+        """T and its inverse, in color order, where there is no obstacle."""
+
     @abstractmethod
     def enqueue(self, r: Any, z: Any) -> None:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
@@ -113,8 +120,9 @@ class Preconditioner:
 
     def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
         """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
-        matrix, inverse, colors = self.blocks.permuted().T.tocsr(), self.blocks.inverse, self.coloring.colors
+        matrix, colors, b = self.blocks.permuted().T.tocsr(), self.coloring.colors, self.blocks.block_size
         matrix = matrix.conj() if conjugate else matrix
+        inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
         matrix = matrix[inverse][:, inverse]
         return (matrix, colors) if self.captures else (matrix.get(), self.backend.to_host(colors))
 
@@ -137,8 +145,9 @@ class Preconditioner:
             both = self._matmat(self._door.xp.concatenate((R.real, R.imag), axis=1))
             return both[:, :count] + 1j * both[:, count:]
         R, Z = xp.asarray(R), xp.empty(R.shape, self.blocks.dtype)
-        for first in range(0, count, MOST_COLUMNS):
-            part = slice(first, min(first + MOST_COLUMNS, count))
+        at_once = MOST_COLUMNS if self.blocks.block_size == 1 else 1
+        for first in range(0, count, at_once):
+            part = slice(first, min(first + at_once, count))
             r, z, apply = self._application(part.stop - first)
             r[...] = R[:, part]
             apply()

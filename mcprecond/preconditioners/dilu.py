@@ -8,7 +8,8 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.preconditioners.pivots import Factored, canonical, check_rule, safe_pivot
+from mcprecond.backends.inputs import canonical
+from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)

@@ -12,10 +12,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.inputs import canonical
 from mcprecond.coloring import Coloring, Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.preconditioners.pivots import Factored, canonical, check_rule, safe_pivot
+from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.levels import levels_of
 from mcprecond.reordering.slices import interleaved

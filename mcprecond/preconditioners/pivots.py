@@ -67,9 +67,9 @@ class Factored(Preconditioner):
         backend.xp.divide(1, self._pivots, out=self._dinv)
 
     @property
-    def splitting(self) -> Any:
+    def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: the pivots."""
-        return self._pivots
+        return self._pivots, self._dinv
 
     @property
     def nbytes(self) -> int:
@@ -85,14 +85,6 @@ def check_rule(pivot: str) -> None:
     """Raise ValueError for an unknown rule."""
     if pivot not in PIVOT_RULES:
         raise ValueError(f"pivot must be one of {', '.join(PIVOT_RULES)}, got {pivot!r}")
-
-
-def canonical(csr: Any) -> Any:
-    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
 
 
 @compile_part

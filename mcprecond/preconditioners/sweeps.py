@@ -15,6 +15,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.preconditioners.block_sweeps import KERNELS as BLOCK_KERNELS
 from mcprecond.reordering import ColorBlocks
 
 KERNELS = KernelSet(__file__)
@@ -40,7 +41,7 @@ class Sweeps:
     Parameters
     ----------
     blocks : ColorBlocks
-    dinv : array, shape (n,)
+    dinv : array, of the shape of blocks.diagonal
         The inverse of the diagonal to sweep with, in color order. Both are read at each sweep, so they may change.
     columns : int
         How many right-hand sides there are.
@@ -49,12 +50,14 @@ class Sweeps:
     def __init__(self, blocks: ColorBlocks, dinv: Any, columns: int = 1) -> None:
         self.blocks, self.dinv = blocks, dinv
         self._of_columns = {columns: self}
-        xp, shape = blocks.backend.xp, (blocks.shape[0], columns)
+        xp = blocks.backend.xp
+        shape = blocks.vector_shape if blocks.block_size > 1 else (*blocks.vector_shape, columns)
         # Intermediate results, in color order. Between applications the first one is empty.
         self._y, self._t = (empty_values(shape, blocks.dtype, xp) for _ in range(2))
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         self._run = blocks.backend.kernels(
-            KERNELS,
+            BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
+            **blocks.macros,
             OFFSET=blocks.lower.indptr.dtype,
             VALUE=blocks.dtype,
             STORED=blocks.lower.values.dtype,
