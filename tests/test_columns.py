@@ -51,6 +51,16 @@ def test_columns_on_every_kind_of_row(pattern, backend, to_device):
         check_columns(M, columns(A.shape[0], 7), backend, to_device)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_columns_with_blocks_of_unknowns(dtype, backend, to_device):
+    M = MulticolorSGS(to_device(dominant(stencil27(4), dtype=dtype)), block_size=2)
+    check_columns(M, columns(64, 3, dtype), backend, to_device)
+    matrix = backend.to_host(M @ backend.xp.eye(64, dtype=dtype))
+    np.testing.assert_allclose(
+        backend.to_host(M.H @ backend.xp.eye(64, dtype=dtype)), matrix.conj().T, atol=1e-13
+    )  # fmt: skip
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=4), data=st.data())
 def test_any_number_in_any_order_and_layout(counts, data, backend, to_device):
