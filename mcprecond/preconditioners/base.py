@@ -11,6 +11,7 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
+from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.reordering import ColorBlocks
 
 
@@ -35,6 +36,8 @@ class Preconditioner:
     #: T, in color order, where there is no obstacle.
     splitting: Any
     blocks: ColorBlocks
+    #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
+    choice: Choice | None = None
     #: Of the vectors, as in every LinearOperator.
     shape: tuple[int, int]
     dtype: Any
@@ -49,6 +52,8 @@ class Preconditioner:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
         if dtype is not None and np.dtype(dtype) not in FLOATS:
             raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
+        coloring, choice = chosen(A, coloring)
+        self.choice = choice or self.choice
         self.blocks = ColorBlocks(A, coloring, dtype=dtype)
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._replay: Any = None

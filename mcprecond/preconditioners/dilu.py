@@ -24,8 +24,9 @@ class MulticolorDILU(Factored):
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         float32 or float64. Not changed, and not needed afterwards.
-    coloring : str, Coloring or array of int, shape (n,)
-        A method of `color`, or a coloring of A, which is checked.
+    coloring : str, AutoColoring, Coloring or array of int, shape (n,)
+        A method of `color`, or a coloring of A, which is checked. "auto" or an `AutoColoring` chooses by predicted
+        time; `choice` says what and why.
     pivot : {"raise", "shift"}
         What to do about an E_i that is zero, tiny or not finite, as in `ILU0`.
     dtype : {float32, float64}, optional
