@@ -105,7 +105,7 @@ class Speeds:
     def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float) -> float:
         """An iteration of PCG with so many colors."""
         vector = value_bytes * n
-        traffic = entries * (value_bytes + 4) + ROW_VALUES * vector
+        traffic: float = entries * (value_bytes + 4) + ROW_VALUES * vector
         traffic += 2 * vector * n_colors * min(1.0, vector / self.cache)
         return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
 
