@@ -107,6 +107,16 @@ def test_in_every_preconditioner(kind, to_device, backend):
     assert chosen.choice.method == color(A, chosen.choice.method).method
 
 
+def test_in_blocks_nodes_are_colored(to_device, backend):
+    A = to_device(problems.elasticity(5).tocsr())
+    M = MulticolorSGS(A, "auto", block_size=3)
+    assert len(M.coloring.colors) == A.shape[0] // 3 and M.choice.method == M.coloring.method
+    assert next(c for c in M.choice.candidates if c.method == M.choice.method).n_colors == M.n_colors
+    assert pcg(A, backend.xp.ones(A.shape[0]), M=M).converged
+    with pytest.raises(ValueError, match="block_size 4 does not divide"):
+        MulticolorSGS(A, "auto", block_size=4)
+
+
 def test_in_smooth_and_without_color_order(to_device, backend):
     A = to_device(spd(grid5(6)))
     x = smooth(A, backend.xp.zeros(36), backend.xp.ones(36), coloring="auto")

@@ -51,6 +51,99 @@ __device__ __forceinline__ T lane_sum(T value) {
     return value;
 }
 
+// ---- Where unknowns are grouped BLOCK_SIZE by BLOCK_SIZE, small vectors and matrices take the place of numbers. Kernels
+// that serve both call an element of a vector UNKNOWN, of a triangle COUPLING, of the diagonal PIVOT.
+
+#ifdef BLOCK_SIZE
+#define UNKNOWN Vec<VALUE, BLOCK_SIZE>
+#define COUPLING Mat<STORED, BLOCK_SIZE>
+#define PIVOT Mat<VALUE, BLOCK_SIZE>
+#define WARPS_LIMIT 16  // per processor that registers leave room for
+#else
+#define UNKNOWN VALUE
+#define COUPLING STORED
+#define PIVOT VALUE
+#define WARPS_LIMIT 32
+#endif
+
+template <typename T, int B>
+struct Vec {
+    T at[B];
+};
+
+template <typename T, int B>
+struct Mat {
+    T at[B * B];  // by rows
+};
+
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator+(const Vec<T, B>& x, const Vec<T, B>& y) {
+    Vec<T, B> sum;
+#pragma unroll
+    for (int p = 0; p < B; ++p) sum.at[p] = x.at[p] + y.at[p];
+    return sum;
+}
+
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator*(T a, const Vec<T, B>& x) {
+    Vec<T, B> product;
+#pragma unroll
+    for (int p = 0; p < B; ++p) product.at[p] = a * x.at[p];
+    return product;
+}
+
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator-(const Vec<T, B>& x, const Vec<T, B>& y) {
+    return x + (T)-1 * y;
+}
+
+template <typename T, int B>
+__device__ __forceinline__ void operator+=(Vec<T, B>& x, const Vec<T, B>& y) {
+    x = x + y;
+}
+
+template <typename S, typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator*(const Mat<S, B>& a, const Vec<T, B>& x) {
+    Vec<T, B> product = {};
+#pragma unroll
+    for (int p = 0; p < B; ++p)
+#pragma unroll
+        for (int q = 0; q < B; ++q) product.at[p] += a.at[p * B + q] * x.at[q];
+    return product;
+}
+
+template <typename T>
+__device__ __forceinline__ double inner(T x, T y) { return (double)x * y; }
+template <typename T, int B>
+__device__ __forceinline__ double inner(const Vec<T, B>& x, const Vec<T, B>& y) {
+    double sum = 0;
+#pragma unroll
+    for (int p = 0; p < B; ++p) sum += inner(x.at[p], y.at[p]);
+    return sum;
+}
+
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T value, int step) { return __shfl_xor_sync(FULL_WARP, value, step); }
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> shuffle_xor(Vec<T, B> value, int step) {
+#pragma unroll
+    for (int p = 0; p < B; ++p) value.at[p] = shuffle_xor(value.at[p], step);
+    return value;
+}
+
+// Element `rank` of the `count` elements that threads of a warp take at once, stored from `first` on: the numbers of a
+// matrix lie `count` apart, so that neighboring threads read neighboring numbers.
+template <typename T>
+__device__ __forceinline__ T take(const T* elements, OFFSET first, int, int rank) { return __ldcs(&elements[first + rank]); }
+template <typename T, int B>
+__device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, OFFSET first, int count, int rank) {
+    const T* numbers = elements[first].at + rank;
+    Mat<T, B> element;
+#pragma unroll
+    for (int p = 0; p < B * B; ++p) element.at[p] = __ldcs(&numbers[p * count]);
+    return element;
+}
+
 // ---- Values that are waited for. A sweep's result starts out empty, a NaN with all bits set, and is written once; whoever
 // needs it looks until it is there. That is the only synchronization of a sweep.
 //
@@ -77,6 +170,24 @@ __device__ __forceinline__ void publish(Value* p, Value value) {
     *(volatile Value*)p = is_empty(value) ? (Value)__int_as_float(0x7fffffff) : value;
 }
 
+// A vector arrives number by number.
+template <typename T, int B>
+__device__ __forceinline__ void make_empty(Vec<T, B>* x) {
+#pragma unroll
+    for (int p = 0; p < B; ++p) make_empty(&x->at[p]);
+}
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> arrived(const Vec<T, B>* x, Vec<T, B> seen) {
+#pragma unroll
+    for (int p = 0; p < B; ++p) seen.at[p] = arrived(&x->at[p], seen.at[p]);
+    return seen;
+}
+template <typename T, int B>
+__device__ __forceinline__ void publish(Vec<T, B>* x, const Vec<T, B>& value) {
+#pragma unroll
+    for (int p = 0; p < B; ++p) publish(&x->at[p], value.at[p]);
+}
+
 // ---- Slices: runs of rows of one color, each the work of one warp, and how their entries are stored; see
 // reordering/slices.py.
 
@@ -100,7 +211,7 @@ struct Slice {
     // The sum over the threads of a row; every one of them gets it.
     template <typename Value>
     __device__ __forceinline__ Value sum(Value value) const {
-        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value += shuffle_xor(value, step);
         return value;
     }
 
@@ -110,12 +221,25 @@ struct Slice {
         return (int)(indptr[index() + 1] - indptr[index()] - lane + (1 << log_lanes) - 1) >> log_lanes;
     }
 
+    // Go through the steps in which the warp takes the entries, and call `visit(first, count, rank, e)` on the threads that
+    // have one: `count` of them take those stored from `first` on, this one the one at `rank`, which is entry e of CSR.
+    template <typename Visit>
+    __device__ __forceinline__ void steps(const OFFSET* indptr, Visit visit) const {
+        int mine = share(indptr);
+        OFFSET first = indptr[this->first], e = row < rows ? indptr[index()] + lane : 0;
+        for (int step = 0; __any_sync(FULL_WARP, step < mine); ++step, e += 1 << log_lanes) {
+            uint32 takers = __ballot_sync(FULL_WARP, step < mine);
+            if (step < mine) visit(first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1)), e);
+            first += __popc(takers);
+        }
+    }
+
     // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
     // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
     template <typename Stored, typename Look, typename Add>
     __device__ __forceinline__ void entries(const OFFSET* indptr, const int* indices, const Stored* values, Look look,
                                             Add add) const {
-        constexpr int BATCH = 4;
+        constexpr int BATCH = sizeof(Stored) > 16 ? 1 : 4;
         uint32 before = (1u << lane_id()) - 1;
         int left = share(indptr);
         OFFSET next = indptr[first];
@@ -125,10 +249,10 @@ struct Slice {
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
                 uint32 takers = __ballot_sync(FULL_WARP, left > e);
-                OFFSET place = next + __popc(takers & before);
-                next += __popc(takers);
-                column[e] = left > e ? __ldcs(&indices[place]) : -1;
-                value[e] = left > e ? __ldcs(&values[place]) : Stored();
+                int count = __popc(takers), rank = __popc(takers & before);
+                column[e] = left > e ? take(indices, next, count, rank) : -1;
+                value[e] = left > e ? take(values, next, count, rank) : Stored();
+                next += count;
             }
             left -= BATCH;
         };

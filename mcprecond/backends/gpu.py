@@ -17,6 +17,9 @@ BLOCK = 256
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 HEADER = Path(__file__).with_name("device.cuh")
 C_TYPES = {
+    np.dtype(np.uint8): "unsigned char",
+    np.dtype(np.uint16): "unsigned short",
+    np.dtype(np.uint32): "unsigned int",
     np.dtype(np.int32): "int",
     np.dtype(np.int64): "long long",
     np.dtype(np.float32): "float",
@@ -83,6 +86,9 @@ class GpuBackend:
     def resident_warps(self) -> int:
         device = self.xp.cuda.Device()
         return device.attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
+
+    def all_finite(self, values: Any) -> bool:
+        return bool(self.xp.isfinite(values).all())
 
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)

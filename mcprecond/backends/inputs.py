@@ -46,7 +46,7 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
         raise TypeError(
             f"{name} must hold float32 or float64 values, got {csr.dtype}; convert it with {name}.astype(float)"
         )
-    if not _all_finite(csr.data, backend):
+    if not backend.all_finite(csr.data):
         k = int(backend.xp.argmin(backend.xp.isfinite(csr.data)))
         row = int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1
         value, column = float(csr.data[k]), int(csr.indices[k])
@@ -75,15 +75,7 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     array = array.reshape(n).astype(dtype)
-    if not _all_finite(array, backend):
+    if not backend.all_finite(array):
         row = int(backend.xp.argmin(backend.xp.isfinite(array)))
         raise ValueError(f"{name} holds {float(array[row])} in row {row}; every value must be finite")
     return array
-
-
-def _all_finite(values: Any, backend: Backend) -> bool:
-    """Look at each value only if the sum of squares is not finite, which may be an overflow."""
-    xp = backend.xp
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = xp.dot(values, values)
-    return bool(xp.isfinite(squares)) or bool(xp.isfinite(values).all())

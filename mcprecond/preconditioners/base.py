@@ -12,7 +12,7 @@ from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
 from mcprecond.preconditioners.choice import Choice, chosen
-from mcprecond.reordering import ColorBlocks
+from mcprecond.reordering import ColorBlocks, NodeBlocks
 
 
 @functools.cache
@@ -33,8 +33,8 @@ class Preconditioner:
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: T, in color order, where there is no obstacle.
-    splitting: Any
+    #: T and its inverse, in color order, where there is no obstacle.
+    splitting: tuple[Any, Any]
     blocks: ColorBlocks
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
     choice: Choice | None = None
@@ -48,13 +48,17 @@ class Preconditioner:
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
-    def _open(self, A: Any, coloring: Any, dtype: Any) -> None:
+    def _open(self, A: Any, coloring: Any, dtype: Any, block_size: int = 1) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
         if dtype is not None and np.dtype(dtype) not in FLOATS:
             raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
-        coloring, choice = chosen(A, coloring)
+        coloring, choice = chosen(A, coloring, block_size)
         self.choice = choice or self.choice
-        self.blocks = ColorBlocks(A, coloring, dtype=dtype)
+        self.blocks = (
+            ColorBlocks(A, coloring, dtype=dtype)
+            if block_size == 1
+            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
+        )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._replay: Any = None
         self._dtype = dtype
@@ -111,7 +115,8 @@ class Preconditioner:
 
     def _matrix_of_transposed(self) -> tuple[Any, Any]:
         """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
-        matrix, inverse, colors = self.blocks.permuted().T.tocsr(), self.blocks.inverse, self.coloring.colors
+        matrix, colors, b = self.blocks.permuted().T.tocsr(), self.coloring.colors, self.blocks.block_size
+        inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
         matrix = matrix[inverse][:, inverse]
         return (matrix, colors) if self.captures else (matrix.get(), self.backend.to_host(colors))
 

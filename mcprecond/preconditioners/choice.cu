@@ -1,16 +1,16 @@
 // What a coloring adds to the preconditioner: LANES threads per row. See remainders in choice.py.
 
 extern "C" __global__ void remainders(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                      const int* colors, long long every, double* terms) {
+                                      long long block_size, const int* colors, long long every, double* terms) {
     long long i = thread_id() / LANES;
     double total = 0, diagonal = 0;
     if (i < n) {
-        int color = colors[i];
+        int node = (int)(i / block_size), color = colors[node];
         for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES) {
-            int j = indices[k];
+            int j = indices[k], other = j / (int)block_size;
             if (j == i)
                 diagonal += (double)values[k];
-            else if (every || colors[j] > color)
+            else if (other != node && (every || colors[other] > color))
                 total += (double)values[k];
         }
     }

@@ -16,10 +16,11 @@ what M adds to A for smooth vectors. For the smoothest, all ones, that is the
 
     remainder = sum over i of (sum of a_ij over all j of a later color)^2 / |a_ii|.
 
-It is smallest where every unknown has half of its neighbors before it, 4/3 of that in random orders, and up to twice as
-large with two colors. (Doi, Washio: Ordering strategies and related techniques to overcome the trade-off between
-parallelism and convergence in incomplete factorizations, Parallel Computing 25, 1999, explain why many colors converge
-faster.) For elasticity, whose smooth vectors are not all of this kind, the ratio comes out too small.
+In blocks, j is of another node. It is smallest where every unknown has half of its neighbors before it, 4/3 of that in
+random orders, and up to twice as large with two colors. (Doi, Washio: Ordering strategies and related techniques to
+overcome the trade-off between parallelism and convergence in incomplete factorizations, Parallel Computing 25, 1999,
+explain why many colors converge faster.) For elasticity, whose smooth vectors are not all of this kind, the ratio comes
+out too small.
 
 The time of a coloring is a start, a time per entry, more of it where degrees differ much, and for first-fit in row
 order on a GPU a time per front: fronts follow one another. How many there are is extrapolated from the first rows.
@@ -39,6 +40,7 @@ from mcprecond.backends.inputs import csr_system
 from mcprecond.coloring import COLORINGS, Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.priority.jp import colors_and_fronts, longest_chain
+from mcprecond.reordering.node_blocks import node_pattern, with_sorted_rows
 
 KERNELS = KernelSet(__file__)
 
@@ -102,10 +104,12 @@ class Speeds:
     start: float
     colorings: dict[str, ColoringSpeed]
 
-    def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float) -> float:
-        """An iteration of PCG with so many colors."""
+    def iteration_seconds(
+        self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1
+    ) -> float:  # fmt: skip
+        """An iteration of PCG with so many colors; the entries of a block share a column index."""
         vector = value_bytes * n
-        traffic: float = entries * (value_bytes + 4) + ROW_VALUES * vector
+        traffic = entries * (value_bytes + 4 / block_size**2) + ROW_VALUES * vector
         traffic += 2 * vector * n_colors * min(1.0, vector / self.cache)
         return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
 
@@ -225,7 +229,7 @@ class Choice:
         return "\n".join(lines)
 
 
-def chosen(A: Any, coloring: Any) -> tuple[Any, Choice | None]:
+def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
     """Return the coloring that "auto" or an `AutoColoring` stands for, and the choice; another as it is, and None.
 
     Raises
@@ -238,20 +242,22 @@ def chosen(A: Any, coloring: Any) -> tuple[Any, Choice | None]:
     if not isinstance(coloring, AutoColoring):
         return coloring, None
     csr, backend = csr_system(A)
-    return choose(csr, int(coloring.expected_iterations), SPEEDS[backend.name], backend)
+    return choose(csr, int(coloring.expected_iterations), SPEEDS[backend.name], backend, block_size)
 
 
-def choose(csr: Any, expected: int, speeds: Speeds, backend: Backend) -> tuple[Coloring, Choice]:
+def choose(
+    csr: Any, expected: int, speeds: Speeds, backend: Backend, block_size: int = 1
+) -> tuple[Coloring, Choice]:  # fmt: skip
     """Color by the method of least predicted cost, then by each other one that can pay for itself; return the best.
 
     "eb" is a candidate only if it is the first: it has no fewer colors than "ecl_gc".
     """
-    graph = Graph.of(csr)
-    degrees, least = Degrees.of(graph), remainder_of(csr, None, backend)
+    graph = Graph.of(csr if block_size == 1 else node_pattern(with_sorted_rows(csr), block_size, backend))
+    degrees, least = Degrees.of(graph), remainder_of(csr, None, backend, block_size)
     candidates: list[Candidate] = []
 
     def iteration(n_colors: float) -> float:
-        return speeds.iteration_seconds(graph.n, csr.indices.size, csr.dtype.itemsize, n_colors)
+        return speeds.iteration_seconds(csr.shape[0], csr.indices.size, csr.dtype.itemsize, n_colors, block_size)
 
     def iterations(remainder: float) -> float:
         return expected * math.sqrt(remainder / (AVERAGE_ORDER * least)) if least > 0 else float(expected)
@@ -259,7 +265,7 @@ def choose(csr: Any, expected: int, speeds: Speeds, backend: Backend) -> tuple[C
     def computed(method: str, cost: float) -> tuple[Candidate, Coloring, float]:
         colors, history = COLORINGS[method](graph)
         coloring = finished(colors, method, history, backend)
-        remainder = remainder_of(csr, coloring.colors, backend)
+        remainder = remainder_of(csr, coloring.colors, backend, block_size)
         n_colors = coloring.n_colors
         candidates.append(Candidate(method, n_colors, cost, iterations(remainder), iteration(n_colors)))
         return candidates[-1], coloring, remainder
@@ -334,8 +340,8 @@ def first_rows(graph: Graph, rows: int) -> Graph:
     return Graph(indptr, indices[inside], graph.degrees[:rows], rows, graph.max_degree, graph.backend)
 
 
-def remainder_of(csr: Any, colors: Any | None, backend: Backend) -> float:
-    """The remainder of a coloring; without one, the least that any order may have."""
+def remainder_of(csr: Any, colors: Any | None, backend: Backend, block_size: int = 1) -> float:
+    """The remainder of a coloring, of nodes in blocks; without one, the least that any order may have."""
     xp, n = backend.xp, csr.shape[0]
     offset = np.int32 if csr.indices.size < 2**31 else np.int64
     values = xp.ascontiguousarray(csr.data.real)
@@ -344,23 +350,24 @@ def remainder_of(csr: Any, colors: Any | None, backend: Backend) -> float:
         colors = xp.zeros(n, np.int32)
     terms = xp.empty(n, np.float64)
     backend.kernels(KERNELS, OFFSET=offset, VALUE=values.dtype, LANES=8).remainders(
-        n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), values, colors, int(every),
-        terms,
+        n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), values, block_size, colors,
+        int(every), terms,
     )  # fmt: skip
     total = float(terms.sum())
     return total if math.isfinite(total) else 0.0
 
 
 @KERNELS.twin
-def remainders(n, indptr, indices, values, colors, every, terms):
-    """(sum_j a_ij)^2 / |a_ii| over the j of a later color, or half of the sum over every j but i."""
+def remainders(n, indptr, indices, values, block_size, colors, every, terms):
+    """(sum_j a_ij)^2 / |a_ii| over the j of a later color, or half of the sum over every j of another node."""
     for i in prange(n):
+        node = i // block_size
         total = diagonal = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            if j == i:
+            other = indices[k] // block_size
+            if indices[k] == i:
                 diagonal += values[k]
-            elif every or colors[j] > colors[i]:
+            elif other != node and (every or colors[other] > colors[node]):
                 total += values[k]
         if every:
             total *= 0.5

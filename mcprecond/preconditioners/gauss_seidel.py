@@ -9,8 +9,10 @@ import numpy as np
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
+from mcprecond.reordering import NodeBlocks
 
 SWEEPS = ("forward", "backward", "symmetric")
+LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
 
 
 class MulticolorGS(Preconditioner):
@@ -37,14 +39,18 @@ class MulticolorGS(Preconditioner):
         How many sweeps one application makes.
     dtype : {float32, float64}, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
+    block_size : int
+        b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
+        of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other
+        blocks. Fewer colors, fewer iterations and less index traffic where unknowns come in nodes, as in elasticity.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
     Raises
     ------
     TypeError, ValueError
-        If A is not a square sparse matrix of finite floats, has a zero or missing diagonal entry (names the row), the
-        coloring is not one of A, or another argument is out of range.
+        If A is not a square sparse matrix of finite floats, has a zero or missing diagonal entry or a singular diagonal
+        block (names the row), the coloring is not one of A, or another argument is out of range.
 
     References
     ----------
@@ -71,6 +77,7 @@ class MulticolorGS(Preconditioner):
         omega: float = 1.0,
         sweeps: int = 1,
         dtype: Any = None,
+        block_size: int = 1,
         device: str | None = None,
     ) -> None:
         if sweep not in SWEEPS:
@@ -79,10 +86,12 @@ class MulticolorGS(Preconditioner):
             raise ValueError(f"omega must lie between 0 and 2, got {omega}")
         if not isinstance(sweeps, int | np.integer) or sweeps < 1:
             raise ValueError(f"sweeps must be a positive integer, got {sweeps!r}")
+        if not isinstance(block_size, int | np.integer) or not 1 <= block_size <= LARGEST_BLOCK:
+            raise ValueError(f"block_size must be an integer from 1 to {LARGEST_BLOCK}, got {block_size!r}")
         self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
         self.symmetric = sweep == "symmetric"
-        self._open(self._moved(A, device), coloring, dtype)
-        self._dinv = self.backend.xp.empty(self.shape[0], self.blocks.dtype)
+        self._open(self._moved(A, device), coloring, dtype, int(block_size))
+        self._dinv = self.backend.xp.empty_like(self.blocks.diagonal)
         self._invert_diagonal()
         self._sweeps = Sweeps(self.blocks, self._dinv)
 
@@ -94,9 +103,10 @@ class MulticolorGS(Preconditioner):
         return "M makes several sweeps" if self.sweeps > 1 else None
 
     @property
-    def splitting(self) -> Any:
+    def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: D / w."""
-        return self.blocks.diagonal / self.dtype.type(self.omega)
+        omega = self.dtype.type(self.omega)
+        return self.blocks.diagonal / omega, self._dinv * omega
 
     @property
     def nbytes(self) -> int:
@@ -175,6 +185,9 @@ class MulticolorGS(Preconditioner):
 
     def _invert_diagonal(self) -> None:
         blocks, xp = self.blocks, self.backend.xp
+        if blocks.block_size > 1:
+            self._dinv[...] = inverse_blocks(blocks, xp)
+            return
         zero = blocks.diagonal == 0
         if bool(zero.any()):
             row = int(blocks.perm[zero].min())
@@ -187,7 +200,7 @@ class MulticolorGS(Preconditioner):
         turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
         return MulticolorGS(
             A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
-            device=self.backend.name,
+            block_size=self.blocks.block_size, device=self.backend.name,
         )  # fmt: skip
 
 
@@ -201,7 +214,7 @@ class MulticolorSGS(MulticolorGS):
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         float32 or float64, no zero on the diagonal. Not changed, and not needed afterwards.
-    coloring, omega, sweeps, dtype, device
+    coloring, omega, sweeps, dtype, block_size, device
         As in `MulticolorGS`.
 
     Raises
@@ -227,9 +240,35 @@ class MulticolorSGS(MulticolorGS):
         omega: float = 1.0,
         sweeps: int = 1,
         dtype: Any = None,
+        block_size: int = 1,
         device: str | None = None,
     ) -> None:
-        super().__init__(A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, device=device)
+        super().__init__(
+            A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device
+        )  # fmt: skip
+
+
+def inverse_blocks(blocks: NodeBlocks, xp: Any) -> Any:
+    """Return the inverses of the diagonal blocks, in color order.
+
+    Raises
+    ------
+    ValueError
+        If one is singular (names the rows).
+    """
+    try:
+        inverses = xp.linalg.inv(blocks.diagonal)
+    except np.linalg.LinAlgError:  # raised by NumPy, which does not say where; CuPy returns what is not finite
+        regular = np.linalg.det(blocks.diagonal) != 0
+        inverses = np.where(regular, 1.0, np.nan)[:, None, None]
+    singular = ~xp.isfinite(inverses).all(axis=(1, 2))
+    if bool(singular.any()):
+        b = blocks.block_size
+        first = int(blocks.perm[singular].min()) * b
+        raise ValueError(
+            f"the diagonal block of A in rows {first} to {first + b - 1} is singular; block Gauss-Seidel inverts it"
+        )
+    return inverses
 
 
 def smooth(
@@ -241,6 +280,7 @@ def smooth(
     coloring: Any = "eb",
     sweep: str = "forward",
     omega: float = 1.0,
+    block_size: int = 1,
     device: str | None = None,
 ) -> Any:
     """Return x after so many sweeps of multicolor Gauss-Seidel or SOR on A x = b.
@@ -255,7 +295,7 @@ def smooth(
         On the device of A. Not changed.
     sweeps : int
         How many; a symmetric one counts as one.
-    coloring, sweep, omega, device
+    coloring, sweep, omega, block_size, device
         As in `MulticolorGS`.
 
     Returns
@@ -275,4 +315,5 @@ def smooth(
     >>> smooth(A, np.zeros(3), np.ones(3), coloring=[0, 1, 0])
     array([0.5, 1. , 0.5])
     """
-    return MulticolorGS(A, coloring, sweep=sweep, omega=omega, sweeps=sweeps, device=device).smooth(x, b)
+    M = MulticolorGS(A, coloring, sweep=sweep, omega=omega, sweeps=sweeps, block_size=block_size, device=device)
+    return M.smooth(x, b)

@@ -67,9 +67,9 @@ class Factored(Preconditioner):
         backend.xp.divide(1, self._pivots, out=self._dinv)
 
     @property
-    def splitting(self) -> Any:
+    def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: the pivots."""
-        return self._pivots
+        return self._pivots, self._dinv
 
     @property
     def nbytes(self) -> int:

@@ -15,14 +15,15 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.preconditioners.block_sweeps import KERNELS as BLOCK_KERNELS
 from mcprecond.reordering import ColorBlocks
 
 KERNELS = KernelSet(__file__)
 
 
-def empty_values(n: int, dtype: Any, xp: Any) -> Any:
-    """An array of n values that are not there yet."""
-    values = xp.empty(n, dtype)
+def empty_values(shape: tuple[int, ...], dtype: Any, xp: Any) -> Any:
+    """An array of values that are not there yet."""
+    values = xp.empty(shape, dtype)
     make_empty(values)
     return values
 
@@ -38,18 +39,19 @@ class Sweeps:
     Parameters
     ----------
     blocks : ColorBlocks
-    dinv : array, shape (n,)
+    dinv : array, of the shape of blocks.diagonal
         The inverse of the diagonal to sweep with, in color order. Both are read at each sweep, so they may change.
     """
 
     def __init__(self, blocks: ColorBlocks, dinv: Any) -> None:
         self.blocks, self.dinv = blocks, dinv
-        xp, n = blocks.backend.xp, blocks.shape[0]
+        xp, shape = blocks.backend.xp, blocks.vector_shape
         # Intermediate results, in color order. Between applications the first one is empty.
-        self._y, self._t = empty_values(n, blocks.dtype, xp), empty_values(n, blocks.dtype, xp)
+        self._y, self._t = (empty_values(shape, blocks.dtype, xp) for _ in range(2))
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         self._run = blocks.backend.kernels(
-            KERNELS,
+            BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
+            **blocks.macros,
             OFFSET=blocks.lower.indptr.dtype,
             VALUE=blocks.dtype,
             STORED=blocks.lower.values.dtype,
@@ -62,7 +64,7 @@ class Sweeps:
         upper = self.blocks.upper
         self._run.back_substitute(
             *self._slices, upper.indptr, upper.indices, upper.values, self.dinv, self.blocks.perm, omega, self._y,
-            self._t, z,
+            self._t, self._rows(z),
         )  # fmt: skip
         self._last, self._free = self._t, self._y
 
@@ -72,7 +74,7 @@ class Sweeps:
 
     def begin(self, x: Any) -> None:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
-        self._y[...] = x[self.blocks.perm]
+        self._y[...] = self._rows(x)[self.blocks.perm]
         self._last, self._free = self._y, self._t
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
@@ -87,16 +89,20 @@ class Sweeps:
         make_empty(self._free)
         self._run.relax(
             *self._slices, int(backwards), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices,
-            upper.values, self.dinv, self.blocks.perm, r, omega, self._last, self._free, z,
+            upper.values, self.dinv, self.blocks.perm, self._rows(r), omega, self._last, self._free, self._rows(z),
         )  # fmt: skip
         self._last, self._free = self._free, self._last
+
+    def _rows(self, x: Any) -> Any:
+        """A vector of shape (n,) in the shape of the sweeps' own."""
+        return x.reshape(self.blocks.vector_shape)
 
     def _substitute(
         self, triangle: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
     ) -> None:
         self._run.substitute(
             *self._slices, int(backwards), triangle.indptr, triangle.indices, triangle.values, self.dinv,
-            self.blocks.perm, r, omega, scale, self._y, self._t, int(finish), z,
+            self.blocks.perm, self._rows(r), omega, scale, self._y, self._t, int(finish), self._rows(z),
         )  # fmt: skip
 
 
@@ -134,7 +140,7 @@ def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega,
         total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * t[indices[k]]
-        t[i] = y[i] - omega * dinv[i] * total
+        t[i] = y[i] - omega * (dinv[i] * total)
         z[perm[i]] = t[i]
 
 
@@ -157,7 +163,7 @@ def relax_rows(
             total += lower[k] * (old if backwards else new)[lower_indices[k]]
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
             total += upper[k] * (new if backwards else old)[upper_indices[k]]
-        new[i] = (1 - omega) * old[i] + omega * (r[perm[i]] - total) * dinv[i]
+        new[i] = (1 - omega) * old[i] + omega * (dinv[i] * (r[perm[i]] - total))
         z[perm[i]] = new[i]
 
 

@@ -26,6 +26,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_loop
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.sweeps import make_empty
+from mcprecond.solvers.block_eisenstat import KERNELS as BLOCK_KERNELS
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -63,39 +64,43 @@ class EisenstatIteration(Iteration):
         xp, blocks = backend.xp, M.blocks
         n, offset = csr.shape[0], blocks.lower.indptr.dtype
         super().__init__(n, csr.dtype, offset, 1, backend)
-        self.sweep = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=32)
-        self.vector = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype)
+        kernels = BLOCK_KERNELS if blocks.block_size > 1 else KERNELS
+        macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
+        self.sweep, self.vector = backend.kernels(kernels, LANES=32, **macros), backend.kernels(kernels, **macros)
         self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
         self.lower, self.upper = (
             (triangle.indptr, triangle.indices, triangle.values) for triangle in (blocks.lower, blocks.upper)
         )
-        self.b, self.x = b[blocks.perm], x[blocks.perm]
-        self.T = M.splitting
-        self.Tinv = 1 / self.T
-        self.r, self.rho, self.q, self.t, self.At = (xp.empty(n, csr.dtype) for _ in range(5))
-        self.ts = xp.empty((n, 2), csr.dtype)  # t and s side by side: the forward sweep needs both of a neighbor
+        shape = blocks.vector_shape
+        self.b, self.x = (v.reshape(shape)[blocks.perm] for v in (b, x))
+        self.T, self.Tinv = M.splitting
+        self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
+        # t and s side by side: the forward sweep needs both of a neighbor.
+        self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
         self.step = backend.repeatable(self._step)
 
     def solution(self) -> Any:
         """The iterate, in the order of A."""
-        return self.x[self.blocks.inverse]
+        return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self) -> None:
         """See `Iteration`."""
         self.sweep.residual_of_blocks(
             *self.slices, *self.lower, *self.upper, self.blocks.diagonal, self.x, self.b, self.r
         )  # fmt: skip
-        self.run.inner_product(self.n, self.r, self.r, FRESH_RESIDUAL, *self.books)
+        self._product(self.r, self.r, FRESH_RESIDUAL)
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
         make_empty(self.rho)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
-        self.backend.xp.multiply(self.T, self.rho, out=self.At)
-        self.run.inner_product(self.n, self.At, self.rho, FRESH_RZ, *self.books)
+        self._product(self.blocks.times_diagonal(self.T, self.rho), self.rho, FRESH_RZ)
         make_empty(self.t)
         self.q.fill(0)
         self.scalars[BETA] = 0
+
+    def _product(self, a: Any, b: Any, role: int) -> None:
+        self.run.inner_product(self.n, a.reshape(-1), b.reshape(-1), role, *self.books)
 
     def _step(self) -> None:
         blocks = self.blocks
@@ -106,7 +111,7 @@ class EisenstatIteration(Iteration):
             *self.slices, *self.lower, self.T, self.Tinv, blocks.diagonal, self.q, self.ts, self.At, *self.books
         )
         self.vector.advance_all(
-            self.n, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
+            len(self.t), self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
         )  # fmt: skip
 
 
