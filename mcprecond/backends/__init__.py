@@ -7,9 +7,18 @@ from typing import Any
 from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
-from mcprecond.backends.kernels import KernelSet, compile_loop, compile_part
+from mcprecond.backends.kernels import KernelSet, compile_loop, compile_part, unsigned
 
-__all__ = ["Backend", "KernelSet", "backend_of", "compile_loop", "compile_part", "get_backend", "gpu_problem"]
+__all__ = [
+    "Backend",
+    "KernelSet",
+    "backend_of",
+    "compile_loop",
+    "compile_part",
+    "get_backend",
+    "gpu_problem",
+    "unsigned",
+]
 
 _CPU = CpuBackend()
 _GPU = GpuBackend()

@@ -72,3 +72,12 @@ class KernelSet:
 
     def __hash__(self) -> int:
         return hash(self.module_file)
+
+
+def unsigned(indices: Any) -> Any:
+    """A view of non-negative integers as unsigned ones.
+
+    What is indexed with them Numba does not first check for counting from the end. That is a third of the time of a
+    loop over sparse rows. But do not compute with them: together with signed integers they become floats.
+    """
+    return indices.view(f"u{indices.dtype.itemsize}")

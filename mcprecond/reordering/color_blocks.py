@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
 from mcprecond.backends.inputs import csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
@@ -39,6 +39,11 @@ class Triangle:
     indices: Any
     values: Any
     source: Any
+
+    @property
+    def rows(self) -> tuple[Any, Any, Any]:
+        """Row offsets, columns and values, as sweeps take them."""
+        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     @property
     def nbytes(self) -> int:

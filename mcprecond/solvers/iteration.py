@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -162,7 +162,7 @@ class PlainIteration(Iteration):
 
 
 def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
-    return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data
+    return unsigned(xp.asarray(csr.indptr, dtype=offset)), unsigned(xp.asarray(csr.indices, dtype=np.int32)), csr.data
 
 
 def _lanes(per_row: float) -> int:
