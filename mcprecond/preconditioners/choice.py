@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends import Backend, KernelSet, offset_type
 from mcprecond.backends.inputs import csr_system
 from mcprecond.coloring import COLORINGS, Coloring, Graph
 from mcprecond.coloring.coloring import finished
@@ -343,7 +343,7 @@ def first_rows(graph: Graph, rows: int) -> Graph:
 def remainder_of(csr: Any, colors: Any | None, backend: Backend, block_size: int = 1) -> float:
     """The remainder of a coloring, of nodes in blocks; without one, the least that any order may have."""
     xp, n = backend.xp, csr.shape[0]
-    offset = np.int32 if csr.indices.size < 2**31 else np.int64
+    offset = offset_type(csr.indices.size)
     values = xp.ascontiguousarray(csr.data.real)
     every = colors is None
     if every:

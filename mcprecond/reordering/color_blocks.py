@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
@@ -114,7 +114,7 @@ class ColorBlocks:
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
-        self._offset = offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        self._offset = offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
         lanes = 8 if graph.indices.size > 8 * n else 2
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -122,7 +122,7 @@ class PlainIteration(Iteration):
 
     def __init__(self, csr: Any, b: Any, x: Any, M: Any, backend: Backend) -> None:
         xp, n = backend.xp, csr.shape[0]
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        offset = offset_type(csr.indices.size)
         super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
         self.b, self.x, self.M = b, x, M
         self.A = _csr_arrays(csr, offset, xp)
