@@ -117,6 +117,15 @@ def test_in_blocks_nodes_are_colored(to_device, backend):
         MulticolorSGS(A, "auto", block_size=4)
 
 
+def test_of_complex_values(to_device, backend):
+    A = spd(stencil27(6))
+    real, values = MulticolorSGS(to_device(A), "auto").choice, MulticolorSGS(to_device(A.astype(complex)), "auto").choice
+    first, second = real.candidates[0], values.candidates[0]
+    assert first.method == second.method and second.iteration_seconds > first.iteration_seconds
+    if first.n_colors == second.n_colors and first.method != "eb":
+        assert second.iterations == pytest.approx(first.iterations)
+
+
 def test_in_smooth_and_without_color_order(to_device, backend):
     A = to_device(spd(grid5(6)))
     x = smooth(A, backend.xp.zeros(36), backend.xp.ones(36), coloring="auto")

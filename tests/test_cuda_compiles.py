@@ -42,6 +42,8 @@ VARIANTS = [
         "SOURCE": np.uint32,
     },
 ]
+COMPLEX = {np.float32: np.complex64, np.float64: np.complex128}
+COMPLEX_VARIANTS = [{name: COMPLEX.get(value, value) for name, value in variant.items()} for variant in VARIANTS]
 
 
 def test_there_are_sources():
@@ -54,17 +56,27 @@ BLOCK_SIZES = {
     "preconditioners/sweeps.cu": [1, 3, 8],
     "solvers/eisenstat.cu": [1, 3, 8],
 }
-BLOCKED = [(name, size) for name in SOURCES for size in BLOCK_SIZES.get(name, [1])]
+#: Sources for real numbers only, and those for complex ones as well.
+REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]
+BOTH = [(name, VARIANTS + COMPLEX_VARIANTS) for name in SOURCES if name.startswith(("precon", "reordering", "solvers"))]
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=["double", "mixed", "single"])
+def test_all_sources_are_compiled():
+    assert len(REAL) + len(BOTH) == len(SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        pytest.param(name, {**variant, "BLOCK_SIZE": size} if size > 1 else variant, id=f"{name}-{k}-{size}")
+        for name, variants in REAL + BOTH
+        for k, variant in enumerate(variants)
+        for size in BLOCK_SIZES.get(name, [1])
+    ],
+)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(("name", "block_size"), BLOCKED)
-def test_compiles(name, block_size, architecture, variant):
+def test_compiles(name, variant, architecture):
     from cupy.cuda import nvrtc
-
-    if block_size > 1:
-        variant = {**variant, "BLOCK_SIZE": block_size}
 
     program = nvrtc.createProgram(cuda_source(SOURCES[name]), name, [], [])
     try:

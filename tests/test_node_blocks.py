@@ -19,7 +19,7 @@ FIXTURES_STAY = settings(suppress_health_check=[HealthCheck.function_scoped_fixt
 def block_matrix(
     n_nodes: int, b: int, seed: int, density: float = 0.2, symmetric: bool = True
 ) -> scipy.sparse.csr_array:
-    """A random matrix that is diagonally dominant; its blocks have holes, its pattern is not symmetric unless asked for."""
+    """A random matrix that is diagonally dominant; its blocks have holes."""
     random = np.random.default_rng(seed)
     A = scipy.sparse.random_array((n_nodes * b, n_nodes * b), density=density, rng=random, format="csr")
     A.data -= 0.5
@@ -113,6 +113,20 @@ def test_eisenstat_takes_the_steps_of_the_plain_form(device, backend, to_device,
     steps = min(plain.iterations, eisenstat.iterations)
     close = {"rtol": 1e-2, "atol": 0} if dtype == np.float32 else {"rtol": 1e-6, "atol": 0}
     assert np.allclose(plain.residuals[:steps], eisenstat.residuals[:steps], **close)
+
+
+def test_hermitian_matrices(device, backend, to_device):
+    A = problems.elasticity(5).astype(complex)
+    turn = np.exp(1j * np.random.default_rng(3).uniform(0, 6, A.shape[0]))
+    Q = scipy.sparse.diags_array(turn)
+    A = scipy.sparse.csr_matrix(Q.conj() @ A @ Q)
+    b = A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0])
+    M = MulticolorSGS(to_device(A), "jp", block_size=3)
+    plain, eisenstat = (pcg(to_device(A), to_device(b), M=M, rtol=1e-8, form=form) for form in ("plain", "eisenstat"))
+    assert plain.info == eisenstat.info == 0
+    assert abs(plain.iterations - eisenstat.iterations) <= 1
+    r, s = (random + 1j * random[::-1] for random in np.random.default_rng(1).uniform(-1, 1, (2, A.shape[0])))
+    assert np.vdot(s, backend.to_host(M @ to_device(r))) == pytest.approx(np.vdot(backend.to_host(M @ to_device(s)), r))
 
 
 def test_transposed_and_float32(device, backend, to_device):

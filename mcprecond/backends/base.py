@@ -46,9 +46,6 @@ class Backend(Protocol):
         `function` must launch kernels and nothing else: no allocation, no look at a value.
         """
 
-    def all_finite(self, values: Any) -> bool:
-        """Whether no value is NaN or infinite."""
-
     def to_host(self, array: Any) -> np.ndarray:
         """Return `array` as a NumPy array; on the GPU this waits for the current stream."""
 

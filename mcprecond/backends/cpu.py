@@ -39,12 +39,6 @@ class CpuBackend:
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         return function
 
-    def all_finite(self, values: Any) -> bool:
-        # Each value is looked at only if the sum of squares is not finite, which may be an overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.dot(values, values)
-        return bool(np.isfinite(squares)) or bool(np.isfinite(values).all())
-
     def to_host(self, array: Any) -> np.ndarray:
         return np.asarray(array)
 

@@ -24,6 +24,8 @@ C_TYPES = {
     np.dtype(np.int64): "long long",
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "Complex<float>",
+    np.dtype(np.complex128): "Complex<double>",
 }
 
 
@@ -86,9 +88,6 @@ class GpuBackend:
     def resident_warps(self) -> int:
         device = self.xp.cuda.Device()
         return device.attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
-
-    def all_finite(self, values: Any) -> bool:
-        return bool(self.xp.isfinite(values).all())
 
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)

@@ -19,6 +19,22 @@ NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 
 
 @compile_part
+def rows_near(v, distance, indptr):
+    """Which rows list the vertices within distance 1 or 2 of v: its own, and at distance 2 those of its neighbors.
+
+    Go through them with `row_near`. A vertex may be listed several times, as often for v as v for it, and v itself too.
+    """
+    own = np.int64(indptr[v])
+    return range(own - 1, np.int64(indptr[v + 1]) if distance == 2 else own)
+
+
+@compile_part
+def row_near(j, v, indptr, indices):
+    """The row that number j of `rows_near` stands for."""
+    return np.int64(v) if j < indptr[v] else np.int64(indices[j])
+
+
+@compile_part
 def check_row(v, n, indptr, indices):
     """The flaws of a row, how many neighbors it lists, and how many more of them are larger than v than smaller.
 

@@ -29,12 +29,10 @@ class Preconditioner:
     keeps them in buffers of its own, so one object serves one stream at a time.
     """
 
-    #: Whether inv(M) is symmetric for symmetric A, as CG needs it.
+    #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: T and its inverse, in color order, where there is no obstacle.
-    splitting: tuple[Any, Any]
     blocks: ColorBlocks
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
     choice: Choice | None = None
@@ -50,8 +48,9 @@ class Preconditioner:
 
     def _open(self, A: Any, coloring: Any, dtype: Any, block_size: int = 1) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
-        if dtype is not None and np.dtype(dtype) not in FLOATS:
-            raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
+        complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
+        if dtype is not None and np.dtype(dtype) not in complex_or_real:
+            raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")
         coloring, choice = chosen(A, coloring, block_size)
         self.choice = choice or self.choice
         self.blocks = (
@@ -102,6 +101,11 @@ class Preconditioner:
         """Memory of everything that an application reads, in bytes."""
         return self.blocks.nbytes
 
+    @property
+    @abstractmethod
+    def splitting(self) -> tuple[Any, Any]:
+        """T and its inverse, in color order, where there is no obstacle."""
+
     @abstractmethod
     def enqueue(self, r: Any, z: Any) -> None:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
@@ -113,16 +117,17 @@ class Preconditioner:
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern."""
 
-    def _matrix_of_transposed(self) -> tuple[Any, Any]:
+    def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
         """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
         matrix, colors, b = self.blocks.permuted().T.tocsr(), self.coloring.colors, self.blocks.block_size
+        matrix = matrix.conj() if conjugate else matrix
         inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
         matrix = matrix[inverse][:, inverse]
         return (matrix, colors) if self.captures else (matrix.get(), self.backend.to_host(colors))
 
     @abstractmethod
-    def _transposed(self) -> Preconditioner:
-        """The preconditioner whose inverse is the transpose of this one's."""
+    def _transposed(self, conjugate: bool) -> Preconditioner:
+        """The preconditioner whose inverse is the transpose of this one's, or its conjugate transpose."""
 
     def _matvec(self, r: Any) -> Any:
         xp = self.backend.xp
@@ -133,11 +138,8 @@ class Preconditioner:
         self._replay()
         return self._z.copy() if self.captures else self.backend.to_host(self._z)
 
-    def _rmatvec(self, r: Any) -> Any:
-        return self._transposed() @ r.reshape(-1)
-
     def _transpose(self) -> Preconditioner:
-        return self._transposed()
+        return self._transposed(conjugate=False)
 
     def _adjoint(self) -> Preconditioner:
-        return self._transposed()  # real values only
+        return self._transposed(conjugate=True)

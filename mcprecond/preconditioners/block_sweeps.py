@@ -1,7 +1,8 @@
-"""The twins of the sweeps over blocks of nodes: those of sweeps.py where a number of a vector becomes a row of b numbers,
-and a number of the matrix a b x b block. The CUDA side is the same text for both.
+"""The twins of the sweeps over blocks of nodes.
 
-A sum that a row is multiplied with its inverse block needs a place of its own: an array that the row writes anyway.
+They are those of sweeps.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
+block. The CUDA side is the same text for both. The sum that a row multiplies with its inverse block needs a place of
+its own: an array that the row writes anyway.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, offset_type
-from mcprecond.backends.inputs import csr_system
+from mcprecond.backends.inputs import canonical, csr_system
 from mcprecond.coloring import COLORINGS, Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.priority.jp import colors_and_fronts, longest_chain
-from mcprecond.reordering.node_blocks import node_pattern, with_sorted_rows
+from mcprecond.reordering.node_blocks import node_pattern
 
 KERNELS = KernelSet(__file__)
 
@@ -252,7 +252,7 @@ def choose(
 
     "eb" is a candidate only if it is the first: it has no fewer colors than "ecl_gc".
     """
-    graph = Graph.of(csr if block_size == 1 else node_pattern(with_sorted_rows(csr), block_size, backend))
+    graph = Graph.of(csr if block_size == 1 else node_pattern(canonical(csr), block_size, backend))
     degrees, least = Degrees.of(graph), remainder_of(csr, None, backend, block_size)
     candidates: list[Candidate] = []
 

@@ -9,7 +9,7 @@ import numpy as np
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
-from mcprecond.reordering import NodeBlocks
+from mcprecond.reordering import ColorBlocks
 
 SWEEPS = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
@@ -27,17 +27,17 @@ class MulticolorGS(Preconditioner):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, no zero on the diagonal. Not changed, and not needed afterwards.
+        Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         A method of `color`, or a coloring of A, which is checked. "auto" or an `AutoColoring` chooses by predicted
         time; `choice` says what and why.
     sweep : {"symmetric", "forward", "backward"}
-        "symmetric" keeps a symmetric A symmetric, as CG needs it.
+        "symmetric" keeps a symmetric A symmetric and a Hermitian one Hermitian, as CG needs it.
     omega : float
         Relaxation factor w, 0 < w < 2.
     sweeps : int
         How many sweeps one application makes.
-    dtype : {float32, float64}, optional
+    dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
     block_size : int
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
@@ -105,8 +105,8 @@ class MulticolorGS(Preconditioner):
     @property
     def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: D / w."""
-        omega = self.dtype.type(self.omega)
-        return self.blocks.diagonal / omega, self._dinv * omega
+        D, Dinv, omega = self.blocks.diagonal, self._dinv, self.dtype.type(self.omega)
+        return (D, Dinv) if omega == 1 else (D / omega, Dinv * omega)
 
     @property
     def nbytes(self) -> int:
@@ -188,15 +188,14 @@ class MulticolorGS(Preconditioner):
         if blocks.block_size > 1:
             self._dinv[...] = inverse_blocks(blocks, xp)
             return
-        zero = blocks.diagonal == 0
-        if bool(zero.any()):
-            row = int(blocks.perm[zero].min())
+        if int(xp.count_nonzero(blocks.diagonal)) < len(blocks.diagonal):
+            row = int(blocks.perm[blocks.diagonal == 0].min())
             raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
         xp.divide(1, blocks.diagonal, out=self._dinv)
 
-    def _transposed(self) -> MulticolorGS:
+    def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
-        A, colors = self._matrix_of_transposed()
+        A, colors = self._matrix_of_transposed(conjugate)
         turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
         return MulticolorGS(
             A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
@@ -207,13 +206,13 @@ class MulticolorGS(Preconditioner):
 class MulticolorSGS(MulticolorGS):
     """Multicolor symmetric Gauss-Seidel (SSOR for omega != 1): ``inv(M) = w (2 - w) inv(D + w U) D inv(D + w L)``.
 
-    The triangles L and U are those of A in the order of the colors. For symmetric positive definite A, M is symmetric
-    positive definite too, so that it fits CG.
+    The triangles L and U are those of A in the order of the colors. For symmetric (or Hermitian) positive definite A,
+    M is so too, and fits CG.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, no zero on the diagonal. Not changed, and not needed afterwards.
+        Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring, omega, sweeps, dtype, block_size, device
         As in `MulticolorGS`.
 
@@ -248,7 +247,7 @@ class MulticolorSGS(MulticolorGS):
         )  # fmt: skip
 
 
-def inverse_blocks(blocks: NodeBlocks, xp: Any) -> Any:
+def inverse_blocks(blocks: ColorBlocks, xp: Any) -> Any:
     """Return the inverses of the diagonal blocks, in color order.
 
     Raises
@@ -290,7 +289,7 @@ def smooth(
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, no zero on the diagonal.
+        Real or complex floats, no zero on the diagonal.
     x, b : array, shape (n,) or (n, 1)
         On the device of A. Not changed.
     sweeps : int

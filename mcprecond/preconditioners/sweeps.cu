@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&y[j], seen); });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = d * ((VALUE)scale * b - (VALUE)omega * total);
+            UNKNOWN value = d * ((REAL)scale * b - (REAL)omega * total);
             publish(&y[i], value);
             make_empty(&spent[i]);
             if (finish) z[perm[i]] = value;
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&t[j], seen); });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = own - (VALUE)omega * (d * total);
+            UNKNOWN value = own - (REAL)omega * (d * total);
             publish(&t[i], value);
             z[perm[i]] = value;
             make_empty(&y[i]);
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         }
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = (1 - (VALUE)omega) * own + (VALUE)omega * (d * (b - total));
+            UNKNOWN value = (1 - (REAL)omega) * own + (REAL)omega * (d * (b - total));
             publish(&latest[i], value);
             z[perm[i]] = value;
         }

@@ -81,38 +81,49 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                         const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
                                         int* lower_indices, SOURCE* lower_source, const OFFSET* upper_indptr,
-                                        int* upper_indices, SOURCE* upper_source) {
+                                        int* upper_indices, SOURCE* upper_source, SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
     place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
               [&](OFFSET k, int j, OFFSET place, int triangle) {
-                  if (triangle) {
+                  SOURCE number = (SOURCE)(k - indptr[perm[i]]);
+                  if (triangle == 0) {
+                      diagonal_source[i] = number;
+                  } else {
                       (triangle < 0 ? lower_indices : upper_indices)[place] = j;
-                      (triangle < 0 ? lower_source : upper_source)[place] = (SOURCE)(k - indptr[perm[i]]);
+                      (triangle < 0 ? lower_source : upper_source)[place] = number;
                   }
               });
 }
 
-extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const OFFSET* indptr,
-                                        const SOURCE* source, const int* perm, const OFFSET* from_indptr,
-                                        const VALUE* values, STORED* result) {
-    for_slices(n_slices, false, slices, [&](const Slice& slice) {
-        OFFSET begin = slice.row < slice.rows ? from_indptr[perm[slice.index()]] : 0;
-        slice.steps(indptr, [&](OFFSET first, int, int rank, OFFSET) {
-            result[first + rank] = (STORED)values[begin + source[first + rank]];
-        });
-    });
-}
+#define FETCHES 8  // values under way per thread
 
-extern "C" __global__ void fill_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                         const int* perm, VALUE* diagonal) {
-    long long i = thread_id() / LANES;
-    int row = i < n ? perm[i] : 0;
-    VALUE own = 0;
-    if (i < n)
-        for (OFFSET k = indptr[row] + threadIdx.x % LANES; k < indptr[row + 1]; k += LANES)
-            if (indices[k] == row) own += values[k];
-    own = lane_sum<LANES>(own);
-    if (i < n && threadIdx.x % LANES == 0) diagonal[i] = own;
+extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
+                                        const VALUE* values, const OFFSET* lower_indptr, const SOURCE* lower_source,
+                                        STORED* lower, const OFFSET* upper_indptr, const SOURCE* upper_source,
+                                        STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal) {
+    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+        long long i = slice.index();
+        OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
+        if (slice.leads()) {
+            long long place = begin + (long long)diagonal_source[i];
+            diagonal[i] = place < indptr[perm[i] + 1] ? values[place] : VALUE();
+        }
+        auto fetch = [&](const OFFSET* row_offsets, const SOURCE* source, STORED* result) {
+            slice.batches<FETCHES>(row_offsets, [&](const OFFSET* places) {
+                SOURCE number[FETCHES];
+                VALUE value[FETCHES];
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? __ldcs(&source[places[e]]) : 0;
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e)
+                    if (places[e] >= 0) result[places[e]] = (STORED)value[e];
+            });
+        };
+        fetch(lower_indptr, lower_source, lower);
+        fetch(upper_indptr, upper_source, upper);
+    });
 }
 
 __device__ __forceinline__ uint64 mix64(uint64 x) {
@@ -131,8 +142,14 @@ extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int
     if (i < n && threadIdx.x % LANES == 0) keys[i] = key;
 }
 
-__device__ __forceinline__ uint64 bits_of(double value) { return (uint64)__double_as_longlong(value); }
-__device__ __forceinline__ uint64 bits_of(float value) { return (uint64)(long long)__float_as_int(value); }
+// Mix the bits of a value into a hash, word by word.
+template <typename Value>
+__device__ __forceinline__ uint64 mixed(uint64 hash, Value value) {
+    if (sizeof(Value) < sizeof(uint64)) return mix64(hash ^ (uint64)(long long)*(int*)&value);
+#pragma unroll
+    for (int w = 0; w < sizeof(Value) / sizeof(uint64); ++w) hash = mix64(hash ^ ((uint64*)&value)[w]);
+    return hash;
+}
 
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, const void* bits, uint64* digests) {
@@ -142,7 +159,7 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
     auto add = [&](long long k, int column, VALUE value) {
         uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
         pattern += entry;
-        both += mix64(entry ^ bits_of(value));
+        both += mixed(entry, value);
         not_finite += !isfinite(value);
     };
     constexpr int BATCH = 4;  // loads under way per thread
@@ -174,12 +191,12 @@ extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const i
     OFFSET place = indptr[i];
     for (OFFSET k = lower_indptr[i]; k < lower_indptr[i + 1]; ++k, ++place) {
         indices[place] = lower_indices[k];
-        values[place] = lower[k];
+        values[place] = (VALUE)lower[k];
     }
     indices[place] = (int)i;
     values[place++] = diagonal[i];
     for (OFFSET k = upper_indptr[i]; k < upper_indptr[i + 1]; ++k, ++place) {
         indices[place] = upper_indices[k];
-        values[place] = upper[k];
+        values[place] = (VALUE)upper[k];
     }
 }

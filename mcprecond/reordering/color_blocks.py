@@ -13,7 +13,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
-from mcprecond.backends.inputs import csr_matrix, csr_system
+from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
 
@@ -57,7 +57,7 @@ class ColorBlocks:
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, any format. It is not changed and not referred to afterwards.
+        Real or complex floats, any format; repeated entries add up. It is not changed and not referred to afterwards.
     coloring : str, Coloring or array of int, shape (n,)
         A method of `color`, or a coloring of A, which is checked.
     dtype : dtype, optional
@@ -102,10 +102,14 @@ class ColorBlocks:
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None) -> None:
         csr, backend = csr_system(A)
+        csr = canonical(csr)
         self._build(csr, csr, backend, coloring, dtype)
 
     def _build(self, csr: Any, graph: Any, backend: Backend, coloring: Any, dtype: Any) -> None:
-        """Store the matrix `csr` in the order of a coloring of `graph`, whose entries are those of the triangles."""
+        """Store the matrix `csr` in the order of a coloring of `graph`, whose entries are those of the triangles.
+
+        Both are canonical.
+        """
         self.backend, self.shape, self.dtype = backend, csr.shape, csr.dtype
         xp, n = backend.xp, graph.shape[0]
         self.coloring = coloring_of(graph, coloring)
@@ -121,7 +125,7 @@ class ColorBlocks:
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
         indptr, indices = self._pattern(graph)
-        source = np.min_scalar_type(int(xp.diff(indptr).max()) - 1 if n else 0)
+        source = np.min_scalar_type(int(xp.diff(indptr).max()) if n else 0)  # unsigned
         self._run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, SOURCE=source, LANES=lanes
         )
@@ -133,9 +137,10 @@ class ColorBlocks:
         columns, sources = (
             [xp.empty(int(ends[-1]), dtype) for ends in (lower_indptr, upper_indptr)] for dtype in (np.int32, source)
         )
+        self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
         self._run.fill_indices(
             n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, columns[0], sources[0],
-            upper_indptr, columns[1], sources[1],
+            upper_indptr, columns[1], sources[1], self._diagonal_source,
         )  # fmt: skip
         self.lower, self.upper = (
             Triangle(
@@ -159,7 +164,10 @@ class ColorBlocks:
     @property
     def nbytes(self) -> int:
         """Memory of triangles, diagonal, permutations and row keys in bytes."""
-        arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse, self.slices, self._row_keys)
+        arrays = (
+            self.lower, self.upper, self.diagonal, self._diagonal_source, self.perm, self.inverse, self.slices,
+            self._row_keys,
+        )  # fmt: skip
         return sum(array.nbytes for array in arrays)
 
     @property
@@ -186,7 +194,8 @@ class ColorBlocks:
 
         A must be CSR and of the blocks' shape, dtype and device.
         """
-        return self._digests(A)[1] == self._digest
+        _, digests = self._matched(A)
+        return digests[1] == self._digest
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
@@ -202,8 +211,7 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
-        csr = self._canonical(csr)
-        pattern, digest, not_finite = self._digests(csr)
+        csr, (pattern, digest, not_finite) = self._matched(csr)
         if not_finite:
             csr_system(A)  # raises and says where
         if pattern != self._pattern_digest:
@@ -232,10 +240,6 @@ class ColorBlocks:
         matrix.sort_indices()
         return matrix
 
-    def _canonical(self, csr: Any) -> Any:
-        """The matrix in the form in which `_build` wants it."""
-        return csr
-
     def _new_values(self, entries: int, dtype: Any) -> Any:
         return self.backend.xp.empty(entries, dtype)
 
@@ -250,13 +254,11 @@ class ColorBlocks:
 
     def _fill_values(self, csr: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
-        n, (indptr, indices) = self.shape[0], self._pattern(csr)
-        for triangle in (self.lower, self.upper):
-            self._run.fetch_values(
-                len(self.slices) - 1, self.slices, triangle.indptr, triangle.source, self.perm, indptr, csr.data,
-                triangle.values,
-            )  # fmt: skip
-        self._run.fill_diagonal(n, indptr, indices, csr.data, self.perm, self.diagonal)
+        lower, upper = ((part.indptr, part.source, part.values) for part in (self.lower, self.upper))
+        self._run.fetch_values(
+            len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
+            self._diagonal_source, self.diagonal,
+        )  # fmt: skip
 
     def _keys(self, csr: Any) -> Any:
         """A hash of the pattern of each row of A: int64."""
@@ -264,10 +266,18 @@ class ColorBlocks:
         self._run.row_keys(self.shape[0], *self._pattern(csr), keys)
         return keys
 
+    def _matched(self, csr: Any) -> tuple[Any, tuple[int, int, int]]:
+        """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
+        digests = self._digests(csr)
+        if digests[0] != self._pattern_digest and canonical(csr) is not csr:
+            csr = canonical(csr)
+            digests = self._digests(csr)
+        return csr, digests
+
     def _digests(self, csr: Any) -> tuple[int, int, int]:
         """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
         digests = self.backend.xp.zeros(3, np.int64)
-        bits = csr.data.view(f"i{self.dtype.itemsize}")
+        bits = csr.data.view(f"i{min(self.dtype.itemsize, 8)}")
         self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, bits, digests)
         pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
         return pattern, both, not_finite
@@ -301,40 +311,36 @@ def order_of_row(i, indptr, indices, perm, inverse, sorted_length):
 @KERNELS.twin
 def fill_indices(
     n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, lower_source, upper_indptr,
-    upper_indices, upper_source,
+    upper_indices, upper_source, diagonal_source,
 ):  # fmt: skip
-    """The column indices of both triangles, and which entries of their rows in A these are."""
+    """The column indices of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
     for i in prange(n):
         lower, upper = lower_indptr[i], upper_indptr[i]
         for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
-            j = inverse[indices[k]]
+            j, number = inverse[indices[k]], k - indptr[perm[i]]
             if j < i:
-                lower_indices[lower] = j
-                lower_source[lower] = k - indptr[perm[i]]
+                lower_indices[lower], lower_source[lower] = j, number
                 lower += 1
             elif j > i:
-                upper_indices[upper] = j
-                upper_source[upper] = k - indptr[perm[i]]
+                upper_indices[upper], upper_source[upper] = j, number
                 upper += 1
+            else:
+                diagonal_source[i] = number
 
 
 @KERNELS.strided_twin
-def fetch_values(n_slices, slices, indptr, source, perm, from_indptr, values, result):
-    """The values of a triangle: the one of entry e of row i is number source[e] of row perm[i]."""
+def fetch_values(
+    n_slices, slices, perm, indptr, values, lower_indptr, lower_source, lower, upper_indptr, upper_source, upper,
+    diagonal_source, diagonal,
+):  # fmt: skip
+    """The values of row i: entries of row perm[i] of A."""
     for i in prange(slices[n_slices]):
-        for e in range(indptr[i], indptr[i + 1]):
-            result[e] = values[from_indptr[perm[i]] + source[e]]
-
-
-@KERNELS.twin
-def fill_diagonal(n, indptr, indices, values, perm, diagonal):
-    """The diagonal; repeated entries add up."""
-    for i in prange(n):
-        own = values.dtype.type(0)
-        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
-            if indices[k] == perm[i]:
-                own += values[k]
-        diagonal[i] = own
+        begin, number = indptr[perm[i]], np.int64(diagonal_source[i])
+        for e in range(lower_indptr[i], lower_indptr[i + 1]):
+            lower[e] = values[begin + lower_source[e]]
+        for e in range(upper_indptr[i], upper_indptr[i + 1]):
+            upper[e] = values[begin + upper_source[e]]
+        diagonal[i] = values[begin + number] if begin + number < indptr[perm[i] + 1] else 0
 
 
 @compile_part
@@ -357,14 +363,17 @@ def row_keys(n, indptr, indices, keys):
 
 @KERNELS.strided_twin
 def digest(entries, n, indptr, indices, values, bits, digests):
-    """Hash the pattern, and the pattern with the values; count the values that are not finite."""
+    """Hash the pattern, and the pattern with the values, whose `bits` are words; count what is not finite."""
+    words = len(bits) // max(entries, 1)
     pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
-        both += mix64(entry ^ np.uint64(bits[k]))
+        for w in range(words * k, words * (k + 1)):
+            entry = mix64(entry ^ np.uint64(bits[w]))
+        both += entry
         not_finite += not np.isfinite(values[k])
     digests[0] = np.int64(pattern)
     digests[1] = np.int64(pattern + both)

@@ -60,7 +60,7 @@ __device__ void copy_block(long long row, long long column, const OFFSET* indptr
         for (; k < end && indices[k] / BLOCK_SIZE == column; ++k)
 #pragma unroll
             for (int q = 0; q < BLOCK_SIZE; ++q)
-                if (indices[k] % BLOCK_SIZE == q) numbers[q] += values[k];
+                if (indices[k] % BLOCK_SIZE == q) numbers[q] = values[k];
 #pragma unroll
         for (int q = 0; q < BLOCK_SIZE; ++q) block[(p * BLOCK_SIZE + q) * (long long)stride] = (STORED)numbers[q];
     }

@@ -1,10 +1,10 @@
 """Blocks of nodes: color blocks of a matrix whose unknowns come b by b, as displacements do in elasticity.
 
-The nodes are colored instead of the unknowns. A triangle has a dense b x b block for each pair of neighboring nodes, with
-zeros where A stores nothing, and one index per block; the diagonal consists of such blocks, too.
+The nodes are colored instead of the unknowns. A triangle has a dense b x b block for each pair of neighboring nodes,
+with zeros where A stores nothing, and one index per block; the diagonal consists of such blocks, too.
 
-On a GPU the numbers of the blocks that the threads of a warp take in one step lie number by number: first the upper left
-ones of all these blocks, and so on, so that a warp reads contiguous memory.
+On a GPU the numbers of the blocks that the threads of a warp take in one step lie number by number: first the upper
+left ones of all these blocks, and so on, so that a warp reads contiguous memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
-from mcprecond.backends.inputs import csr_system
+from mcprecond.backends.inputs import canonical, csr_system
 from mcprecond.coloring import Coloring
 from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
 
@@ -64,10 +64,10 @@ class NodeBlocks(ColorBlocks):
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
         csr, backend = csr_system(A)
         self.block_size = block_size
-        csr = with_sorted_rows(csr)
+        csr = canonical(csr)
         nodes = node_pattern(csr, block_size, backend)
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
-        self._full = csr.indices.size == nodes.indices.size * block_size**2 and csr.has_canonical_format
+        self._full = csr.indices.size == nodes.indices.size * block_size**2
         self._build(csr, nodes, backend, coloring, dtype)
 
     @property
@@ -78,9 +78,6 @@ class NodeBlocks(ColorBlocks):
     def times_diagonal(self, diagonal: Any, x: Any) -> Any:
         """See `ColorBlocks`."""
         return (diagonal @ x[:, :, None])[:, :, 0]
-
-    def _canonical(self, csr: Any) -> Any:
-        return with_sorted_rows(csr)
 
     def _new_values(self, entries: int, dtype: Any) -> Any:
         return self.backend.xp.empty((entries, self.block_size, self.block_size), dtype)
@@ -132,7 +129,7 @@ class NodeBlocks(ColorBlocks):
 
 
 def node_pattern(csr: Any, block_size: int, backend: Backend) -> Any:
-    """Return the pattern of the nodes as a CSR matrix of ones, float32, with sorted rows, from a matrix with sorted rows."""
+    """Return the pattern of the nodes of a canonical matrix: a canonical CSR matrix of ones, float32."""
     if csr.shape[0] % block_size:
         raise ValueError(f"block_size {block_size} does not divide the {csr.shape[0]} unknowns of A")
     xp, n_nodes = backend.xp, csr.shape[0] // block_size
@@ -149,14 +146,6 @@ def node_pattern(csr: Any, block_size: int, backend: Backend) -> Any:
     nodes = backend.sparse.csr_matrix((xp.ones(len(indices), np.float32), indices, indptr), shape=(n_nodes, n_nodes))
     nodes.sort_indices()
     return nodes
-
-
-def with_sorted_rows(csr: Any) -> Any:
-    """Return a CSR matrix with sorted rows: the matrix itself, or a copy."""
-    if not csr.has_sorted_indices:
-        csr = csr.copy()
-        csr.sort_indices()
-    return csr
 
 
 # What the twins know of the size of a block is the shape of their arrays, or the ratio of two row counts.
@@ -203,14 +192,14 @@ def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
 
 @compile_part
 def copy_block(row, column, indptr, indices, values, block):
-    """The block of A in a row and a column of nodes; repeated entries add up."""
+    """The block of A in a row and a column of nodes."""
     b = len(block)
     block[:] = 0
     for p in range(b):
         begin, end = indptr[row * b + p], indptr[row * b + p + 1]
         k = begin + np.searchsorted(indices[begin:end], column * b)
         while k < end and indices[k] // b == column:
-            block[p, indices[k] % b] += values[k]
+            block[p, indices[k] % b] = values[k]
             k += 1
 
 

@@ -1,5 +1,7 @@
-"""The twins of Eisenstat's form over blocks of nodes: those of eisenstat.py where a number of a vector becomes a row of b
-numbers, and a number of the matrix a b x b block. The CUDA side is the same text for both.
+"""The twins of Eisenstat's form over blocks of nodes.
+
+They are those of eisenstat.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
+block. The CUDA side is the same text for both.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.preconditioners.block_sweeps import add_products, product
-from mcprecond.solvers.iteration import ALPHA, BETA, BETA_OF_RZ, PAP, RESIDUAL, RUNNING, STATE, close
+from mcprecond.solvers.iteration import ALPHA, BETA, BETA_OF_RZ, PAP, RESIDUAL, RUNNING, STATE, close, inner
 
 KERNELS = KernelSet(str(Path(__file__).with_name("eisenstat.py")))
 
@@ -74,7 +76,7 @@ def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q
             At[i, p] = q[i, p] + L_t[p] + (D_t - T_t)
         for p in range(len(t)):
             s[p] = product(Tinv[i], work, p)
-            total += np.float64(q[i, p]) * (t[p] + s[p])
+            total += inner(q[i, p], t[p] + s[p])
     return total
 
 
@@ -105,9 +107,9 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
             x[i, p] += alpha * ts[i, 0, p]
             r[i, p] -= alpha * At[i, p]
             rho[i, p] -= alpha * (ts[i, 0, p] + ts[i, 1, p])
-            rr += np.float64(r[i, p]) * r[i, p]
+            rr += inner(r[i, p], r[i, p])
         for p in range(r.shape[1]):
-            rz += np.float64(product(T[i], rho[i], p)) * rho[i, p]
+            rz += inner(product(T[i], rho[i], p), rho[i, p])
     close(RESIDUAL, rr, control, scalars, history)
     close(BETA_OF_RZ, rz, control, scalars, history)
 

@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         const PIVOT* T, const PIVOT* Tinv, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts, const long long* control,
         const double* scalars) {
     if (control[STATE] != RUNNING) return;
-    VALUE beta = (VALUE)scalars[BETA];
+    REAL beta = (REAL)scalars[BETA];
     for_slices(n_slices, true, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
@@ -51,12 +51,13 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
+    bool same = diagonal == T;  // Gauss-Seidel: one array less to read
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT(), inverse = PIVOT();
-        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = diagonal[i], inverse = Tinv[i];
+        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = same ? T_i : diagonal[i], inverse = Tinv[i];
         slice.entries(indptr, indices, values, [&](int j) { return ts[j]; },
                       [&](COUPLING a, int j, Pair seen) {
                           L_t += a * seen.t;
@@ -65,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         L_t = slice.sum(L_t);
         L_s = slice.sum(L_s);
         if (leads) {
-            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = inverse * (q_i - ((VALUE)2 * T_t - D_t) - L_s);
+            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = inverse * (q_i - ((REAL)2 * T_t - D_t) - L_s);
             publish(&ts[i].s, s_i);
             At[i] = q_i + L_t + (D_t - T_t);
             product += inner(q_i, t_i + s_i);
@@ -78,7 +79,7 @@ extern "C" __global__ void advance_all(long long n, const Pair* ts, const UNKNOW
                                        UNKNOWN* rho, UNKNOWN* t, long long* control, double* scalars, double* history,
                                        double* partials) {
     if (control[STATE] != RUNNING) return;
-    VALUE alpha = (VALUE)scalars[ALPHA];
+    REAL alpha = (REAL)scalars[ALPHA];
     double rr = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         Pair both = ts[i];

@@ -12,6 +12,9 @@ transformed residual's direction w = t + s. CG runs on rho = inv(T + L) r with t
 iterates x and its scalars are those of PCG with M. An iteration is three kernels: the two sweeps, and one that advances
 all vectors.
 
+For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
+adjoint of inv(T + U), and t*A t = q*w, r*z = rho*T rho.
+
 Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, SIAM J. Sci. Stat. Comput.
 2, 1981.
 """
@@ -20,7 +23,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_loop
@@ -39,6 +41,7 @@ from mcprecond.solvers.iteration import (
     STATE,
     Iteration,
     close,
+    inner,
 )
 
 KERNELS = KernelSet(__file__)
@@ -165,7 +168,7 @@ def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q
         s = (q[i] - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
         ts[i, 1] = s
         At[i] = q[i] + L_t + (diagonal[i] - T[i]) * t
-        product += np.float64(q[i]) * (t + s)
+        product += inner(q[i], t + s)
     return product
 
 
@@ -195,8 +198,8 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
         x[i] += alpha * ts[i, 0]
         r[i] -= alpha * At[i]
         rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
-        rr += np.float64(r[i]) * r[i]
-        rz += np.float64(T[i]) * rho[i] * rho[i]
+        rr += inner(r[i], r[i])
+        rz += inner(T[i] * rho[i], rho[i])
     close(RESIDUAL, rr, control, scalars, history)
     close(BETA_OF_RZ, rz, control, scalars, history)
 

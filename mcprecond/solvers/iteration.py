@@ -205,6 +205,12 @@ def close(role, total, control, scalars, history):
             control[STATE] = BAD_M
 
 
+@compile_part
+def inner(a, b):
+    """The real part of a conj(b), in double precision."""
+    return np.float64(a.real) * b.real + np.float64(a.imag) * b.imag
+
+
 @KERNELS.strided_twin
 def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, partials):
     """q = A p, and p'q."""
@@ -216,7 +222,7 @@ def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, 
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * p[indices[k]]
         q[i] = total
-        product += np.float64(total) * p[i]
+        product += inner(total, p[i])
     close(role, product, control, scalars, history)
 
 
@@ -229,7 +235,7 @@ def residual(n, indptr, indices, values, x, b, r, role, control, scalars, histor
         for k in range(indptr[i], indptr[i + 1]):
             total -= values[k] * x[indices[k]]
         r[i] = total
-        square += np.float64(total) * total
+        square += inner(total, total)
     close(role, square, control, scalars, history)
 
 
@@ -240,7 +246,7 @@ def inner_product(n, a, b, role, control, scalars, history, partials):
         return
     product = 0.0
     for i in prange(n):
-        product += np.float64(a[i]) * b[i]
+        product += inner(a[i], b[i])
     close(role, product, control, scalars, history)
 
 
@@ -254,7 +260,7 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
     for i in prange(n):
         x[i] += alpha * p[i]
         r[i] -= alpha * q[i]
-        square += np.float64(r[i]) * r[i]
+        square += inner(r[i], r[i])
     close(role, square, control, scalars, history)
 
 

@@ -10,6 +10,10 @@ round. The colors that a vertex of degree d may never need, those above d + 1, a
 colors that were taken back could otherwise push it beyond the bound of Lemma 2. And in the tentative phase a thread of
 a GPU takes several consecutive edges, as Section IV-C has it for vertices: they mostly share a vertex, so that its
 neighbors hear of each choice before the next one is made.
+
+The paper lets the smaller index give way (Section III-B2). Here the smaller degree does, unless `resolution` says
+otherwise; the paper has that for vertex-based methods (Section IV-D). Where degrees differ much it takes fewer colors,
+and no time: edges are listed with the end first that gives way.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
 WORKLISTS = ("pps", "atomic")
@@ -34,7 +39,7 @@ STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
 
-def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, np.ndarray]:
+def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps", resolution: str = "degree") -> tuple[Any, np.ndarray]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
     Parameters
@@ -45,6 +50,8 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, np.n
     worklist : {"pps", "atomic"}
         How the surviving edges are listed: by a parallel prefix sum, which keeps their order, or by an atomic counter,
         which scatters them (Section IV-A).
+    resolution : {"index", "degree"}
+        Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index.
 
     Returns
     -------
@@ -55,6 +62,7 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, np.n
     """
     if worklist not in WORKLISTS:
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
+    check_resolution(resolution)
     xp, n = graph.backend.xp, graph.n
     max_edges = graph.indices.size // 2
     # Threads that share a row when edges are listed: many where a few rows are very long.
@@ -67,7 +75,7 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, np.n
     scratch = xp.zeros(8192, np.int64)
     log = new_log(graph)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, uncolored, edges,
+        n, graph.indptr, graph.indices, graph.degrees, int(resolution == "degree"), C, CS, VF, TVF, uncolored, edges,
         edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, log,
     )  # fmt: skip
     return C, history_of(log, graph)
@@ -104,9 +112,8 @@ def forbid_color(u, v, C, CS, VF):
 
 
 @compile_part
-def tentative_color(u, v, C, CS, VF, TVF):
-    """Algorithm 8 on one edge: both ends hear of each other's intended color; the smaller index gives way."""
-    low, high = min(u, v), max(u, v)
+def tentative_color(low, high, C, CS, VF, TVF):
+    """Algorithm 8 on one edge: both ends hear of each other's intended color; the low one gives way."""
     if CS[low] != CS[high] or C[low] > 0 or C[high] > 0:
         return
     if C[low] == 0 and C[high] == 0:
@@ -134,15 +141,15 @@ def assign_color(v, degree, C, CS, VF, TVF):
 
 
 @compile_part
-def detect_conflict(u, v, C, CS):
-    """Uncolor the end with the smaller index if both ends of an edge have the same color."""
-    if C[u] != 0 and C[u] == C[v] and CS[u] == CS[v]:
-        C[min(u, v)] = 0
+def detect_conflict(low, high, C, CS):
+    """Uncolor the low end if both ends of an edge have the same color."""
+    if C[low] != 0 and C[low] == C[high] and CS[low] == CS[high]:
+        C[low] = 0
 
 
 @compile_loop
-def list_edges(n, indptr, indices, E):
-    """Write every edge once, from its smaller end; return how many there are."""
+def list_edges(n, indptr, indices, degrees, by_degree, E):
+    """Write every edge once, in row order, the end first that gives way; return how many there are."""
     starts = np.zeros(n + 1, np.int64)
     for v in prange(n):
         count = 0
@@ -153,8 +160,10 @@ def list_edges(n, indptr, indices, E):
     for v in prange(n):
         e = starts[v]
         for k in range(indptr[v], indptr[v + 1]):
-            if indices[k] > v:
-                E[e, 0], E[e, 1] = v, indices[k]
+            u = indices[k]
+            if u > v:
+                first = gives_way(v, u, by_degree, degrees)
+                E[e, 0], E[e, 1] = (v, u) if first else (u, v)
                 e += 1
     return starts[n]
 
@@ -220,10 +229,12 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 
 
 @KERNELS.resident_twin
-def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log):
+def color_edges(
+    n, indptr, indices, degrees, by_degree, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log
+):
     """Algorithm 5: the rounds."""
     E, kept = edges[0], edges[1]
-    length = list_edges(n, indptr, indices, E)
+    length = list_edges(n, indptr, indices, degrees, by_degree, E)
     start_vertices(n, degrees, C, CS, VF, TVF)
     U = np.arange(n, dtype=np.int32)
     while len(U):
