@@ -9,9 +9,9 @@ extern "C" __global__ void remainders(long long n, const OFFSET* indptr, const i
         for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES) {
             int j = indices[k], other = j / (int)block_size;
             if (j == i)
-                diagonal += (double)values[k];
+                diagonal += (double)real_part(values[k]);
             else if (other != node && (every || colors[other] > color))
-                total += (double)values[k];
+                total += (double)real_part(values[k]);
         }
     }
     total = lane_sum<LANES>(total) * (every ? 0.5 : 1.0);

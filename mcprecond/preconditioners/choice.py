@@ -344,13 +344,12 @@ def remainder_of(csr: Any, colors: Any | None, backend: Backend, block_size: int
     """The remainder of a coloring, of nodes in blocks; without one, the least that any order may have."""
     xp, n = backend.xp, csr.shape[0]
     offset = offset_type(csr.indices.size)
-    values = xp.ascontiguousarray(csr.data.real)
     every = colors is None
     if every:
         colors = xp.zeros(n, np.int32)
     terms = xp.empty(n, np.float64)
-    backend.kernels(KERNELS, OFFSET=offset, VALUE=values.dtype, LANES=8).remainders(
-        n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), values, block_size, colors,
+    backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=8).remainders(
+        n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data, block_size, colors,
         int(every), terms,
     )  # fmt: skip
     total = float(terms.sum())
@@ -359,16 +358,16 @@ def remainder_of(csr: Any, colors: Any | None, backend: Backend, block_size: int
 
 @KERNELS.twin
 def remainders(n, indptr, indices, values, block_size, colors, every, terms):
-    """(sum_j a_ij)^2 / |a_ii| over the j of a later color, or half of the sum over every j of another node."""
+    """(sum_j a_ij)^2 / |a_ii| over the j of a later color, or half of that over all j of other nodes; real parts."""
     for i in prange(n):
         node = i // block_size
         total = diagonal = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             other = indices[k] // block_size
             if indices[k] == i:
-                diagonal += values[k]
+                diagonal += values[k].real
             elif other != node and (every or colors[other] > colors[node]):
-                total += values[k]
+                total += values[k].real
         if every:
             total *= 0.5
         terms[i] = total * total / abs(diagonal) if diagonal != 0 else 0.0
