@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
 from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_or
 from mcprecond.backends.inputs import csr_matrix
 
@@ -126,7 +126,7 @@ class Graph:
     @classmethod
     def _checked(cls, csr: Any, backend: Backend) -> tuple[Graph, int]:
         xp, n = backend.xp, csr.shape[0]
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        offset = offset_type(csr.indices.size)
         indptr = xp.asarray(csr.indptr, dtype=offset)
         indices = xp.asarray(csr.indices, dtype=np.int32)
         degrees = xp.empty(n, np.int32)

@@ -11,6 +11,7 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
+from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
 
@@ -38,6 +39,8 @@ class Preconditioner:
     obstacle: str | None
     blocks: ColorBlocks
     _sweeps: Sweeps
+    #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
+    choice: Choice | None = None
     #: Of the vectors, as in every LinearOperator.
     shape: tuple[int, int]
     dtype: Any
@@ -53,6 +56,8 @@ class Preconditioner:
         complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
         if dtype is not None and np.dtype(dtype) not in complex_or_real:
             raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")
+        coloring, choice = chosen(A, coloring, block_size)
+        self.choice = choice or self.choice
         self.blocks = (
             ColorBlocks(A, coloring, dtype=dtype)
             if block_size == 1

@@ -16,6 +16,7 @@ from mcprecond.backends.inputs import canonical
 from mcprecond.coloring import Coloring, Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.orders import sequence_of
+from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.levels import levels_of
@@ -36,8 +37,9 @@ class ILU0(Factored):
         Real or complex floats. Not changed, and not needed afterwards. Stored zeros belong to the pattern.
     ordering : {"color", "natural"} or array of int, shape (n,)
         In which order rows are eliminated: by color; as they are; or a permutation: which row comes when.
-    coloring : str, Coloring or array of int, shape (n,)
-        For the order by color: a method of `color`, or a coloring of A, which is checked.
+    coloring : str, AutoColoring, Coloring or array of int, shape (n,)
+        For the order by color: a method of `color`, or a coloring of A, which is checked, or "auto", as in
+        `MulticolorGS`.
     pivot : {"raise", "shift"}
         What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: raise, or
         replace it by that entry's magnitude with the sign of the pivot's real part, and list it in `shifted`. "shift"
@@ -95,6 +97,8 @@ class ILU0(Factored):
     ) -> None:
         check_rule(pivot)
         csr = canonical(self._moved(A, device))
+        if isinstance(ordering, str) and ordering == "color":
+            coloring, self.choice = chosen(csr, coloring)
         self._prepare(csr, _levels(csr, ordering, coloring), pivot, dtype)
         self._factorize()
 

@@ -77,8 +77,7 @@ class Sweeps:
         self._substitute(self.blocks.lower, r, z, omega, scale, backwards=False, finish=False)
         upper = self.blocks.upper
         self._run.back_substitute(
-            *self._slices, upper.indptr, upper.indices, upper.values, self.dinv, self.blocks.perm, omega, self._y,
-            self._t, self._rows(z),
+            *self._slices, *upper.rows, self.dinv, self.blocks.perm, omega, self._y, self._t, self._rows(z)
         )  # fmt: skip
         self._last, self._free = self._t, self._y
 
@@ -102,8 +101,8 @@ class Sweeps:
         lower, upper = self.blocks.lower, self.blocks.upper
         make_empty(self._free)
         self._run.relax(
-            *self._slices, int(backwards), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices,
-            upper.values, self.dinv, self.blocks.perm, self._rows(r), omega, self._last, self._free, self._rows(z),
+            *self._slices, int(backwards), *lower.rows, *upper.rows, self.dinv, self.blocks.perm, self._rows(r), omega,
+            self._last, self._free, self._rows(z),
         )  # fmt: skip
         self._last, self._free = self._free, self._last
 
@@ -115,8 +114,8 @@ class Sweeps:
         self, triangle: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
     ) -> None:
         self._run.substitute(
-            *self._slices, int(backwards), triangle.indptr, triangle.indices, triangle.values, self.dinv,
-            self.blocks.perm, self._rows(r), omega, scale, self._y, self._t, int(finish), self._rows(z),
+            *self._slices, int(backwards), *triangle.rows, self.dinv, self.blocks.perm, self._rows(r), omega, scale,
+            self._y, self._t, int(finish), self._rows(z),
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
@@ -39,6 +39,11 @@ class Triangle:
     indices: Any
     values: Any
     source: Any
+
+    @property
+    def rows(self) -> tuple[Any, Any, Any]:
+        """Row offsets, columns and values, as sweeps take them."""
+        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +118,7 @@ class ColorBlocks:
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
-        self._offset = offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        self._offset = offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
         lanes = 8 if graph.indices.size > 8 * n else 2
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
 from mcprecond.backends.inputs import canonical, csr_system
 from mcprecond.coloring import Coloring
 from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
@@ -63,8 +63,6 @@ class NodeBlocks(ColorBlocks):
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
         csr, backend = csr_system(A)
-        if csr.shape[0] % block_size:
-            raise ValueError(f"block_size {block_size} does not divide the {csr.shape[0]} unknowns of A")
         self.block_size = block_size
         csr = canonical(csr)
         nodes = node_pattern(csr, block_size, backend)
@@ -132,8 +130,10 @@ class NodeBlocks(ColorBlocks):
 
 def node_pattern(csr: Any, block_size: int, backend: Backend) -> Any:
     """Return the pattern of the nodes of a canonical matrix: a canonical CSR matrix of ones, float32."""
+    if csr.shape[0] % block_size:
+        raise ValueError(f"block_size {block_size} does not divide the {csr.shape[0]} unknowns of A")
     xp, n_nodes = backend.xp, csr.shape[0] // block_size
-    offset = np.int32 if csr.indices.size < 2**31 else np.int64
+    offset = offset_type(csr.indices.size)
     run = backend.kernels(
         KERNELS, OFFSET=offset, VALUE=csr.dtype, STORED=csr.dtype, SOURCE=np.int32, BLOCK_SIZE=block_size, LANES=32
     )  # fmt: skip

@@ -71,9 +71,7 @@ class EisenstatIteration(Iteration):
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
         self.sweep, self.vector = backend.kernels(kernels, LANES=32, **macros), backend.kernels(kernels, **macros)
         self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
-        self.lower, self.upper = (
-            (triangle.indptr, triangle.indices, triangle.values) for triangle in (blocks.lower, blocks.upper)
-        )
+        self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
         self.b, self.x = (v.reshape(shape)[blocks.perm] for v in (b, x))
         self.T, self.Tinv = M.splitting

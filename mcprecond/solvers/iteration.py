@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -122,7 +122,7 @@ class PlainIteration(Iteration):
 
     def __init__(self, csr: Any, b: Any, x: Any, M: Any, backend: Backend) -> None:
         xp, n = backend.xp, csr.shape[0]
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        offset = offset_type(csr.indices.size)
         super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
         self.b, self.x, self.M = b, x, M
         self.A = _csr_arrays(csr, offset, xp)
@@ -162,7 +162,7 @@ class PlainIteration(Iteration):
 
 
 def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
-    return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data
+    return unsigned(xp.asarray(csr.indptr, dtype=offset)), unsigned(xp.asarray(csr.indices, dtype=np.int32)), csr.data
 
 
 def _lanes(per_row: float) -> int:

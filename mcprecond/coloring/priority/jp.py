@@ -74,15 +74,25 @@ def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> 
     else:
         rank = xp.empty(n, np.int32)
         rank[sequence] = xp.arange(n, dtype=np.int32)
-    chains, n_chains = None, 0
-    if backend.resident_warps:
-        begins = xp.empty(n, np.bool_)
-        run.mark_chains(n, graph.indptr, graph.indices, sequence, begins)
-        chains = xp.flatnonzero(begins)
-        n_chains = len(chains)
+    chains = _chains(graph, sequence, run) if backend.resident_warps else None
+    n_chains = 0 if chains is None else len(chains)
     states = xp.full(n, -1, np.int64)  # all bits set: not there yet
     run.color_fronts(n, distance, graph.indptr, graph.indices, sequence, rank, n_chains, chains, states)
     return states
+
+
+def longest_chain(graph: Graph) -> int:
+    """The length of the longest chain in row order: there are at least as many fronts."""
+    xp, n = graph.backend.xp, graph.n
+    begins = _chains(graph, xp.arange(n, dtype=np.int32), _kernels(graph, None))
+    return int(xp.diff(begins, append=n).max()) if n else 0
+
+
+def _chains(graph: Graph, sequence: Any, run: Any) -> Any:
+    """Where chains begin in the order."""
+    begins = graph.backend.xp.empty(graph.n, np.bool_)
+    run.mark_chains(graph.n, graph.indptr, graph.indices, sequence, begins)
+    return graph.backend.xp.flatnonzero(begins)
 
 
 def _kernels(graph: Graph, sequence: Any | None) -> Any:
