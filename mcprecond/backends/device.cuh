@@ -457,11 +457,12 @@ __device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET
 
 #define PALETTE 64  // colors that are looked at together: the bits of a word
 
-// What the TEAM threads that share a vertex, one, a warp or the block, have found together. All of them call it.
+// What the TEAM threads that share a vertex, some of a warp or the block, have found together. Whole warps, and where the
+// team is the block the block, call it.
 template <int TEAM>
 __device__ uint64 united(uint64 bits) {
-    if constexpr (TEAM > 1)
-        for (int step = WARP / 2; step > 0; step /= 2) bits |= __shfl_xor_sync(FULL_WARP, bits, step);
+    for (int step = (TEAM < WARP ? TEAM : WARP) / 2; step > 0; step /= 2)
+        bits |= __shfl_xor_sync(FULL_WARP, bits, step);
     if constexpr (TEAM > WARP) {
         __shared__ uint64 parts[TEAM / WARP];
         if (lane_id() == 0) parts[threadIdx.x / WARP] = bits;
