@@ -298,8 +298,7 @@ struct Block {
 #define SHARE (WIDTH / LANES)
 
 struct Row {
-    int v;  // negative at the end of the list
-    bool low;
+    int v, degree;  // v is negative at the end of the list; others than low degrees are passed over
     OFFSET begin;
     uint32 waits;  // bits of entries
     int neighbor[SHARE];
@@ -307,13 +306,13 @@ struct Row {
     __device__ __forceinline__ void find(const Problem& problem, int vertex, bool has_high) {
         v = vertex;
         if (v < 0) return;
-        low = !has_high || problem.degrees[v] < LOW_DEGREE;
+        degree = has_high ? problem.degrees[v] : 0;
         begin = problem.indptr[v];
         waits = fresh(&problem.waiting[v]);
     }
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
-        if (v < 0 || !low) waits = 0;
+        if (v < 0 || degree >= LOW_DEGREE) waits = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
             int e = j * LANES + threadIdx.x % LANES;
@@ -380,7 +379,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         mask = colored ? best : best_colors(mask, still + 1);
         visits += still < waits_for || mask != shown;
         waits_for = still;
-        bool speaks = now.v >= 0 && now.low && threadIdx.x % LANES == 0;
+        bool speaks = now.v >= 0 && now.degree < LOW_DEGREE && threadIdx.x % LANES == 0;
         if (speaks && mask != shown) problem.show_low(now.v, mask);
         shown = mask;
         if (colored) {
@@ -419,7 +418,7 @@ __device__ __forceinline__ void for_own(long long n, long long warp, long long w
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_by_priority(
+extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
         long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
         int* worklist, int* waiting, int* dag, uint32* bitmaps, int2* log) {
