@@ -256,11 +256,7 @@ extern "C" __global__ void __launch_bounds__(256) color_pairs(
     };
 
     for (int round = 1;; ++round) {
-        visit_pairs([&](int2 edge) {
-            int told = 0;
-            tentative_color(edge, told, C, CS, VF, TVF);
-            tell(edge.x, told, TVF);
-        });
+        visit_pairs([&](int2 edge) { tentative_color(edge, C, CS, VF, TVF); });
         grid_barrier(&control->arrivals);
 
         for (long long i = thread_id(); i < vertices; i += thread_count()) assign_color(U[i], reach, C, CS, VF, TVF);
