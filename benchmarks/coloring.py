@@ -97,20 +97,22 @@ def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -
         case["methods"]["csrcolor"] = timed_row(lambda: csrcolor(A), backend.synchronize, repeats) | {"colors": colors}
     for row in methods:
         method, options = METHODS[row]
-        case["methods"][row] = measure_method(method, options, graph, A, repeats)
+        run, found = checked(method, options, graph, A)
+        case["methods"][row] = timed_row(run, backend.synchronize, repeats) | found
         print(row, case["methods"][row], flush=True)
     return case
 
 
-def measure_method(method: str, options: dict[str, Any], graph: Graph, A: Any, repeats: int) -> dict[str, Any]:
+def checked(method: str, options: dict[str, Any], graph: Graph, A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """The call to time, after one whose coloring was checked, and what that found."""
+
     def run() -> tuple[Any, Any]:
         return COLORINGS[method](graph, **options)
 
     colors, history = run()
     coloring = finished(colors, method, history, graph.backend)
     assert coloring.is_valid(A), f"{method} {options} is improper"
-    row = timed_row(run, graph.backend.synchronize, repeats)
-    return row | {"colors": coloring.n_colors, "rounds": coloring.rounds}
+    return run, {"colors": coloring.n_colors, "rounds": coloring.rounds}
 
 
 if __name__ == "__main__":

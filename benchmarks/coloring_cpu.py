@@ -4,11 +4,11 @@
     python benchmarks/coloring_cpu.py --small
 
 writes benchmarks/results/coloring-cpu.json or coloring-cpu-small.json (or where --output says). Times are medians of
-wall times of the coloring alone, as in coloring.py: our methods get the checked graph, PyAMG the CSR matrix, NetworkX
-its own graph object. PyAMG is compiled and serial, ours runs on as many threads as --threads says. NetworkX is pure
-Python and takes minutes on a million vertices: it gets a small graph of each family, as does "greedy" beside it. On a
-busy machine threads that spin at barriers keep each other from running; OMP_WAIT_POLICY=passive lets them sleep. It is
-recorded, and so is the load before each graph.
+wall times of the coloring alone; the methods take turns. Our methods get the checked graph, PyAMG the CSR matrix,
+NetworkX its own graph object. PyAMG is compiled and serial, ours runs on as many threads as --threads says. NetworkX is
+pure Python and would take minutes on a million vertices, so it runs on a small graph of each family. On a busy machine
+threads that spin at barriers keep each other from running; OMP_WAIT_POLICY=passive lets them sleep. It is recorded, and
+so is the load before each graph.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from coloring import SEED, measure_method
-from measure import RESULTS, record, save, timed_row, wall_ms
+from coloring import SEED, checked
+from measure import RESULTS, record, save, timed_in_turns, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import Graph, user_coloring
@@ -65,30 +65,29 @@ def main() -> None:
 
 
 def measure_matrix(A: Any, repeats: int, with_networkx: bool) -> dict[str, Any]:
-    """Color a matrix by ours, by PyAMG's and, where it is small enough, by NetworkX's."""
+    """Color a matrix by PyAMG's, by NetworkX's where it is small enough, and by ours."""
     graph = Graph.of(A)
     case: dict[str, Any] = {"vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
     case["pattern_ms"] = wall_ms(lambda: Graph.of(A), graph.backend.synchronize, repeats)
-    case["methods"] = {}
-    for method in PYAMG:
-        case["methods"][f"PyAMG {method}"] = measure_pyamg(A, method, repeats)
+    calls = {f"PyAMG {method}": pyamg_checked(A, method) for method in PYAMG}
     if with_networkx:
-        case["methods"]["NetworkX greedy"] = measure_networkx(A, repeats)
-    for method in METHODS:
-        case["methods"][method] = measure_method(method, {}, graph, A, repeats)
-    return case
+        calls["NetworkX greedy"] = networkx_checked(A)
+    calls |= {method: checked(method, {}, graph, A) for method in METHODS}
+    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats)
+    return case | {"methods": {row: times[row] | found for row, (_, found) in calls.items()}}
 
 
-def measure_pyamg(A: Any, method: str, repeats: int) -> dict[str, Any]:
+def pyamg_checked(A: Any, method: str) -> tuple[Callable[[], Any], dict[str, Any]]:
     from pyamg.graph import vertex_coloring
 
+    def run() -> np.ndarray:
+        return vertex_coloring(A, method)
+
     np.random.seed(SEED)  # noqa: NPY002 - PyAMG draws its weights from the old generator
-    checked = user_coloring(vertex_coloring(A, method), A, get_backend("cpu"))
-    row = timed_row(lambda: vertex_coloring(A, method), lambda: None, repeats)
-    return row | {"colors": checked.n_colors}
+    return run, {"colors": user_coloring(run(), A, get_backend("cpu")).n_colors}
 
 
-def measure_networkx(A: Any, repeats: int) -> dict[str, Any]:
+def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
     import networkx
 
     G = networkx.from_scipy_sparse_array(A)
@@ -98,8 +97,8 @@ def measure_networkx(A: Any, repeats: int) -> dict[str, Any]:
         return networkx.greedy_color(G, strategy="largest_first")
 
     colors = run()
-    checked = user_coloring(np.array([colors[v] for v in range(A.shape[0])]), A, get_backend("cpu"))
-    return timed_row(run, lambda: None, repeats) | {"colors": checked.n_colors}
+    in_row_order = np.array([colors[v] for v in range(A.shape[0])])
+    return run, {"colors": user_coloring(in_row_order, A, get_backend("cpu")).n_colors}
 
 
 def opponents() -> dict[str, str]:

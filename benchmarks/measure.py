@@ -35,6 +35,21 @@ def timed_row(
         function()
         synchronize()
         times.append(time.perf_counter() - started)
+    return _row(times)
+
+
+def timed_in_turns(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[str, Any]]:
+    """The same on the CPU for several warm calls that take turns, so that what else runs there meets all of them."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            started = time.perf_counter()
+            function()
+            times[name].append(time.perf_counter() - started)
+    return {name: _row(found) for name, found in times.items()}
+
+
+def _row(times: list[float]) -> dict[str, Any]:
     spread = max(times) - min(times)
     return {"ms": 1e3 * statistics.median(times), "spread_ms": 1e3 * spread, "repeats": len(times)}
 
