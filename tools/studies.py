@@ -145,13 +145,13 @@ TABLE_V: dict[str, dict[str, tuple[float | None, int, float | None, float]]] = {
 
 
 def tables_v(rows: Rows) -> list[list[str]]:
-    columns = ["colors", "iterations", "SGS, s", "PCG, s", "assembly, s"]
-    columns += [f"paper: {name}" for name in ("colors", "iterations", "SGS, s", "PCG, s")]
+    columns = ["colors (paper)", "iterations (paper)", "SGS, s (paper)", "PCG, s (paper)", "assembly, s"]
     lines = {}
     for row in rows:
         theirs = TABLE_V.get(row["matrix"].removesuffix(" stand-in"), {}).get(row["method"], (None,) * 4)
-        ours = [row["colors"], row["iterations"], row["sgs_seconds"], row["seconds"], row["assembly_seconds"]]
-        lines[f"{row['matrix']}, {row['method']}"] = [shown(cell) for cell in (*ours, *theirs)]
+        ours = [row["colors"], row["iterations"], row["sgs_seconds"], row["seconds"]]
+        cells = [f"{shown(o)} ({shown(t)})" if t is not None else shown(o) for o, t in zip(ours, theirs, strict=True)]
+        lines[f"{row['matrix']}, {row['method']}"] = [*cells, number(row["assembly_seconds"])]
     return [table("matrix and method", columns, lines)]
 
 
@@ -243,6 +243,7 @@ def draw_rmat(rows: Rows, axes: Any) -> None:
     per_edge = [row | {"seconds": row["seconds"] / (row["entries"] / 2e6)} for row in rows]
     plots.scaling(Table(per_edge), axes)
     axes.set(ylabel="time per million edges [s]")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
 
 
 # SIRG and ECL-GC.
@@ -429,11 +430,14 @@ def relations_effect(rows: Rows) -> list[Relation]:
     ]
 
 
-def draw_effect(rows: Rows, axes: Any) -> None:
+def draw_effect(rows: Rows, left: Any, right: Any) -> None:
     from mcprecond.studies import Table, plots
 
-    plots.iterations_against_colors(Table(rows), axes)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
+    plots.iterations_against_colors(Table(rows), left)
+    left.get_legend().remove()
+    plots.time_against_colors(Table([row | {"seconds": row["solve_seconds"]} for row in rows]), right)
+    right.set(ylabel="time of the solve [s]")
+    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
 
 
 def bars(rows: Rows, axes: Any, column: str, label: str) -> None:
@@ -470,7 +474,8 @@ class Study:
     differences: str
     tables: Callable[[Rows], list[list[str]]]
     relations: Callable[[Rows], list[Relation]] | list[Ratio]
-    draw: Callable[[Rows, Any], None] | None = None
+    draw: Callable[..., None] | None = None  # called with the rows and the Axes of each panel
+    panels: int = 1
 
     def found(self, rows: Rows) -> list[Relation]:
         """The relations, of verified rows."""
@@ -573,7 +578,7 @@ STUDIES = [
         "parts.",
         "The parts separate two effects that Table V shows together: more colors alone cost time and no iterations; "
         "another order changes the iterations.",
-        tables_effect, relations_effect, draw_effect,
+        tables_effect, relations_effect, draw_effect, 2,
     ),
 ]  # fmt: skip
 
@@ -591,8 +596,8 @@ def draw_all(found: dict[str, dict[str, Any]], folder: Path) -> None:
             continue
         with plt.rc_context({"svg.hashsalt": study.name, "font.size": 9, "lines.color": "black"}):
             plt.rcParams["axes.prop_cycle"] = plt.cycler(color=["black"])
-            figure, axes = plt.subplots(figsize=(7.5, 4), layout="constrained")
-            study.draw(found[study.name]["cases"], axes)
+            figure, axes = plt.subplots(1, study.panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
+            study.draw(found[study.name]["cases"], *axes.flat)
             figure.savefig(folder / f"study-{study.name}.svg", metadata={"Date": None})
             plt.close(figure)
 
