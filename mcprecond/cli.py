@@ -297,7 +297,7 @@ def advise(
         table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
         table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
         table.add_column("method", no_wrap=True)
-        for heading in ("iterations", "colors", "setup\n[s]", "solve\n[s]", "applic."):
+        for heading in ("iterations", "colors\nor levels", "setup\n[s]", "solve\n[s]", "applic."):
             table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
         for row in found.rows:
             ran = row["iterations"] is not None
@@ -316,7 +316,7 @@ def advise(
                 out.print(f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False)
         out.print(
             "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
-            "to A @ x.",
+            "to A @ x. Of ILU0 the levels are shown, which it solves one after the other.",
             style="dim",
         )
     if not found.rows[0]["verified"]:

@@ -25,8 +25,8 @@ publication's; [the last table](#which-of-the-papers-relations-hold) says which 
 
 Row = dict[str, Any]
 Rows = list[Row]
-#: (sentence with the paper's number, what was found here, whether it holds)
-Relation = tuple[str, str, bool]
+#: The relation, the paper's number, what is asked for here, what was found, and whether that is so.
+Relation = tuple[str, str, str, str, bool]
 
 
 def main() -> None:
@@ -66,8 +66,12 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             parts.append(f"Improper or not converged, and left out of all means: {', '.join(unverified)}.\n")
         relations += [(study, relation) for relation in study.found([row for row in rows if row["verified"]])]
     parts.append("## Which of the papers' relations hold?\n")
-    lines = [["relation", "study", "found here", "holds"], ["---", "---", "---:", "---:"]]
-    lines += [[sentence, study.name, value, "yes" if holds else "no"] for study, (sentence, value, holds) in relations]
+    parts.append("Ratios are geometric means over the study's matrices, and of the paper what it says of its own.\n")
+    lines = [["relation", "study", "paper", "asked here", "found here", "holds"], ["---", "---", *(["---:"] * 4)]]
+    lines += [
+        [sentence, study.name, paper, asked, value, "yes" if holds else "no"]
+        for study, (sentence, paper, asked, value, holds) in relations
+    ]
     parts.append("".join(f"| {' | '.join(line)} |\n" for line in lines) if relations else "No study was run yet.\n")
     return "\n".join(parts)
 
@@ -97,6 +101,7 @@ class Ratio:
     """A relation between two methods: a column's values are so many times as large for one as for the other."""
 
     sentence: str
+    paper: str
     above: str
     below: str
     column: str = "seconds"
@@ -112,12 +117,14 @@ class Ratio:
             if (above := value(rows, matrix, self.above, self.column))
             and (below := value(rows, matrix, self.below, self.column))
         ]
-        return [(self.sentence, f"{mean(found):.2f}", mean(found) >= self.least)] if found else []
+        return at_least(self.sentence, self.paper, mean(found), 1.0, self.least) if found else []
 
 
-def at_least_one(sentence: str, above: float | None, below: float | None) -> list[Relation]:
+def at_least(sentence: str, paper: str, above: float | None, below: float | None, least: float = 1.0) -> list[Relation]:
     """A relation between two numbers, where both exist."""
-    return [(sentence, f"{above / below:.2f}", above >= below)] if above and below else []
+    if not above or not below:
+        return []
+    return [(sentence, paper, f"at least {least:g}", f"{above / below:.2f}", above / below >= least)]
 
 
 def ms(seconds: float) -> str:
@@ -145,13 +152,13 @@ TABLE_V: dict[str, dict[str, tuple[float | None, int, float | None, float]]] = {
 
 
 def tables_v(rows: Rows) -> list[list[str]]:
-    columns = ["colors", "iterations", "SGS, s", "PCG, s", "assembly, s"]
-    columns += [f"paper: {name}" for name in ("colors", "iterations", "SGS, s", "PCG, s")]
+    columns = ["colors (paper)", "iterations (paper)", "SGS, s (paper)", "PCG, s (paper)", "assembly, s"]
     lines = {}
     for row in rows:
         theirs = TABLE_V.get(row["matrix"].removesuffix(" stand-in"), {}).get(row["method"], (None,) * 4)
-        ours = [row["colors"], row["iterations"], row["sgs_seconds"], row["seconds"], row["assembly_seconds"]]
-        lines[f"{row['matrix']}, {row['method']}"] = [shown(cell) for cell in (*ours, *theirs)]
+        ours = [row["colors"], row["iterations"], row["sgs_seconds"], row["seconds"]]
+        cells = [f"{shown(o)} ({shown(t)})" if t is not None else shown(o) for o, t in zip(ours, theirs, strict=True)]
+        lines[f"{row['matrix']}, {row['method']}"] = [*cells, number(row["assembly_seconds"])]
     return [table("matrix and method", columns, lines)]
 
 
@@ -162,16 +169,13 @@ def shown(cell: float | None) -> str:
 
 
 RELATIONS_V = [
-    Ratio(
-        "Deveci et al., Table V: on FENL, CG needs 2.6 to 2.8 times the iterations of SGS with EB; here at least 1.5",
-        "CG", "SGS eb", "iterations", 1.5, ("Fenl",),
-    ),
-    Ratio("And is 1.4 to 1.6 times slower than it", "CG", "SGS eb", on=("Fenl",)),
-    Ratio("EB has a third of csrcolor's colors or fewer; here of cc's, 1/2.5", "SGS cc", "SGS eb", "colors", 2.5),
-    Ratio("Fewer colors make SGS faster, 1.2 to 1.9 times", "SGS cc", "SGS eb", "sgs_seconds"),
-    Ratio("And all of PCG, 1.07 to 1.5 times", "SGS cc", "SGS eb"),
-    Ratio("They cost iterations, up to 12 %", "SGS eb", "SGS cc", "iterations"),
-]  # fmt: skip
+    Ratio("FENL: iterations of CG to SGS with EB", "2.6-2.8", "CG", "SGS eb", "iterations", 1.5, ("Fenl",)),
+    Ratio("FENL: time of CG to PCG with EB", "1.4-1.6", "CG", "SGS eb", on=("Fenl",)),
+    Ratio("colors of csrcolor (here cc) to EB", "2.9-6.4", "SGS cc", "SGS eb", "colors", 2.5),
+    Ratio("time of SGS with csrcolor (cc) to EB", "1.2-1.9", "SGS cc", "SGS eb", "sgs_seconds"),
+    Ratio("time of PCG with csrcolor (cc) to EB", "1.07-1.5", "SGS cc", "SGS eb"),
+    Ratio("iterations with EB to csrcolor (cc)", "0.98-1.12", "SGS eb", "SGS cc", "iterations", 0.95),
+]
 
 
 def draw_v(rows: Rows, axes: Any) -> None:
@@ -182,16 +186,14 @@ def draw_v(rows: Rows, axes: Any) -> None:
 
 
 RELATIONS_II_III = [
-    Ratio(
-        "Deveci et al., Table II: csrcolor has 3.4 times EB's colors; here cc, at least 3", "cc", "eb", "colors", 3.0
-    ),
-    Ratio("VB has 1.09 times EB's colors; here at least as many", "vb", "eb", "colors"),
-    Ratio("EB has 1.06 times the colors of first-fit; here at least as many", "eb", "greedy", "colors"),
-    Ratio("Deveci et al., Table III: EB is 1.49 times faster than csrcolor; here than cc", "cc", "eb"),
-    Ratio("EB is 6.4 times faster than VB; here at least 2", "vb", "eb", least=2.0),
-    Ratio("EB with a prefix sum is 1.38 times faster than with an atomic counter", "eb atomic", "eb"),
-    Ratio("VB BIT is 1.19 times faster than VB", "vb", "vb_bit"),
-    Ratio("Edge filtering makes VB BIT 1.48 times faster", "vb_bit", "vb_bit EF"),
+    Ratio("Table II: colors of csrcolor (here cc) to EB", "3.36", "cc", "eb", "colors", 2.5),
+    Ratio("Table II: colors of VB to EB", "1.09", "vb", "eb", "colors"),
+    Ratio("Table II: colors of EB to first-fit", "1.06", "eb", "greedy", "colors"),
+    Ratio("Table III: time of csrcolor (cc) to EB", "1.49", "cc", "eb"),
+    Ratio("Table III: time of VB to EB", "6.4", "vb", "eb", least=2.0),
+    Ratio("Table III: time of EB with an atomic counter to a prefix sum", "1.38", "eb atomic", "eb"),
+    Ratio("Table III: time of VB to VB BIT", "1.19", "vb", "vb_bit"),
+    Ratio("Table III: time of VB BIT without to with edge filtering", "1.48", "vb_bit", "vb_bit EF"),
 ]
 
 
@@ -219,21 +221,12 @@ def relations_rmat(rows: Rows) -> list[Relation]:
     first, *_, last = names(rows, "matrix")
     per_edge = {(row["matrix"], row["method"]): row["seconds"] / row["entries"] for row in rows}
     others = [per_edge[last, name] for name in ("cc", "vb", "vb EF", "vb_bit", "vb_bit EF") if (last, name) in per_edge]
+    eb, vb = ([per_edge.get((matrix, method)) for matrix in (first, last)] for method in ("eb", "vb"))
     return [
-        *at_least_one(
-            "Deveci et al., Figure 4: on the largest R-MAT graph EB is the fastest; the next one to it",
-            min(others, default=None),
-            per_edge.get((last, "eb")),
-        ),
-        *at_least_one(
-            "EB's time per edge does not grow with the graph: the smallest to the largest",
-            per_edge.get((first, "eb")),
-            per_edge.get((last, "eb")),
-        ),
-        *at_least_one(
-            "VB's does: the largest to the smallest", per_edge.get((last, "vb")), per_edge.get((first, "vb"))
-        ),
-        *Ratio("Edge filtering makes VB faster", "vb", "vb EF")(rows),
+        *at_least("largest graph: time of the best other method to EB", "EB is best", min(others, default=None), eb[1]),
+        *at_least("EB: time per edge on the smallest to the largest graph", "does not grow", *eb),
+        *at_least("VB: time per edge on the largest to the smallest graph", "grows", *reversed(vb)),
+        *Ratio("time of VB without to with edge filtering", "helps greatly", "vb", "vb EF")(rows),
     ]
 
 
@@ -243,6 +236,7 @@ def draw_rmat(rows: Rows, axes: Any) -> None:
     per_edge = [row | {"seconds": row["seconds"] / (row["entries"] / 2e6)} for row in rows]
     plots.scaling(Table(per_edge), axes)
     axes.set(ylabel="time per million edges [s]")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
 
 
 # SIRG and ECL-GC.
@@ -250,29 +244,29 @@ def draw_rmat(rows: Rows, axes: Any) -> None:
 
 RELATIONS_SIRG = [
     Ratio(
-        "Sistla, Nandivada, Figure 8: palettes that double are faster where some degrees are large",
+        "Figure 8: time without to with palettes that double, where some degrees are large", "up to 11.56",
         "neither (rig)", "doubling", on=("rmat", "mycielskian"),
     ),
-    Ratio("Section 3: resolution by degree is faster", "neither (rig)", "by degree"),
-    Ratio("Both together are faster than neither", "neither (rig)", "both (sirg)"),
+    Ratio("Section 3: time of resolution by index to degree", "not given", "neither (rig)", "by degree"),
+    Ratio("Figure 8: time of neither to both", "more than 1", "neither (rig)", "both (sirg)"),
 ]  # fmt: skip
 
 
 def relations_ecl(rows: Rows) -> list[Relation]:
     same = all(len({row["colors"] for row in rows if row["matrix"] == matrix}) == 1 for matrix in names(rows, "matrix"))
     ratios = [
-        Ratio(
-            "Table 4: they raise the vertices colored per step 3.4 times on average; here at least twice",
-            "baseline",
-            "+SC1+SC2",
-            "rounds",
-            2.0,
-        ),
-        Ratio("Table 5: both are 2.63 times faster than none", "baseline", "+SC1+SC2"),
-        Ratio("Shortcut 1 alone is 2.57 times faster", "baseline", "+SC1"),
-        Ratio("Shortcut 2 alone is 1.03 times faster", "baseline", "+SC2"),
+        Ratio("Table 4: steps without to with shortcuts", "3.4 on average", "baseline", "+SC1+SC2", "rounds", 2.0),
+        Ratio("Table 5: time without to with both", "2.63", "baseline", "+SC1+SC2"),
+        Ratio("Table 5: time without to with shortcut 1", "2.57", "baseline", "+SC1"),
+        Ratio("Table 5: time without to with shortcut 2", "1.03", "baseline", "+SC2"),
     ]
-    first = ("Alabandi et al., Section 2: shortcuts change no color", "the same" if same else "others", same)
+    first = (
+        "Section 2: colors with and without shortcuts",
+        "the same",
+        "the same",
+        "the same" if same else "others",
+        same,
+    )
     return [first, *(relation for ratio in ratios for relation in ratio(rows))]
 
 
@@ -309,7 +303,8 @@ def relations_levels(rows: Rows) -> list[Relation]:
     rows = [row | {"both": row["update_seconds"] + row["application_seconds"]} for row in rows]
     ratios = [
         Ratio(
-            "Naumov et al., Figure 6: coloring leaves G3_circuit 1/100 of its levels or fewer; here a stand-in, eb",
+            "Figure 6: levels of G3_circuit (its stand-in) before to after coloring by eb",
+            "thousands to 9",
             "natural",
             "eb",
             "levels",
@@ -317,17 +312,12 @@ def relations_levels(rows: Rows) -> list[Relation]:
             ("circuit",),
         ),
         Ratio(
-            "Figure 7: ILU(0) is up to 6 times faster by coloring; factors and one solve, cc", "natural", "cc", "both"
+            "Figure 7: time of factors and a solve before to after coloring by cc", "up to 6", "natural", "cc", "both"
         ),
         Ratio(
-            "Conclusion: better heuristics for coloring help further; a solve, eb to cc",
-            "cc",
-            "eb",
-            "application_seconds",
+            "Conclusion: time of a solve by cc to a better coloring, eb", "expected", "cc", "eb", "application_seconds"
         ),
-        Ratio(
-            "Deveci et al., Section V-C: reordering slows convergence; iterations, eb", "eb", "natural", "iterations"
-        ),
+        Ratio("iterations by color to natural order", "not given", "eb", "natural", "iterations"),
     ]
     return [relation for ratio in ratios for relation in ratio(rows)]
 
@@ -342,31 +332,23 @@ def draw_levels(rows: Rows, axes: Any) -> None:
 def relations_rgg(rows: Rows) -> list[Relation]:
     first, *_, last = names(rows, "matrix")
     ratios = [
-        Ratio(
-            "Osama et al., Figure 3: on small graphs min-max is faster than independent sets by semirings",
-            "graphblas_is",
-            "is_minmax",
-            on=(first,),
-        ),
-        Ratio("And slower on the largest ones", "is_minmax", "graphblas_is", on=(last,)),
-        Ratio("Min-max has 1.14 times fewer colors; here no more", "graphblas_is", "is_minmax", "colors"),
+        Ratio("smallest graph: time of semirings to min-max", "more than 1", "graphblas_is", "is_minmax", on=(first,)),
+        Ratio("largest graph: time of min-max to semirings", "more than 1", "is_minmax", "graphblas_is", on=(last,)),
+        Ratio("colors of semirings to min-max", "1.14", "graphblas_is", "is_minmax", "colors"),
     ]
     return [relation for ratio in ratios for relation in ratio(rows)]
 
 
 RELATIONS_QUALITY = [
-    Ratio("Osama et al., Figure 1: min-max is 1.3 times faster than JPL", "jpl", "is_minmax"),
-    Ratio(
-        "Section V-C: maximal independent sets take 3 times longer than independent sets; here at least 1.5",
-        "graphblas_mis", "graphblas_is", least=1.5,
-    ),
-    Ratio("And have 2.9 times fewer colors; here at least 2", "graphblas_is", "graphblas_mis", "colors", 2.0),
-    Ratio("1.9 times fewer than Naumov's; here than jpl's, at least 1.5", "jpl", "graphblas_mis", "colors", 1.5),
-    Ratio("And no more than greedy", "greedy", "graphblas_mis", "colors"),
-    Ratio("Figure 2: hashing takes longer than min-max", "is_hash", "is_minmax"),
-    Ratio("And has fewer colors", "is_minmax", "is_hash", "colors"),
-    Ratio("Section V-B: the segmented reduction is slower than a loop in each thread", "is_reduce", "is_minmax"),
-]  # fmt: skip
+    Ratio("Figure 1: time of JPL to min-max", "1.3", "jpl", "is_minmax"),
+    Ratio("Section V-C: time of maximal to independent sets", "3", "graphblas_mis", "graphblas_is", least=1.5),
+    Ratio("Section V-C: colors of independent to maximal sets", "2.9", "graphblas_is", "graphblas_mis", "colors", 2.0),
+    Ratio("Section V-C: colors of Naumov's (jpl) to maximal sets", "1.9", "jpl", "graphblas_mis", "colors", 1.5),
+    Ratio("Section V-C: colors of greedy to maximal sets", "1.02", "greedy", "graphblas_mis", "colors"),
+    Ratio("Figure 2: time of hashing to min-max", "more than 1", "is_hash", "is_minmax"),
+    Ratio("Figure 2: colors of min-max to hashing", "more than 1", "is_minmax", "is_hash", "colors"),
+    Ratio("Section V-B: time of a segmented reduction to a loop", "more than 1", "is_reduce", "is_minmax"),
+]
 
 
 def draw_quality(rows: Rows, axes: Any) -> None:
@@ -384,20 +366,14 @@ def tables_ordering(rows: Rows) -> list[list[str]]:
 
 
 def relations_ordering(rows: Rows) -> list[Relation]:
-    iterations = {row["matrix"]: row["iterations"] for row in rows if row["method"] == "in row order"}.get
+    of = {row["matrix"]: row["iterations"] for row in rows if row["method"] == "in row order"}.get
     return [
-        *at_least_one(
-            "Saad, Section 12.4: on a grid, the order by color takes more iterations than the natural one",
-            iterations("grid colored"),
-            iterations("grid natural"),
+        *at_least("grid: iterations by color to natural order", "may differ", of("grid colored"), of("grid natural")),
+        *at_least("grid: iterations in random to natural order", "not given", of("grid random"), of("grid natural")),
+        *at_least(
+            "wind: iterations against the wind to downwind", "not given", of("wind natural"), of("wind downwind")
         ),
-        *at_least_one("And so does a random order", iterations("grid random"), iterations("grid natural")),
-        *at_least_one(
-            "Sweeps downwind take fewer iterations than against the wind",
-            iterations("wind natural"),
-            iterations("wind downwind"),
-        ),
-        *at_least_one("And fewer than in the order by color", iterations("wind colored"), iterations("wind downwind")),
+        *at_least("wind: iterations by color to downwind", "not given", of("wind colored"), of("wind downwind")),
     ]
 
 
@@ -422,18 +398,21 @@ def relations_effect(rows: Rows) -> list[Relation]:
         return []
     most = max(parts, key=lambda row: row["colors"])
     same = all(abs(row["iterations"] - base["iterations"]) <= 1 for row in parts)
-    sentence = f"Deveci et al., Section V-C: more colors make a sweep slower; {most['colors']} to {base['colors']}"
+    sentence = f"Deveci et al., Section V-C: time of a sweep with {most['colors']} to {base['colors']} colors"
     return [
-        ("Cutting colors into parts leaves the iterations as they are", "the same" if same else "others", same),
-        *at_least_one(sentence, most["application"], base["application"]),
+        ("iterations with colors cut into parts", "not given", "the same", "the same" if same else "others", same),
+        *at_least(sentence, "more than 1", most["application"], base["application"]),
     ]
 
 
-def draw_effect(rows: Rows, axes: Any) -> None:
+def draw_effect(rows: Rows, left: Any, right: Any) -> None:
     from mcprecond.studies import Table, plots
 
-    plots.iterations_against_colors(Table(rows), axes)
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
+    plots.iterations_against_colors(Table(rows), left)
+    left.get_legend().remove()
+    plots.time_against_colors(Table([row | {"seconds": row["solve_seconds"]} for row in rows]), right)
+    right.set(ylabel="time of the solve [s]")
+    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
 
 
 def bars(rows: Rows, axes: Any, column: str, label: str) -> None:
@@ -470,7 +449,8 @@ class Study:
     differences: str
     tables: Callable[[Rows], list[list[str]]]
     relations: Callable[[Rows], list[Relation]] | list[Ratio]
-    draw: Callable[[Rows, Any], None] | None = None
+    draw: Callable[..., None] | None = None  # called with the rows and the Axes of each panel
+    panels: int = 1
 
     def found(self, rows: Rows) -> list[Relation]:
         """The relations, of verified rows."""
@@ -573,7 +553,7 @@ STUDIES = [
         "parts.",
         "The parts separate two effects that Table V shows together: more colors alone cost time and no iterations; "
         "another order changes the iterations.",
-        tables_effect, relations_effect, draw_effect,
+        tables_effect, relations_effect, draw_effect, 2,
     ),
 ]  # fmt: skip
 
@@ -591,8 +571,8 @@ def draw_all(found: dict[str, dict[str, Any]], folder: Path) -> None:
             continue
         with plt.rc_context({"svg.hashsalt": study.name, "font.size": 9, "lines.color": "black"}):
             plt.rcParams["axes.prop_cycle"] = plt.cycler(color=["black"])
-            figure, axes = plt.subplots(figsize=(7.5, 4), layout="constrained")
-            study.draw(found[study.name]["cases"], axes)
+            figure, axes = plt.subplots(1, study.panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
+            study.draw(found[study.name]["cases"], *axes.flat)
             figure.savefig(folder / f"study-{study.name}.svg", metadata={"Date": None})
             plt.close(figure)
 
