@@ -11,7 +11,7 @@ class CsrColor:
     """Colors a CuPy CSR matrix of float64 values, all of its rows."""
 
     def __init__(self) -> None:
-        self.lib = _library()
+        self.lib = library()
         self.handle, self.descriptor, self.info = (ctypes.c_void_p() for _ in range(3))
         self._call("cusparseCreate", ctypes.byref(self.handle))
         self._call("cusparseCreateMatDescr", ctypes.byref(self.descriptor))
@@ -36,7 +36,7 @@ class CsrColor:
             raise RuntimeError(f"{name} returned status {status}")
 
 
-def _library() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     names = ["libcusparse.so.12", *glob.glob("/usr/local/cuda*/lib64/libcusparse.so.*")]
     for name in names:
         try:

@@ -178,6 +178,11 @@ __device__ __forceinline__ double inner(const Vec<T, B>& x, const Vec<T, B>& y) 
 }
 
 template <typename T>
+__device__ __forceinline__ T shuffle(T value, int lane, int width) {
+    each_part(value, [&](Real<T>& part) { part = __shfl_sync(FULL_WARP, part, lane, width); });
+    return value;
+}
+template <typename T>
 __device__ __forceinline__ T shuffle_xor(T value, int step) {
     each_part(value, [&](Real<T>& part) { part = __shfl_xor_sync(FULL_WARP, part, step); });
     return value;

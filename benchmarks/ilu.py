@@ -1,0 +1,193 @@
+"""Incomplete factorizations on several matrices: what they cost, apart and in a solve, and what the libraries' cost.
+
+    python benchmarks/ilu.py gpu                      # the full sizes
+    python benchmarks/ilu.py cpu --small              # the same kinds, small
+
+writes benchmarks/results/ilu-gpu.json or ilu-cpu.json (or where --output says). b = A x* with random x*.
+Opponents in the same run: on a GPU cuSPARSE, csrilu02 and a pair of SpSV with all analysis done before and timed apart,
+on the matrix and on the matrix in the order of our colors, and CuPy's spilu as it comes; on a CPU SciPy's
+spilu(fill_factor=1, drop_tol=0). cuSPARSE solves systems under our CG, which captures it if that is possible; those in
+color order start from the permuted system. Where cuSPARSE has lost csrilu02, it solves with our factors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
+from sweeps import CASES as SWEEP_CASES
+
+from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
+from mcprecond.backends import get_backend
+
+SEED, RTOL = 0, 1e-8
+LONG_SECONDS = 1.0  # a call that takes longer is not repeated
+
+#: Name -> generator for (small, device).
+CASES: dict[str, Callable[[bool, str], Any]] = {
+    name: SWEEP_CASES[name] for name in ("fenl_50", "fenl_100", "grid2d_1024", "elasticity48")
+} | {"circuit1259": lambda small, device: problems.circuit(64 if small else 1259, device=device)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    cases: list[dict[str, Any]] = []
+    for name in arguments.cases:
+        case = Case(name, arguments.device, arguments.small, arguments.repeats)
+        case.measure_ours()
+        if arguments.device == "gpu":
+            case.measure_cusparse()
+        case.measure_spilu()
+        cases.append(case.document)
+        document = record("ilu", arguments.device, cases, seed=SEED, rtol=RTOL, small=arguments.small)
+        save(document, arguments.output or RESULTS / f"ilu-{arguments.device}.json")
+
+
+class Case:
+    """One matrix, and a row for each factorization of it."""
+
+    def __init__(self, name: str, device: str, small: bool, repeats: int) -> None:
+        self.name, self.gpu, self.repeats = name, device == "gpu", repeats
+        self.backend = get_backend(device)
+        self.A = CASES[name](small, device)
+        self.A.sum_duplicates()
+        self.b = self._product_with_random(self.A)
+        self.rows: list[dict[str, Any]] = []
+        self.document: dict[str, Any] = {
+            "name": name, "unknowns": self.A.shape[0], "nnz": int(self.A.nnz), "factorizations": self.rows
+        }  # fmt: skip
+
+    def measure_ours(self) -> None:
+        """Plain CG, SGS, DILU and ILU(0) by color, ILU(0) in natural order."""
+        A = self.A
+        self.coloring = color(A)
+        self.document["coloring_ms"] = self._wall(lambda: color(A))
+        self._add("plain CG", levels=None, setup_ms=0.0, **self._solve(A, self.b, None))
+        kinds: dict[str, Callable[[Any], Any]] = {
+            "SGS color": lambda coloring: MulticolorSGS(A, coloring),
+            "DILU color": lambda coloring: MulticolorDILU(A, coloring),
+            "ILU0 color": lambda coloring: ILU0(A, coloring=coloring),
+            "ILU0 natural": lambda _: ILU0(A, ordering="natural"),
+        }
+        for name, build in kinds.items():
+            M = build(self.coloring)  # one coloring for all
+
+            def setup(name: str = name, build: Callable[[Any], Any] = build) -> Any:
+                return build(color(A) if name != "ILU0 natural" else None)
+
+            z = self.backend.xp.empty_like(self.b)
+            update_ms = self._wall(lambda: M.update(A))
+            # The share of storing the matrix; what is left is the factorization.
+            stored_ms = self._wall(lambda: M.blocks.update(A))
+            M.update(A)
+            self._add(
+                name, levels=M.n_colors, setup_ms=self._wall(setup), update_ms=update_ms,
+                factor_ms=max(update_ms - stored_ms, 0.0), apply_ms=self._device(lambda: M.enqueue(self.b, z)),
+                **self._solve(A, self.b, M),
+            )  # fmt: skip
+
+    def measure_cusparse(self) -> None:
+        """csrilu02 and SpSV on A, and on A in the order of the colors."""
+        import cupy
+        from csrilu import CsrIlu
+
+        for ordering in ("color", "natural"):
+            natural = ordering == "natural"
+            perm = cupy.argsort(self.coloring.colors * self.A.shape[0] + cupy.arange(self.A.shape[0], dtype=np.int64))
+            A = self.A if natural else self.A[perm][:, perm].tocsr()
+            A.sort_indices()
+            b = self.b if natural else self.b[perm]
+            opponent = CsrIlu(A)
+            costs: dict[str, Any] = {}
+            if opponent.can_factorize:
+                costs["factor_analysis_ms"] = self._wall_once(opponent.analyze_factorization)
+                costs["factor_ms"] = self._wall(opponent.factorize)
+            else:
+                opponent.values[...] = self._our_factors(A)
+            costs["solve_analysis_ms"] = self._wall_once(opponent.analyze_solves)
+            opponent.try_capture()
+            z = cupy.empty_like(b)
+            apply = graph_ms if opponent.captured else queued_ms
+            costs["apply_ms"] = apply(lambda: opponent.enqueue(b, z), repeats=self.repeats)
+            costs["setup_ms"] = sum(costs[part] for part in costs if part != "apply_ms")
+            self._add(
+                f"cuSPARSE {ordering}", levels=None, captured=opponent.captured,
+                own_factorization=opponent.can_factorize, **costs, **self._solve(A, b, opponent),
+            )  # fmt: skip
+
+    def measure_spilu(self) -> None:
+        """spilu of CuPy, which is ILU(0) for a fill factor of 1, or of SciPy; its CG is not timed."""
+        linalg, A = self.backend.linalg, self.A if self.gpu else self.A.tocsc()
+        library = "CuPy" if self.gpu else "SciPy"
+        try:
+            factors: list[Any] = []
+            factor_ms = self._wall_once(lambda: factors.append(linalg.spilu(A, fill_factor=1, drop_tol=0)))
+            self._add(
+                f"{library} spilu", levels=None, factor_ms=factor_ms,
+                apply_ms=self._wall(lambda: factors[0].solve(self.b)),
+            )  # fmt: skip
+        except RuntimeError as error:
+            self._add(f"{library} spilu", levels=None, failed=str(error))
+
+    def _our_factors(self, A: Any) -> Any:
+        """The values of L and U in one matrix with the rows of A, and its pattern, from our ILU(0) in that order."""
+        import cupy
+
+        M = ILU0(A, ordering="natural")
+        L, U = M.factors()
+        inverse = M.blocks.inverse
+        both = (L - self.backend.sparse.eye(A.shape[0], dtype=A.dtype, format="csr") + U)[inverse][:, inverse].tocsr()
+        both.sort_indices()
+        if both.nnz != A.nnz or not bool(cupy.array_equal(both.indices, A.indices)):
+            raise RuntimeError("the factors lost stored zeros, so they do not fit the pattern of A")
+        return both.data
+
+    def _product_with_random(self, A: Any) -> Any:
+        return A @ self.backend.xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
+
+    def _solve(self, A: Any, b: Any, M: Any) -> dict[str, Any]:
+        """Iterations, time and residual of a solve."""
+        result = pcg(A, b, M=M, rtol=RTOL)
+        xp = self.backend.xp
+        residual = float(xp.linalg.norm(b - A @ result.x) / xp.linalg.norm(b))
+        return {
+            "iterations": result.iterations,
+            "solve_ms": self._wall(lambda: pcg(A, b, M=M, rtol=RTOL)),
+            "relative_residual": residual,
+        }
+
+    def _wall(self, call: Callable[[], Any]) -> float:
+        """Median time of repeated calls after one to warm up; of a single one if they are long."""
+        first = self._wall_once(call)
+        return first if first > 1e3 * LONG_SECONDS else wall_ms(call, self.backend.synchronize, self.repeats)
+
+    def _wall_once(self, call: Callable[[], Any]) -> float:
+        self.backend.synchronize()
+        started = time.perf_counter()
+        call()
+        self.backend.synchronize()
+        return 1e3 * (time.perf_counter() - started)
+
+    def _device(self, call: Callable[[], Any]) -> float:
+        return graph_ms(call, repeats=self.repeats) if self.gpu else self._wall(call)
+
+    def _add(self, name: str, **row: Any) -> None:
+        if "setup_ms" in row and "solve_ms" in row:
+            row["total_ms"] = row["setup_ms"] + row["solve_ms"]
+        self.rows.append({"name": name, **row})
+        print(self.name, self.rows[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
