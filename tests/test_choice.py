@@ -119,7 +119,7 @@ def test_in_blocks_nodes_are_colored(to_device, backend):
 
 def test_of_complex_values(to_device, backend):
     A = spd(stencil27(6))
-    real, values = MulticolorSGS(to_device(A), "auto").choice, MulticolorSGS(to_device(A.astype(complex)), "auto").choice
+    real, values = (MulticolorSGS(to_device(B), "auto").choice for B in (A, A.astype(complex)))
     first, second = real.candidates[0], values.candidates[0]
     assert first.method == second.method and second.iteration_seconds > first.iteration_seconds
     if first.n_colors == second.n_colors and first.method != "eb":
