@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import numba
 import numpy as np
+import scipy.io
 import scipy.sparse
 import typer
 from rich import box
@@ -21,8 +22,9 @@ from rich.table import Table
 
 import mcprecond
 from mcprecond.backends import Backend, get_backend, gpu_problem
-from mcprecond.problems.files import matrix_market, npz
+from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
+from mcprecond.studies import STUDIES, run
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
@@ -119,11 +121,13 @@ def color(
     """
     _check_output(output, ".npy", ".txt")
     backend = _backend(gpu)
-    A = placed(_read(file), backend)
-    start = time.perf_counter()
-    coloring = mcprecond.color(A, method, distance=distance, recolor=recolor)
-    backend.synchronize()
-    seconds = time.perf_counter() - start
+    with err.status(f"reading {file}") as status:
+        A = placed(_read(file), backend)
+        status.update(f"coloring {A.shape[0]:,} rows by {method}")
+        start = time.perf_counter()
+        coloring = mcprecond.color(A, method, distance=distance, recolor=recolor)
+        backend.synchronize()
+        seconds = time.perf_counter() - start
     if output is not None:
         _write(output, backend.to_host(coloring.colors))
     facts = {"file": str(file), "rows": A.shape[0], "entries": int(A.nnz), "device": backend.name}
@@ -138,12 +142,14 @@ def color(
 @app.command()
 def solve(
     file: File,
-    rhs: Annotated[Path | None, typer.Option(help="The right-hand side, .npy; by default A times random x*.")] = None,
+    rhs: Annotated[
+        Path | None, typer.Option(help="The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")
+    ] = None,
     preconditioner: Annotated[str, typer.Option(help="sgs, jacobi or none.")] = "sgs",
     coloring: Annotated[str, typer.Option(help="For sgs: a method of `mcprecond info`, or auto.")] = "eb",
     rtol: Annotated[float, typer.Option(help="Of the residual, relative to the right-hand side.")] = 1e-8,
     maxiter: Annotated[int | None, typer.Option(help="By default ten times the number of rows.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the solution: .npy.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the solution: .npy or .mtx.")] = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="Color and solve on the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -151,26 +157,29 @@ def solve(
 
     The seconds include compiling on first use.
 
-    Example: mcprecond solve matrix.mtx --coloring greedy --rtol 1e-10 --output x.npy
+    Example: mcprecond solve matrix.mtx --rhs b.mtx --coloring greedy --rtol 1e-10 --output x.npy
     """
-    _check_output(output, ".npy")
+    _check_output(output, ".npy", ".mtx")
     if preconditioner not in PRECONDITIONERS:
         raise ValueError(f"--preconditioner must be one of {', '.join(PRECONDITIONERS)}, got {preconditioner!r}")
     backend = _backend(gpu)
-    matrix = _symmetric(_read(file), file)
-    n = matrix.shape[0]
-    expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
-    b = matrix @ expected if expected is not None else _read_vector(rhs)
-    A, b = placed(matrix, backend), backend.xp.asarray(b)
-    start = time.perf_counter()
-    M: Any = None
-    if preconditioner == "sgs":
-        M = mcprecond.MulticolorSGS(A, coloring)
-    elif preconditioner == "jacobi":
-        M = _jacobi(matrix, file, backend)
-    backend.synchronize()
-    setup_seconds = time.perf_counter() - start
-    result = mcprecond.pcg(A, b, rtol=rtol, maxiter=maxiter, M=M)
+    with err.status(f"reading {file}") as status:
+        matrix = _symmetric(_read(file), file)
+        n = matrix.shape[0]
+        expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
+        b = matrix @ expected if rhs is None else vector(rhs)
+        A, b = placed(matrix, backend), backend.xp.asarray(b)
+        start = time.perf_counter()
+        M: Any = None
+        if preconditioner == "sgs":
+            status.update(f"coloring {n:,} rows by {coloring}")
+            M = mcprecond.MulticolorSGS(A, coloring)
+        elif preconditioner == "jacobi":
+            M = _jacobi(matrix, file, backend)
+        backend.synchronize()
+        setup_seconds = time.perf_counter() - start
+        status.update(f"solving for {n:,} unknowns")
+        result = mcprecond.pcg(A, b, rtol=rtol, maxiter=maxiter, M=M)
     x = backend.to_host(result.x)
     if output is not None:
         _write(output, x)
@@ -214,13 +223,6 @@ def _read(file: Path) -> Any:
     raise ValueError(f"{file} must end in .mtx, .mtx.gz or .npz")
 
 
-def _read_vector(file: Path | None) -> Any:
-    try:
-        return np.load(str(file), allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{file} cannot be read as a .npy file: {error}") from error
-
-
 def _symmetric(A: Any, file: Path) -> Any:
     """Return the matrix, if conjugate gradients can be tried on it."""
     if A.shape[0] != A.shape[1]:
@@ -253,6 +255,8 @@ def _check_output(file: Path | None, *suffixes: str) -> None:
 def _write(file: Path, values: np.ndarray) -> None:
     if file.suffix == ".txt":
         np.savetxt(file, values, fmt="%d")
+    elif file.suffix == ".mtx":
+        scipy.io.mmwrite(file, values[:, None], precision=17)
     else:
         np.save(file, values)
 
@@ -276,26 +280,24 @@ def _gpu_name() -> str:
 
 @app.command()
 def advise(
-    file: Annotated[Path, typer.Argument(help="A Matrix Market file: symmetric positive definite.")],
+    file: File,
     gpu: Annotated[bool, typer.Option("--gpu", help="Solve on the GPU.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
     """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
-    if gpu and (problem := gpu_problem()):
-        raise ValueError(f"--gpu cannot be used: {problem}")
+    backend = _backend(gpu)
     from mcprecond import studies
-    from mcprecond.backends import get_backend
 
-    A = _read(file)
-    with err.status("starting") as status:
-        found = studies.advise(get_backend("gpu").sparse.csr_matrix(A) if gpu else A, progress=status.update)
+    with err.status(f"reading {file}") as status:
+        A = _read(file)
+        found = studies.advise(placed(A, backend), progress=status.update)
     if as_json:
         print(json.dumps(found.rows, indent=1))
     else:
         table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
         table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
         table.add_column("method", no_wrap=True)
-        for heading in ("iterations", "colors", "setup\n[s]", "solve\n[s]", "applic."):
+        for heading in ("iterations", "colors\nor levels", "setup\n[s]", "solve\n[s]", "applic."):
             table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
         for row in found.rows:
             ran = row["iterations"] is not None
@@ -314,7 +316,7 @@ def advise(
                 out.print(f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False)
         out.print(
             "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
-            "to A @ x.",
+            "to A @ x. Of ILU0 the levels are shown, which it solves one after the other.",
             style="dim",
         )
     if not found.rows[0]["verified"]:
@@ -326,25 +328,42 @@ def advise(
 
 @app.command()
 def study(
-    name: Annotated[str, typer.Argument(help="Name of a study; an unknown one prints them all.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.")],
     gpu: Annotated[bool, typer.Option("--gpu", help="Run it on the GPU.")] = False,
     small: Annotated[bool, typer.Option("--small", help="Small problems: seconds on two cores.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Folder that gets NAME.json and NAME.csv.")] = None,
+    matrix: Annotated[
+        list[str] | None, typer.Option(help="Only matrices with this in their name; can be given again.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for a .json and a .csv file, written after every case.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """Run a study of the papers' questions. Example: mcprecond study time-quality --small"""
-    from mcprecond.studies.named import STUDIES
+    """Run a study of the papers' questions. An interrupted one goes on when it is called again with the same --output.
 
-    if name not in STUDIES:
-        raise ValueError(f"unknown study {name!r}; known are {', '.join(STUDIES)}")
-    if gpu and (problem := gpu_problem()):
-        raise ValueError(f"--gpu cannot be used: {problem}")
-    with err.status(name):
-        found = STUDIES[name]("gpu" if gpu else "cpu", small)
-    if output:
-        found.save(output / f"{name}.json", name)
+    Example: mcprecond study time-quality --small --output results
+    """
+    backend = _backend(gpu)
+    path = None if output is None else output / f"{name}-{backend.name}{'-small' if small else ''}.json"
+    try:
+        with err.status(f"{name}: starting") as status:
+            found = run(
+                name,
+                device=backend.name,
+                small=small,
+                only=matrix or (),
+                path=path,
+                progress=lambda message: status.update(f"{name}: {message}"),
+            )
+    except KeyboardInterrupt:
+        goes_on = (
+            "nothing is kept without --output" if path is None else f"{path} has what was done; call again to go on"
+        )
+        err.print(f"interrupted; {goes_on}", style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
     # Wider than a screen: lines are not folded, so that they can be piped.
     print(json.dumps(found.rows, indent=1) if as_json else found)
-    if not all(row["verified"] for row in found.rows):
-        err.print("some cases are not verified: improper, or not converged", style="red")
+    failed = [f"{row['matrix']}: {row['method']}" for row in found.rows if not row["verified"]]
+    if failed:
+        err.print(f"improper or not converged: {', '.join(failed)}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1)

@@ -197,6 +197,25 @@ def test_solve_with_a_right_hand_side(here, stored, tmp_path):
     assert np.linalg.norm(A @ np.load(tmp_path / "x.npy") - b) <= 1e-8 * np.linalg.norm(b)
 
 
+@pytest.mark.parametrize("kind", ["array", "coordinate", ".mtx.gz", "row"])
+def test_right_hand_sides_and_solutions_in_matrix_market_files(here, stored, tmp_path, kind):
+    A, path = stored
+    b = np.where(np.arange(99) % 3, np.arange(99.0), 0.0)
+    rhs = tmp_path / ("b.mtx.gz" if kind == ".mtx.gz" else "b.mtx")
+    scipy.io.mmwrite(tmp_path / "b.mtx", sp.coo_matrix(b[:, None]) if kind == "coordinate" else b[:, None])
+    if kind == ".mtx.gz":
+        rhs.write_bytes(gzip.compress((tmp_path / "b.mtx").read_bytes()))
+    if kind == "row":
+        scipy.io.mmwrite(rhs, b[None])
+    code, _, complaint = here("solve", path, "--rhs", rhs, "--output", tmp_path / "x.mtx")
+    if kind == "row":
+        assert code == 2 and "holds 99 columns; a vector has one" in complaint
+        return
+    assert code == 0
+    x = scipy.io.mmread(tmp_path / "x.mtx")
+    assert x.shape == (99, 1) and np.linalg.norm(A @ x.ravel() - b) <= 1e-8 * np.linalg.norm(b)
+
+
 def test_solve_as_a_user_calls_it(grid):
     result = run("solve", grid, "--coloring", "greedy")
     assert result.returncode == 0, result.stderr
@@ -219,10 +238,12 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
         (("color", "GRID", "--distance", "3"), "distance must be 1 or 2"),
         (("color", "GRID", "--output", "c.csv"), "--output must end in .npy or .txt"),
         (("solve", "GRID", "--output", "nowhere/x.npy"), "no folder nowhere"),
+        (("solve", "GRID", "--output", "x.txt"), "--output must end in .npy or .mtx"),
+        (("solve", "GRID", "--rhs", "NOVECTOR"), "cannot be read as a vector"),
         (("solve", "GRID", "--preconditioner", "ilu"), "--preconditioner must be one of sgs, jacobi, none"),
         (("solve", "GRID", "--rtol", "-1"), "rtol must not be negative"),
         (("solve", "GRID", "--rhs", "none.npy"), "none.npy"),
-        (("solve", "GRID", "--rhs", "GRID"), "b must"),
+        (("solve", "GRID", "--rhs", "GRID"), "must end in .npy, .mtx or .mtx.gz"),
         (("solve", "SHORT"), "must be square"),
         (("solve", "WIND"), "unsymmetric"),
         (("solve", "HOLE", "--preconditioner", "jacobi"), "zero on the diagonal, in row 1"),
@@ -232,7 +253,10 @@ def test_bad_input_of_color_and_solve_is_one_line(here, grid, tmp_path, argument
     sp.save_npz(tmp_path / "short.npz", sp.csr_matrix(np.ones((2, 3))))
     sp.save_npz(tmp_path / "wind.npz", sp.csr_matrix(np.array([[2.0, 1.0], [-1.0, 2.0]])))
     sp.save_npz(tmp_path / "hole.npz", sp.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]])))
-    files = {"GRID": grid} | {name: str(tmp_path / f"{name.lower()}.npz") for name in ("SHORT", "WIND", "HOLE")}
+    (tmp_path / "vector.mtx").write_text("1 2 3")
+    files = {"GRID": grid, "NOVECTOR": str(tmp_path / "vector.mtx")} | {
+        name: str(tmp_path / f"{name.lower()}.npz") for name in ("SHORT", "WIND", "HOLE")
+    }
     code, said, complaint = here(*(files.get(argument, argument) for argument in arguments))
     assert code == 2
     assert said == ""
@@ -246,8 +270,14 @@ def test_gpu_asked_for_color_and_solve_without_one(no_gpu, here, grid, command):
     assert complaint.startswith("mcprecond: --gpu cannot be used: ")
 
 
-@pytest.mark.parametrize("command", ["color", "solve"])
-def test_help_of_color_and_solve_shows_an_example(here, command):
+@pytest.mark.parametrize("command", ["fenl", "color", "solve", "advise", "study", "info"])
+def test_help_shows_an_example_of_every_command(here, command):
+    from typer.main import get_command
+
+    from mcprecond.cli import app
+
+    assert command in get_command(app).commands
     code, said, _ = here(command, "--help")
+    words = " ".join(said.split())
     assert code == 0
-    assert f"Example: mcprecond {command} matrix.mtx" in " ".join(said.split())
+    assert f"Example: mcprecond {command}" in words and "--json" in words

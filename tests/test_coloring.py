@@ -28,6 +28,8 @@ VARIANTS = {
     "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}, True, False),
     "rig": ("rig", {}, True, False),
     "sirg": ("sirg", {}, True, False),
+    "sirg-index": ("sirg", {"resolution": "index"}, True, False),
+    "sirg-large": ("sirg", {"doubling": False}, True, False),
     "gm": ("gm", {}, True, False),
     "chen_topo": ("chen_topo", {}, True, False),
     "chen_wlc": ("chen_wlc", {}, True, False),
@@ -339,6 +341,8 @@ def test_bad_options_are_refused(to_device):
         color(A, "vb", chunk_size=0)
     with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):
         color(A, "ipgc", resolution="coin")
+    with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):
+        color(A, "sirg", resolution="coin")
     with pytest.raises(ValueError, match="order must be one of natural, random, ldf"):
         color(A, "greedy", order="upside down")
     with pytest.raises(ValueError, match=r"permutation of 0\.\.15"):

@@ -50,11 +50,12 @@ def test_there_are_sources():
     assert "backends/device.cuh" not in SOURCES and len(SOURCES) >= 9
 
 
-#: How many unknowns a node may have in the sources that know of nodes; 1 means that they do without.
-BLOCK_SIZES = {
-    "reordering/node_blocks.cu": [3, 8],
-    "preconditioners/sweeps.cu": [1, 3, 8],
-    "solvers/eisenstat.cu": [1, 3, 8],
+#: What else there is to choose in the sources that know of nodes or of several right-hand sides.
+BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
+CHOICES: dict[str, list[dict[str, int]]] = {
+    "reordering/node_blocks.cu": BLOCK_SIZES,
+    "preconditioners/sweeps.cu": [{}, *BLOCK_SIZES, {"RHS": 2}, {"RHS": 3}, {"RHS": 4}],
+    "solvers/eisenstat.cu": [{}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.
 REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]
@@ -68,10 +69,12 @@ def test_all_sources_are_compiled():
 @pytest.mark.parametrize(
     ("name", "variant"),
     [
-        pytest.param(name, {**variant, "BLOCK_SIZE": size} if size > 1 else variant, id=f"{name}-{k}-{size}")
+        pytest.param(
+            name, variant | choice, id="-".join([name, str(k), *(f"{macro}{choice[macro]}" for macro in choice)])
+        )
         for name, variants in REAL + BOTH
         for k, variant in enumerate(variants)
-        for size in BLOCK_SIZES.get(name, [1])
+        for choice in CHOICES.get(name, [{}])
     ],
 )
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -14,6 +14,8 @@ from mcprecond.coloring import Graph
 
 #: Methods that go through the rows of their neighbors.
 VARIANTS = {
+    "eb": ("eb", {}),
+    "eb-index": ("eb", {"resolution": "index"}),
     "vb": ("vb", {}),
     "vb_bit": ("vb_bit", {}),
     "vb_bit-degree": ("vb_bit", {"resolution": "degree", "chunk_size": 1}),

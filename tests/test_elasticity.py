@@ -1,5 +1,6 @@
 """Elasticity: rigid bodies, exact energies, and the pattern."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from mcprecond import problems
 from mcprecond.problems import graphs
 
+ELEMENTS = ("hexahedra", "tetrahedra")
 module = sys.modules[problems.elasticity.__module__]
 
 
@@ -21,27 +23,30 @@ def coordinates(n):
     return np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
 
 
+@pytest.mark.parametrize(("elements", "most"), [("hexahedra", 81), ("tetrahedra", 45)])
 @pytest.mark.parametrize("n", [2, 3, 6])
-def test_full_pattern_symmetric_to_the_last_bit(device, n):
-    A = host(problems.elasticity(n, device=device), device)
-    pattern = graphs.elasticity_pattern(n)
+def test_full_pattern_symmetric_to_the_last_bit(device, n, elements, most):
+    A = host(problems.elasticity(n, elements=elements, device=device), device)
+    pattern = graphs.elasticity_pattern(n, elements)
     np.testing.assert_array_equal(A.indptr, pattern.indptr)
     np.testing.assert_array_equal(A.indices, pattern.indices)
     assert A.dtype == np.float64
     assert abs(A - A.T).max() == 0
     if n > 4:
-        assert np.diff(A.indptr).max() == 81
+        assert np.diff(A.indptr).max() == most
 
 
+@pytest.mark.parametrize("elements", ELEMENTS)
 @pytest.mark.parametrize("n", [2, 4])
 @pytest.mark.parametrize("poisson", [-0.9, 0.0, 0.3, 0.49])
-def test_positive_definite(n, poisson):
-    assert np.linalg.eigvalsh(problems.elasticity(n, poisson=poisson).toarray()).min() > 0
+def test_positive_definite(n, poisson, elements):
+    assert np.linalg.eigvalsh(problems.elasticity(n, elements=elements, poisson=poisson).toarray()).min() > 0
 
 
+@pytest.mark.parametrize("elements", ELEMENTS)
 @pytest.mark.parametrize("n", [2, 5])
-def test_exactly_the_rigid_bodies_move_without_a_force(n):
-    A = module.assembled(n, 2.0, 0.3, clamped=False)
+def test_exactly_the_rigid_bodies_move_without_a_force(n, elements):
+    A = module.assembled(n, elements, 2.0, 0.3, clamped=False)
     x = coordinates(n)
     for direction in np.eye(3):
         for motion in (np.broadcast_to(direction, x.shape), np.cross(direction, x)):
@@ -51,21 +56,39 @@ def test_exactly_the_rigid_bodies_move_without_a_force(n):
     assert values[6] > 1e-6 * values[-1]
 
 
+@pytest.mark.parametrize("elements", ELEMENTS)
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_energy_of_a_linear_displacement_is_exact(n):
+def test_energy_of_a_linear_displacement_is_exact(n, elements):
     young, poisson = 3.0, 0.2
     gradient = np.random.default_rng(n).standard_normal((3, 3))
     u = (coordinates(n) @ gradient.T).ravel()
     strain = (gradient + gradient.T) / 2
     lame, shear = young * poisson / ((1 + poisson) * (1 - 2 * poisson)), young / (2 * (1 + poisson))
     energy = lame / 2 * np.trace(strain) ** 2 + shear * (strain**2).sum()
-    A = module.assembled(n, young, poisson, clamped=False)
+    A = module.assembled(n, elements, young, poisson, clamped=False)
     assert u @ A @ u / 2 == pytest.approx(energy, rel=1e-12)
 
 
-def test_clamped_rows_and_columns_are_those_of_the_identity():
+@pytest.mark.parametrize("n", [2, 4])
+def test_scikit_fem_assembles_the_same_from_tetrahedra(n):
+    import skfem
+    from skfem.models.elasticity import lame_parameters, linear_elasticity
+
+    lower = np.arange(n**3).reshape(n, n, n)[:-1, :-1, :-1].ravel()
+    paths = [np.cumsum([0, *(n**axis for axis in axes)]) for axes in itertools.permutations(range(3))]
+    mesh = skfem.MeshTet(coordinates(n).T, np.concatenate([lower[:, None] + path for path in paths]).T)
+    basis = skfem.InteriorBasis(mesh, skfem.ElementVector(skfem.ElementTetP1()))
+    theirs = linear_elasticity(*lame_parameters(3.0, 0.2)).assemble(basis).toarray()
+    order = basis.nodal_dofs.T.ravel()
+    ours = module.assembled(n, "tetrahedra", 3.0, 0.2, clamped=False).toarray()
+    np.testing.assert_allclose(ours, theirs[np.ix_(order, order)], rtol=0, atol=1e-13 * abs(ours).max())
+
+
+@pytest.mark.parametrize("elements", ELEMENTS)
+def test_clamped_rows_and_columns_are_those_of_the_identity(elements):
     n = 3
-    A, free = problems.elasticity(n).toarray(), module.assembled(n, 1.0, 0.3, clamped=False).toarray()
+    A = problems.elasticity(n, elements=elements).toarray()
+    free = module.assembled(n, elements, 1.0, 0.3, clamped=False).toarray()
     fixed = np.arange(3 * n**3) < 3 * n**2
     identity = np.eye(len(A))
     np.testing.assert_array_equal(A[fixed], identity[fixed])
@@ -78,6 +101,7 @@ def test_clamped_rows_and_columns_are_those_of_the_identity():
     [
         ({"n": 1}, "n must be an integer of at least 2"),
         ({"n": 2.5}, "n must be an integer"),
+        ({"n": 3, "elements": "prisms"}, "elements must be 'hexahedra' or 'tetrahedra', got 'prisms'"),
         ({"n": 3, "young": 0.0}, "young must be"),
         ({"n": 3, "young": "steel"}, "young must be"),
         ({"n": 3, "poisson": 0.5}, "poisson must lie"),

@@ -7,8 +7,16 @@ import pytest
 import scipy.sparse.linalg
 
 from mcprecond import MulticolorSGS, pcg, problems
+from mcprecond.problems.fenl import CONDUCTIVITY
 
 WINDS = [0.0, 3.0, (1.0, -20.0, 0.5)]
+#: Keyword arguments: quadratic coefficients and anisotropic ones.
+CONDUCTORS = [
+    {},
+    {"conductivity": (10.0, 1.0, 0.1)},
+    {"conductivity": 2.0, "profile": (1.0, -1.5, 1.0)},
+    {"conductivity": (0.3, 5.0, 2.0), "profile": (0.5, 2.0, -1.0), "advection": (1.0, 0.0, -4.0)},
+]
 
 
 def faces(problem):
@@ -32,7 +40,7 @@ def host(problem, J):
 def scikit_fem(problem, T):
     """Jacobian (dense, conditions eliminated) and residual by scikit-fem, in our numbering."""
     import skfem
-    from skfem.helpers import dot, grad
+    from skfem.helpers import grad
 
     n, m = problem.n, problem.n + 1
     line = np.linspace(0, 1, m)
@@ -42,19 +50,25 @@ def scikit_fem(problem, T):
     i, j, k = np.rint(basis.doflocs * n).astype(int)
     ours = i + m * (j + m * k)
     theirs = np.argsort(ours)
-    conductivity = 1 / (6 * (1 - 1 / np.sqrt(2)) ** 2)
     a = np.broadcast_to(problem.advection, 3)
+    c0, c1, c2 = problem.profile
+
+    def flux(u, v, w):
+        """∇v·k ∇u."""
+        height = w.x[2]
+        along = sum(k * grad(u)[d] * grad(v)[d] for d, k in enumerate(problem.conductivity))
+        return (c0 + c1 * height + c2 * height**2) * along
 
     def wind(u):
         return sum(a[d] * grad(u)[d] for d in range(3))
 
     @skfem.BilinearForm
     def derivative(u, v, w):
-        return conductivity * dot(grad(u), grad(v)) + 2 * w.T * u * v + v * wind(u)
+        return flux(u, v, w) + 2 * w.T * u * v + v * wind(u)
 
     @skfem.LinearForm
     def functional(v, w):
-        return conductivity * dot(grad(w.T), grad(v)) + v * w.T**2 + v * wind(w.T)
+        return flux(w.T, v, w) + v * w.T**2 + v * wind(w.T)
 
     field = basis.interpolate(T[ours])
     J = derivative.assemble(basis, T=field).toarray()[np.ix_(theirs, theirs)]
@@ -67,10 +81,10 @@ def scikit_fem(problem, T):
     return J, R
 
 
-@pytest.mark.parametrize("advection", WINDS)
+@pytest.mark.parametrize("options", [*({"advection": advection} for advection in WINDS), *CONDUCTORS[1:]])
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_scikit_fem_assembles_the_same(n, advection):
-    problem = problems.fenl(n, advection=advection)
+def test_scikit_fem_assembles_the_same(n, options):
+    problem = problems.fenl(n, **options)
     T = np.random.default_rng(n).standard_normal(problem.unknowns)
     J, R = scikit_fem(problem, T)
     np.testing.assert_allclose(problem.jacobian(T).toarray(), J, rtol=0, atol=1e-13 * abs(J).max())
@@ -104,15 +118,16 @@ def test_jacobians_share_the_pattern_but_not_the_values(device):
     assert bool((first.data != second.data).any())
 
 
-@pytest.mark.parametrize("advection", WINDS)
-def test_symmetric_to_the_last_bit_iff_there_is_no_advection(device, advection):
-    problem = problems.fenl(5, advection=advection, device=device)
+@pytest.mark.parametrize("options", [*({"advection": advection} for advection in WINDS), *CONDUCTORS])
+def test_symmetric_to_the_last_bit_iff_there_is_no_advection(device, options):
+    problem = problems.fenl(5, device=device, **options)
     J = host(problem, problem.jacobian(state(problem)))
-    assert (abs(J - J.T).max() == 0) == (advection == 0.0)
+    assert (abs(J - J.T).max() == 0) == (not any(problem.advection))
 
 
-def test_positive_definite_without_advection(device):
-    problem = problems.fenl(4, device=device)
+@pytest.mark.parametrize("options", CONDUCTORS[:3])
+def test_positive_definite_without_advection(device, options):
+    problem = problems.fenl(4, device=device, **options)
     J = host(problem, problem.jacobian(state(problem))).toarray()
     assert np.linalg.eigvalsh(J).min() > 0
 
@@ -148,10 +163,19 @@ def test_residual_measures_what_is_prescribed(device):
     np.testing.assert_array_equal(shifted[faces(problem)], 0.25)
 
 
-def test_newton_converges_to_the_exact_solution_with_second_order(device):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"conductivity": (10.0, 3.0, CONDUCTIVITY)},
+        {"conductivity": 1.0, "profile": (8.0, -6.0, 1.0)},
+        {"conductivity": (20.0, 0.5, 2.0), "profile": (2.0, -1.0, 0.0)},
+    ],
+)
+def test_newton_converges_to_the_exact_solution_with_second_order(device, options):
     errors = []
     for n in (4, 8, 16):
-        problem = problems.fenl(n, device=device)
+        problem = problems.fenl(n, device=device, **options)
         T, steps = problem.solve()
         assert steps[-1].residual <= 1e-7
         assert len(steps) == 3
@@ -248,11 +272,11 @@ def test_newton_names_the_step_that_breaks(device):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("advection", WINDS)
+@pytest.mark.parametrize("options", [*({"advection": advection} for advection in WINDS), *CONDUCTORS[1:]])
 @pytest.mark.parametrize("n", [1, 2, 7, 20])
-def test_gpu_equals_cpu(n, advection):
-    ours = problems.fenl(n, advection=advection, device="gpu")
-    reference = problems.fenl(n, advection=advection)
+def test_gpu_equals_cpu(n, options):
+    ours = problems.fenl(n, device="gpu", **options)
+    reference = problems.fenl(n, **options)
     to_host = ours.backend.to_host
     T = np.random.default_rng(n).standard_normal(reference.unknowns)
     J, expected = ours.jacobian(ours.backend.xp.asarray(T)), reference.jacobian(T)
@@ -261,7 +285,7 @@ def test_gpu_equals_cpu(n, advection):
     np.testing.assert_allclose(to_host(J.data), expected.data, rtol=0, atol=1e-14 * abs(expected.data).max())
     R = reference.residual(T)
     np.testing.assert_allclose(to_host(ours.residual(ours.backend.xp.asarray(T))), R, rtol=0, atol=1e-13 * abs(R).max())
-    for name in ("initial", "exact") if advection == 0.0 else ("initial",):
+    for name in ("initial", "exact") if options == {"advection": 0.0} else ("initial",):
         np.testing.assert_allclose(to_host(getattr(ours, name)()), getattr(reference, name)(), rtol=1e-14)
     np.testing.assert_allclose(to_host(ours.coordinates), reference.coordinates, rtol=1e-14)
 
@@ -291,6 +315,23 @@ def test_n_must_be_positive(n):
 def test_advection_must_be_one_or_three_finite_numbers(advection):
     with pytest.raises(ValueError, match="advection must be"):
         problems.fenl(2, advection=advection)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"conductivity": 0.0}, "conductivity must be positive in every direction"),
+        ({"conductivity": (1.0, -1.0, 1.0)}, "conductivity must be positive"),
+        ({"conductivity": "copper"}, "conductivity must be a finite number or three of them, got 'copper'"),
+        ({"profile": 2.0}, "profile must be three finite numbers"),
+        ({"profile": (1.0, np.inf, 0.0)}, "profile must be three finite numbers"),
+        ({"profile": (1.0, -1.0, 0.0)}, "profile must be positive for all z"),
+        ({"profile": (1.0, -4.0, 4.0)}, "profile must be positive for all z"),
+    ],
+)
+def test_conductors_must_conduct(options, message):
+    with pytest.raises(ValueError, match=message):
+        problems.fenl(2, **options)
 
 
 def test_device_must_be_known():
@@ -323,6 +364,12 @@ def test_T_must_be_on_the_device():
 def test_no_closed_form_with_advection(device):
     with pytest.raises(ValueError, match="no closed form"):
         problems.fenl(2, advection=(0.0, 0.0, 1.0), device=device).exact()
+
+
+@pytest.mark.parametrize("options", CONDUCTORS[1:3])
+def test_no_closed_form_for_most_conductors(options):
+    with pytest.raises(ValueError, match="no closed form of the solution is known for the conductivity"):
+        problems.fenl(2, **options).exact()
 
 
 def test_the_function_is_the_door():

@@ -19,6 +19,7 @@ WITH_DIAGONAL = {
     "grid3d-7": lambda: graphs.grid3d(5),
     "grid3d-27": lambda: graphs.grid3d(5, points=27),
     "elasticity": lambda: graphs.elasticity_pattern(4),
+    "tetrahedra": lambda: graphs.elasticity_pattern(4, "tetrahedra"),
 }
 SEEDED = {
     "rmat": lambda seed=0: graphs.rmat(9, seed=seed),

@@ -1,48 +1,174 @@
-"""Studies by name, small: every case is verified, and says what the study is about."""
+"""Studies by name, small: every case is verified, says what the study is about, and becomes a page of the docs."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
-from test_cli import run
+from test_cli import here, run  # noqa: F401
 
+from mcprecond import studies
 from mcprecond.coloring import COLORINGS
+from mcprecond.problems import graphs
 from mcprecond.studies import STUDIES
+from mcprecond.studies.named import VARIANTS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@functools.cache
+def table(name: str, device: str = "cpu") -> studies.Table:
+    return studies.run(name, device=device, small=True)
+
+
+def by_case(name: str) -> dict[tuple[str, str], dict]:
+    return {(row["matrix"], row["method"]): row for row in table(name).rows}
+
+
+@pytest.fixture
+def page():
+    """The module that writes docs/studies.md."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    specification = importlib.util.spec_from_file_location("page_of_studies", ROOT / "tools" / "studies.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["page_of_studies"] = module
+    specification.loader.exec_module(module)
+    yield module
+    sys.path.remove(str(ROOT / "tools"))
+    del sys.modules["page_of_studies"]
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_all_cases_are_verified(name, device):
-    table = STUDIES[name](device, True)
-    assert table.rows and all(row["verified"] for row in table.rows)
-    assert {row.get("device", device) for row in table.rows} == {device}
-    cases = [(row.get("matrix"), row["method"]) for row in table.rows]
+    rows = table(name, device).rows
+    assert rows and all(row["verified"] for row in rows)
+    assert {row["device"] for row in rows} == {device}
+    cases = [(row["matrix"], row["method"]) for row in rows]
     assert len(set(cases)) == len(cases)
+    assert all(row["seconds"] > 0 and row["spread"] >= 0 and row["repeats"] == 3 for row in rows)
+
+
+def test_table_v_has_newton_and_linear_systems_with_all_columns():
+    rows = by_case("table-v")
+    matrices = list(dict.fromkeys(matrix for matrix, _ in rows))
+    assert len(matrices) == 6 and all("stand-in" in name for name in matrices[2:])
+    assert {method for _, method in rows} == {"CG", "SGS eb", "SGS cc"}
+    for (matrix, method), row in rows.items():
+        assert (row["steps"] > 1) == matrix.startswith("Fenl")
+        assert row["assembly_seconds"] > 0 and row["setup_seconds"] >= 0 and row["residual"] <= 1.1e-7
+        if method == "CG":
+            assert row["colors"] is None and row["sgs_seconds"] is None
+        else:
+            assert row["sgs_seconds"] > 0
+            assert row["iterations"] < rows[matrix, "CG"]["iterations"]
+        assert rows[matrix, "SGS eb"]["colors"] < rows[matrix, "SGS cc"]["colors"]
 
 
 def test_all_methods_on_all_families():
-    rows = STUDIES["table-ii-iii"]("cpu", True).rows
-    families = {row["matrix"] for row in rows}
-    assert families == {"fenl", "delaunay", "rgg", "road", "rmat"}
-    assert {(row["matrix"], row["method"]) for row in rows} == {(f, method) for f in families for method in COLORINGS}
+    cases = set(by_case("table-ii-iii"))
+    families = {matrix.split("_")[0] for matrix, _ in cases}
+    assert families == {"fenl", "circuit", "delaunay", "rgg", "road", "rmat"}
+    matrices = {matrix for matrix, _ in cases}
+    assert cases == {(matrix, method) for matrix in matrices for method in (*COLORINGS, *VARIANTS)}
 
 
-def test_ordering_by_rows_needs_fewer_iterations_than_by_colors():
-    rows = {(row["matrix"], row["method"]): row for row in STUDIES["ordering"]("cpu", True).rows}
-    one_by_one = rows["natural", "SGS one by one"]
-    assert one_by_one["colors"] == one_by_one["vertices"]
-    assert one_by_one["iterations"] < rows["natural", "SGS greedy"]["iterations"]
+def test_shortcuts_change_no_color():
+    rows = by_case("ecl-shortcuts")
+    for matrix in {matrix for matrix, _ in rows}:
+        four = [rows[matrix, method] for method in ("baseline", "+SC1", "+SC2", "+SC1+SC2")]
+        assert len({row["colors"] for row in four}) == 1
+
+
+def test_coloring_leaves_fewer_levels():
+    for (matrix, method), row in by_case("level-histogram").items():
+        natural = by_case("level-histogram")[matrix, "natural"]
+        assert row["mean_level"] == pytest.approx(row["vertices"] / row["levels"])
+        assert sum(count for column, count in row.items() if column.endswith("+")) == row["levels"]
+        assert row["smallest_level"] <= row["mean_level"] <= row["largest_level"]
+        assert method == "natural" or row["levels"] < natural["levels"]
+
+
+def test_natural_order_takes_fewer_iterations_than_by_color_on_a_grid():
+    rows = by_case("ordering")
+    natural, greedy = rows["grid natural", "in row order"], rows["grid natural", "greedy"]
+    assert natural["colors"] == 2 * 16 - 1 and natural["iterations"] < greedy["iterations"]
     # Rows sorted by color are swept in the order of colors.
-    assert rows["colored", "SGS one by one"]["iterations"] == rows["natural", "SGS greedy"]["iterations"]
+    assert rows["grid colored", "in row order"]["iterations"] == greedy["iterations"]
+
+
+def test_sweeps_by_levels_are_those_in_row_order():
+    from mcprecond import MulticolorGS
+    from mcprecond.studies.named import _in_row_order
+
+    A = graphs.grid2d(7)
+    r = np.random.default_rng(0).standard_normal(49)
+    expected = np.linalg.solve(np.tril(A.toarray()), r)
+    np.testing.assert_allclose(_in_row_order(lambda A, c: MulticolorGS(A, c, sweep="forward"), A) @ r, expected)
+
+
+def test_parts_of_colors_leave_the_iterations_as_they_are():
+    rows = {row["method"]: row for row in table("coloring-effect").rows}
+    base = rows["SGS greedy"]
+    for parts in (2, 8, 32):
+        row = rows[f"SGS greedy in {parts} parts"]
+        assert row["colors"] == 8 * parts and abs(row["iterations"] - base["iterations"]) <= 1
+
+
+def test_only_chosen_matrices_are_made():
+    rows = studies.run("sirg-ablation", small=True, only=["road", "mycielskian"]).rows
+    assert {row["matrix"] for row in rows} == {"road_9", "mycielskian_9"}
+    with pytest.raises(ValueError, match=r"no matrix of this study is called Queen; it has fenl_8, .*mycielskian_9"):
+        studies.run("sirg-ablation", small=True, only=["Queen"])
+
+
+def test_unknown_studies_and_devices():
+    with pytest.raises(ValueError, match="unknown study 'everything'; known are table-v, table-ii-iii"):
+        studies.run("everything")
+    with pytest.raises(ValueError, match="device must be"):
+        studies.run("ordering", device="tpu")
 
 
 def test_the_command(tmp_path):
-    result = run("study", "sirg-ablation", "--small", "--json", "--output", str(tmp_path / "new"))
+    result = run("study", "sirg-ablation", "--small", "--json", "--matrix", "road", "--output", str(tmp_path / "new"))
     assert result.returncode == 0, result.stderr
-    document = json.loads((tmp_path / "new" / "sirg-ablation.json").read_text())
+    document = json.loads((tmp_path / "new" / "sirg-ablation-cpu-small.json").read_text())
     assert document["study"] == "sirg-ablation" and document["cases"] == json.loads(result.stdout)
-    lines = (tmp_path / "new" / "sirg-ablation.csv").read_text().splitlines()
+    lines = (tmp_path / "new" / "sirg-ablation-cpu-small.csv").read_text().splitlines()
     assert len(lines) == 1 + len(document["cases"]) and lines[0].startswith("matrix,method,")
+
+
+@pytest.mark.parametrize("name", ["table-v", "level-histogram", "coloring-effect", "rgg-scaling"])
+def test_an_interrupted_study_goes_on(name, here, tmp_path, monkeypatch):  # noqa: F811
+    """Each kind of study: what was measured before the interruption stays as it is."""
+    table(name)  # nothing is left to compile
+    told = []
+
+    def stop_later(self, row):
+        told.append(row)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        add(self, row)
+
+    add = studies.table.Record.add
+    monkeypatch.setattr(studies.table.Record, "add", stop_later)
+    arguments = ("study", name, "--small", "--output", tmp_path)
+    code, said, complaint = here(*arguments)
+    assert (code, said) == (130, "")
+    assert "interrupted" in complaint and "call again to go on" in complaint
+    path = tmp_path / f"{name}-cpu-small.json"
+    before = json.loads(path.read_text())["cases"]
+    assert len(before) == 2
+    monkeypatch.setattr(studies.table.Record, "add", add)
+    code, said, _ = here(*arguments, "--json")
+    assert code == 0
+    after = json.loads(said)
+    assert after[:2] == before and json.loads(path.read_text())["cases"] == after
+    assert [(row["matrix"], row["method"]) for row in after] == list(by_case(name))
 
 
 def test_an_unknown_name_prints_them_all():
@@ -50,3 +176,54 @@ def test_an_unknown_name_prints_them_all():
     said = " ".join(result.stderr.split())
     assert result.returncode == 2 and "unknown study 'everything'" in said
     assert all(name in said for name in STUDIES)
+
+
+def test_what_is_not_verified_is_exit_code_1(here, monkeypatch):  # noqa: F811
+    from mcprecond import cli
+
+    rows = [{"matrix": "A", "method": "good", "verified": True}, {"matrix": "A", "method": "bad", "verified": False}]
+    monkeypatch.setattr(cli, "run", lambda *args, **kwargs: studies.Table(rows))
+    code, said, complaint = here("study", "ordering")
+    assert code == 1 and "good" in said
+    assert "improper or not converged: A: bad" in complaint
+
+
+def test_page_of_studies_is_current(page):
+    assert page.PAGE.read_text() == page.page(page.load(page.RESULTS)), "run `make readme`"
+
+
+def test_page_has_every_study_run_or_not(page):
+    assert [study.name for study in page.STUDIES] == list(STUDIES)
+    text = page.page({})
+    assert all(f"mcprecond study {name} --gpu" in text for name in STUDIES) and "No study was run yet" in text
+
+
+def test_page_shows_what_was_measured(page, tmp_path):
+    facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "versions": {"numpy": "2"}, "date": "2026-11-21T00:00"}
+    for name in STUDIES:
+        table(name).save(tmp_path / f"{name}-gpu.json", name)
+    found = {name: document | facts for name, document in page.load(tmp_path).items()}
+    assert list(found) == list(STUDIES)
+    text = page.page(found)
+    assert text.count("**a GPU**, 2026-11-21, numpy 2.") == len(STUDIES) and "Not run yet" not in text
+    relations = text[text.index("## Which of the papers' relations hold?") :]
+    assert all(f"| {name} |" in relations for name in STUDIES)
+    fewer = next(line for line in relations.splitlines() if "| table-v | 2.9-6.4 |" in line)
+    rows = by_case("table-v")
+    matrices = {matrix for matrix, _ in rows}
+    logs = [np.log(rows[m, "SGS cc"]["colors"] / rows[m, "SGS eb"]["colors"]) for m in matrices]
+    assert f"| {np.exp(np.mean(logs)):.2f} |" in fewer
+    for folder in ("a", "b"):
+        page.draw_all(found, tmp_path / folder)
+    drawn = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert drawn == sorted(f"study-{study.name}.svg" for study in page.STUDIES if study.draw)
+    for name in drawn:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_page_says_what_failed_and_leaves_it_out(page):
+    rows = [dict(row) for row in table("coloring-effect").rows]
+    rows[0] |= {"verified": False}
+    facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "versions": {}, "date": "2026-11-21T00:00"}
+    text = page.page({"coloring-effect": facts | {"cases": rows}})
+    assert f"Improper or not converged, and left out of all means: {rows[0]['matrix']}: {rows[0]['method']}." in text

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from mcprecond import Coloring, SolveResult, color
+from mcprecond import ILU0, Coloring, SolveResult, color
 from mcprecond.problems import graphs
 from mcprecond.solvers.result import Reason
 from mcprecond.studies import Table, plots
@@ -125,6 +125,19 @@ def test_class_sizes():
     assert_readable(ax)
     with pytest.raises(ValueError, match="no colors"):
         plots.class_sizes(Coloring(np.empty(0, np.int32), np.empty(0, np.int64), "eb"))
+
+
+def test_level_sizes():
+    A = graphs.grid2d(12)
+    levels = {order: ILU0(A, ordering=order, coloring="greedy").levels for order in ("natural", "color")}
+    ax = plots.level_sizes(levels)
+    drawn = lines(ax)
+    assert drawn["natural"].get_ydata().tolist() == [*range(1, 13), *range(11, 0, -1)]
+    assert drawn["color"].get_xydata().tolist() == [[1, 72], [2, 72]]
+    assert_readable(ax)
+    for nothing in ({}, {"empty": np.empty(0, np.int64)}):
+        with pytest.raises(ValueError, match="at least one ILU0's levels"):
+            plots.level_sizes(nothing)
 
 
 def test_residual_history():

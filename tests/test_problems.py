@@ -11,6 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from mcprecond import problems
 from mcprecond.problems import files, graphs, placing
 
+STAND_INS = {"G3_circuit", "audikw_1", "Bump_2911", "Queen_4147"}
+
 
 def host(A, device):
     return A if device == "cpu" else A.get()
@@ -145,23 +147,36 @@ def test_missing_file(tmp_path, read):
 def test_catalog_names_the_published_matrices_in_order_of_size():
     entries = problems.catalog()
     published = [entry.published for entry in entries if entry.published]
-    assert published == ["Fenl_50", "audikw_1", "Fenl_100", "G3_circuit", "Queen_4147", "Fenl_180"]
+    assert published == ["Fenl_50", "audikw_1", "Fenl_100", "G3_circuit", "Bump_2911", "Queen_4147", "Fenl_180"]
     assert [entry.rows for entry in entries] == sorted(entry.rows for entry in entries)
 
 
-@pytest.mark.parametrize("call", ["circuit(1259)", "laplacian((1024, 1024))", "fenl(50)"])
+def test_a_stand_in_says_that_it_is_one_and_has_about_the_size():
+    entries = {entry.published: entry for entry in problems.catalog() if entry.published}
+    assert {name for name, entry in entries.items() if entry.stand_in} == STAND_INS
+    for name in STAND_INS:
+        entry = entries[name]
+        assert f"stand-in for {name} of {entry.published_rows:,} rows" in str(entry)
+        assert entry.rows == pytest.approx(entry.published_rows, rel=0.04)
+        assert entry.entries == pytest.approx(entry.published_entries, rel=0.05)
+    assert str(entries["Fenl_50"]).endswith("entries; Fenl_50")
+
+
+@pytest.mark.parametrize(
+    "call", ["circuit(1259)", "laplacian((1024, 1024))", "fenl(50)", "graphs.road", "graphs.mycielskian"]
+)
 def test_catalog_has_the_sizes_right(call):
     (entry,) = (entry for entry in problems.catalog() if entry.call.startswith(call))
     A = entry.matrix()
     assert A.shape == (entry.rows, entry.rows)
-    assert A.nnz == pytest.approx(entry.entries, rel=1e-3 if call.startswith("circuit") else 0)
+    assert A.nnz == pytest.approx(entry.entries, rel=1e-3 if call.startswith(("circuit", "graphs")) else 0)
 
 
 @pytest.mark.parametrize("n", [3, 7])
 def test_sizes_by_formula_are_those_assembled(n):
     from mcprecond.problems.catalog import _elasticity, _fenl
 
-    for entry in (_elasticity(n, ""), _fenl(n)):
+    for entry in (_elasticity(n, "", 0, 0), _elasticity(n, "", 0, 0, "tetrahedra"), _fenl(n)):
         A = entry.matrix()
         assert (A.shape[0], A.nnz) == (entry.rows, entry.entries)
 

@@ -99,7 +99,8 @@ template <typename S, typename T>
 __device__ __forceinline__ Complex<T> operator*(S a, Complex<T> b) { return {a * b.re, a * b.im}; }
 template <typename S, typename T>
 __device__ __forceinline__ Complex<T> operator*(Complex<S> a, Complex<T> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    T re = a.re, im = a.im;
+    return {fma(re, b.re, -im * b.im), fma(re, b.im, im * b.re)};
 }
 // Smith: Algorithm 116, Complex division, 1962. No square that may overflow.
 template <typename T>
@@ -147,6 +148,16 @@ __device__ __forceinline__ Vec<T, B> operator*(S a, const Vec<T, B>& x) {
 #pragma unroll
     for (int p = 0; p < B; ++p) product.at[p] = a * x.at[p];
     return product;
+}
+
+// a x, rounded by itself: where the compiler may choose which of two products to fuse with their sum, kernels for one and
+// for several right-hand sides might round differently.
+__device__ __forceinline__ double rounded_product(double a, double x) { return __dmul_rn(a, x); }
+__device__ __forceinline__ float rounded_product(float a, float x) { return __fmul_rn(a, x); }
+template <typename Value>
+__device__ __forceinline__ Value rounded_product(Real<Value> a, Value x) {
+    each_part(x, [&](Real<Value>& part) { part = rounded_product(a, part); });
+    return x;
 }
 
 template <typename S, typename T, int B>
@@ -220,9 +231,9 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, OFFSET firs
     return element;
 }
 
-// ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With several right-hand sides, RHS of
-// them, an element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the
-// matrix of matrices.
+// ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
+// element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
+// matrices.
 
 #if RHS > 1
 #define NUMBER Vec<VALUE, RHS>
@@ -241,7 +252,8 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, OFFSET firs
 #define REAL Real<VALUE>
 
 // How many warps per processor registers are to leave room for.
-#define WARPS_LIMIT (sizeof(UNKNOWN) + sizeof(COUPLING) > 24 ? 16 : sizeof(UNKNOWN) + sizeof(COUPLING) > 16 ? 24 : 32)
+#define BYTES_IN_HAND (sizeof(UNKNOWN) + sizeof(COUPLING))
+#define WARPS_LIMIT (BYTES_IN_HAND > 24 ? 16 : BYTES_IN_HAND > 16 ? 24 : 32)
 
 // The sum over the TEAM threads that share an item, in a fixed order; every one of them gets it.
 template <int TEAM, typename T>
@@ -445,11 +457,12 @@ __device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET
 
 #define PALETTE 64  // colors that are looked at together: the bits of a word
 
-// What the TEAM threads that share a vertex, one, a warp or the block, have found together. All of them call it.
+// What the TEAM threads that share a vertex, some of a warp or the block, have found together. Whole warps, and where the
+// team is the block the block, call it.
 template <int TEAM>
 __device__ uint64 united(uint64 bits) {
-    if constexpr (TEAM > 1)
-        for (int step = WARP / 2; step > 0; step /= 2) bits |= __shfl_xor_sync(FULL_WARP, bits, step);
+    for (int step = (TEAM < WARP ? TEAM : WARP) / 2; step > 0; step /= 2)
+        bits |= __shfl_xor_sync(FULL_WARP, bits, step);
     if constexpr (TEAM > WARP) {
         __shared__ uint64 parts[TEAM / WARP];
         if (lane_id() == 0) parts[threadIdx.x / WARP] = bits;

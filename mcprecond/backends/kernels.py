@@ -28,6 +28,8 @@ import numpy as np
 compile_loop = numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 # Serial code: the work on one vertex or edge, or the order in which loops run.
 compile_part = numba.njit(cache=True, nogil=True, error_model="numpy")
+# The work on one short row: to hand over the arrays would take as long as the work.
+compile_inlined = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding

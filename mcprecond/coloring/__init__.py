@@ -88,7 +88,7 @@ def color(
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
           ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
-          and Nandivada).
+          and Nandivada); ``resolution="degree" | "index"``, ``doubling=True`` for the second.
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
@@ -103,9 +103,9 @@ def color(
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
         has the rule); deterministic, without options. The result's `method` says which.
     distance : {1, 2}
-        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. For "vb",
-        "vb_bit", "jp" and "greedy" that costs no memory; the others color the graph of all such pairs, and so do
-        `recolor` and `balance`.
+        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
+        "vb_bit", "jp" and "greedy" find such pairs as they go; the others color the graph of all of them, which is
+        built first, and so do `recolor` and `balance`.
     order : str or array of int, shape (n,), optional
         For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
         "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"

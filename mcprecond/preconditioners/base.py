@@ -12,7 +12,10 @@ from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
 from mcprecond.preconditioners.choice import Choice, chosen
+from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
+
+MOST_COLUMNS = 4  # right-hand sides that one pass serves; registers hold no more
 
 
 @functools.cache
@@ -25,8 +28,9 @@ def _operator_class(cls: Any, door: str) -> type:
 class Preconditioner:
     """M, with ``M @ r`` an approximation of inv(A) r.
 
-    A subclass sets `blocks` by `_open` and implements `enqueue`. Vectors come in and go out in the order of A; `matvec`
-    keeps them in buffers of its own, so one object serves one stream at a time.
+    A subclass sets `blocks` by `_open`, makes `_sweeps` and implements `enqueue`. Vectors come in and go out in the
+    order of A; `matmat` keeps them in buffers of its own, so one object serves one stream at a time. One pass over the
+    factors serves up to four right-hand sides.
     """
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
@@ -34,6 +38,7 @@ class Preconditioner:
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
     blocks: ColorBlocks
+    _sweeps: Sweeps
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
     choice: Choice | None = None
     #: Of the vectors, as in every LinearOperator.
@@ -59,7 +64,7 @@ class Preconditioner:
             else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
         )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
-        self._replay: Any = None
+        self._applications: dict[int, tuple[Any, Any, Any]] = {}
         self._dtype = dtype
 
     def _moved(self, A: Any, device: str | None) -> Any:
@@ -110,7 +115,8 @@ class Preconditioner:
     def enqueue(self, r: Any, z: Any) -> None:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
 
-        r and z are arrays of shape (n,) and the operator's dtype on its device, and not the same.
+        r and z are arrays of the operator's dtype on its device, and not the same: of shape (n,), or (n, k) in C order
+        with k up to 4, once ``M @ R`` has been computed for such an R.
         """
 
     @abstractmethod
@@ -129,14 +135,29 @@ class Preconditioner:
     def _transposed(self, conjugate: bool) -> Preconditioner:
         """The preconditioner whose inverse is the transpose of this one's, or its conjugate transpose."""
 
-    def _matvec(self, r: Any) -> Any:
-        xp = self.backend.xp
-        if self._replay is None:
-            self._r, self._z = (xp.empty(self.blocks.shape[0], self.blocks.dtype) for _ in range(2))
-            self._replay = self.backend.repeatable(lambda: self.enqueue(self._r, self._z))
-        self._r[...] = xp.asarray(r).reshape(-1)
-        self._replay()
-        return self._z.copy() if self.captures else self.backend.to_host(self._z)
+    def _application(self, columns: int) -> tuple[Any, Any, Any]:
+        """Two buffers for so many right-hand sides, and a function that applies M to the first one."""
+        if columns not in self._applications:
+            shape, xp = (self.blocks.shape[0], columns), self.backend.xp
+            r, z = (xp.empty(shape, self.blocks.dtype) for _ in range(2))
+            self._sweeps.fitting(r)  # which makes room: nothing may be allocated while kernels are captured
+            self._applications[columns] = r, z, self.backend.repeatable(lambda: self.enqueue(r, z))
+        return self._applications[columns]
+
+    def _matmat(self, R: Any) -> Any:
+        xp, count = self.backend.xp, R.shape[1]
+        if R.dtype.kind == "c" and self.dtype.kind != "c":  # two real right-hand sides for each complex one
+            both = self._matmat(self._door.xp.concatenate((R.real, R.imag), axis=1))
+            return both[:, :count] + 1j * both[:, count:]
+        R, Z = xp.asarray(R), xp.empty(R.shape, self.blocks.dtype)
+        at_once = MOST_COLUMNS if self.blocks.block_size == 1 else 1
+        for first in range(0, count, at_once):
+            part = slice(first, min(first + at_once, count))
+            r, z, apply = self._application(part.stop - first)
+            r[...] = R[:, part]
+            apply()
+            Z[:, part] = z
+        return Z if self.captures else self.backend.to_host(Z)
 
     def _transpose(self) -> Preconditioner:
         return self._transposed(conjugate=False)

@@ -130,7 +130,7 @@ class MulticolorGS(Preconditioner):
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`. The first sweep starts from zero, so it reads each triangle once at most."""
-        sweeps, omega = self._sweeps, self.omega
+        sweeps, omega = self._sweeps.fitting(r), self.omega
         if self.sweep == "symmetric":
             if self.sweeps > 1:
                 sweeps.forget()
@@ -138,7 +138,7 @@ class MulticolorGS(Preconditioner):
         else:
             sweeps.forget()
             sweeps.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
-        self._relax(r, z, self.sweeps - 1)
+        self._relax(sweeps, r, z, self.sweeps - 1)
 
     def smooth(self, x: Any, b: Any) -> Any:
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
@@ -171,17 +171,17 @@ class MulticolorGS(Preconditioner):
         n, xp = self.shape[0], self.backend.xp
         x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
         self._sweeps.begin(x)
-        self._relax(b, x, self.sweeps)
+        self._relax(self._sweeps, b, x, self.sweeps)
         self._sweeps.forget()
         return x if self.captures else self.backend.to_host(x)
 
-    def _relax(self, r: Any, z: Any, sweeps: int) -> None:
+    def _relax(self, sweeps: Sweeps, r: Any, z: Any, count: int) -> None:
         """So many more sweeps on what the last one has found."""
-        for _ in range(sweeps):
+        for _ in range(count):
             if self.sweep != "backward":
-                self._sweeps.relax(r, z, omega=self.omega, backwards=False)
+                sweeps.relax(r, z, omega=self.omega, backwards=False)
             if self.sweep != "forward":
-                self._sweeps.relax(r, z, omega=self.omega, backwards=True)
+                sweeps.relax(r, z, omega=self.omega, backwards=True)
 
     def _invert_diagonal(self) -> None:
         blocks, xp = self.blocks, self.backend.xp

@@ -78,7 +78,7 @@ class Factored(Preconditioner):
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`."""
-        self._sweeps.solve(r, z)
+        self._sweeps.fitting(r).solve(r, z)
 
 
 def check_rule(pivot: str) -> None:

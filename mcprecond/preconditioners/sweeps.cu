@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&y[j], seen); });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = d * ((REAL)scale * b - (REAL)omega * total);
+            UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
             publish(&y[i], value);
             make_empty(&spent[i]);
             if (finish) z[perm[i]] = value;
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         }
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = (1 - (REAL)omega) * own + (REAL)omega * (d * (b - total));
+            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - total));
             publish(&latest[i], value);
             z[perm[i]] = value;
         }

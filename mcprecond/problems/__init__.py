@@ -6,6 +6,7 @@ from mcprecond.problems.circuit import circuit
 from mcprecond.problems.elasticity import elasticity
 from mcprecond.problems.fenl import FENL, NewtonStep, fenl
 from mcprecond.problems.files import matrix_market
+from mcprecond.problems.gallery import gallery
 from mcprecond.problems.laplacian import laplacian
 from mcprecond.problems.suitesparse import suitesparse
 
@@ -17,6 +18,7 @@ __all__ = [
     "circuit",
     "elasticity",
     "fenl",
+    "gallery",
     "graphs",
     "laplacian",
     "matrix_market",

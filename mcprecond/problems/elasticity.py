@@ -1,8 +1,8 @@
-"""Linear elasticity on a cube of trilinear hexahedra: three unknowns a node, up to 81 entries a row.
+"""Linear elasticity on a cube, of trilinear hexahedra or linear tetrahedra: three unknowns a node.
 
-All elements are alike, so there is one element matrix. Rows are assembled node by node, each by one thread that adds up
-the elements around the node in the same order everywhere: the result does not depend on the number of threads, and it
-is symmetric to the last bit.
+All small cubes are alike, so there is one element matrix, that of a hexahedron or of six tetrahedra. Rows are assembled
+node by node, each by one thread that adds up the cubes around the node in the same order everywhere: the result does
+not depend on the number of threads, and it is symmetric to the last bit.
 """
 
 from __future__ import annotations
@@ -16,21 +16,26 @@ import scipy.sparse as sp
 from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part, get_backend
-from mcprecond.problems.graphs import _integer, elasticity_pattern
+from mcprecond.problems.graphs import _integer, _neighbors_of, elasticity_pattern, in_stencil
 from mcprecond.problems.placing import placed
 
 
-def elasticity(n: int, *, device: str = "cpu", young: float = 1.0, poisson: float = 0.3) -> Any:
+def elasticity(
+    n: int, *, elements: str = "hexahedra", device: str = "cpu", young: float = 1.0, poisson: float = 0.3
+) -> Any:
     """Return the stiffness matrix of an elastic unit cube of n x n x n nodes, clamped at z = 0.
 
-    Isotropic and homogeneous; trilinear hexahedra, integrated by 2 x 2 x 2 Gauss points, which is exact. Displacements
-    at z = 0 are eliminated symmetrically: unit rows and columns, with the pattern kept. Component c of the displacement
-    of node v is unknown 3 v + c; nodes are numbered x fastest, then y.
+    Isotropic and homogeneous; of trilinear hexahedra, integrated by 2 x 2 x 2 Gauss points, which is exact, or of
+    linear tetrahedra, six around the same diagonal of every small cube. Displacements at z = 0 are eliminated
+    symmetrically: unit rows and columns, with the pattern kept. Component c of the displacement of node v is unknown
+    3 v + c; nodes are numbered x fastest, then y.
 
     Parameters
     ----------
     n : int
         Nodes along an edge, at least 2.
+    elements : {"hexahedra", "tetrahedra"}
+        Nodes inside are coupled to 27 nodes or to 15, themselves included: 81 or 45 entries a row.
     device : {"cpu", "gpu"}
         SciPy or CuPy. Assembled on the CPU.
     young : float
@@ -41,18 +46,19 @@ def elasticity(n: int, *, device: str = "cpu", young: float = 1.0, poisson: floa
     Returns
     -------
     csr_matrix of SciPy or CuPy, shape (3 n^3, 3 n^3)
-        float64, sorted, symmetric positive definite; 9 (3 n - 2)^3 entries, as all couplings between nodes of an
-        element are stored, zeros too (`mcprecond.problems.graphs.elasticity_pattern`).
+        float64, sorted, symmetric positive definite. All couplings between nodes of an element are stored, zeros too
+        (`mcprecond.problems.graphs.elasticity_pattern`): 9 (3 n - 2)^3 entries with hexahedra.
 
     Raises
     ------
     ValueError
-        If n is not an integer of at least 2, young or poisson is out of range, the device is unknown or missing, or n
-        is too large for the GPU's int32 indices (n > 207).
+        If n is not an integer of at least 2, elements is something else, young or poisson is out of range, the device
+        is unknown or missing, or n is too large for the GPU's int32 indices (n > 207 with hexahedra).
 
     References
     ----------
     Hughes: The Finite Element Method, Dover 2000, Chapters 2 and 3.
+    Kuhn: Some Combinatorial Lemmas in Topology, IBM Journal of Research and Development 4, 1960: the tetrahedra.
 
     Examples
     --------
@@ -69,13 +75,14 @@ def elasticity(n: int, *, device: str = "cpu", young: float = 1.0, poisson: floa
         raise ValueError(f"young must be a positive number, got {young!r}")
     if not _real(poisson) or not -1 < poisson < 0.5:
         raise ValueError(f"poisson must lie between -1 and 1/2, got {poisson!r}")
-    return placed(assembled(n, float(young), float(poisson), clamped=True), backend)
+    return placed(assembled(n, elements, float(young), float(poisson), clamped=True), backend)
 
 
-def assembled(n: int, young: float, poisson: float, *, clamped: bool) -> sp.csr_matrix:
+def assembled(n: int, elements: str, young: float, poisson: float, *, clamped: bool) -> sp.csr_matrix:
     """Return the matrix of `elasticity` on the host; not clamped, it is singular: rigid bodies move without a force."""
-    A = elasticity_pattern(n)
-    _assemble(n**3, n, _element_matrix(1 / (n - 1), young, poisson), clamped, A.indptr, A.data)
+    A = elasticity_pattern(n, elements)
+    K = _element_matrix(1 / (n - 1), elements, young, poisson)
+    _assemble(n**3, n, _neighbors_of(elements), K, clamped, A.indptr, A.data)
     return A
 
 
@@ -83,27 +90,54 @@ def _real(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _element_matrix(h: float, young: float, poisson: float) -> np.ndarray:
+def _element_matrix(h: float, elements: str, young: float, poisson: float) -> np.ndarray:
     """∫ Bᵀ D B over a cube of edge h, shape (8, 3, 8, 3); a corner is numbered by its bits, x + 2 y + 4 z."""
+    gradients = _gradients_in_tetrahedra() if elements == "tetrahedra" else _gradients_at_gauss_points()
     lame = young * poisson / ((1 + poisson) * (1 - 2 * poisson))
     shear = young / (2 * (1 + poisson))
     # Strains are xx, yy, zz and the engineering strains yz, xz, xy.
     D = np.diag([2 * shear] * 3 + [shear] * 3)
     D[:3, :3] += lame
-    corners = np.array([[a & 1, a >> 1 & 1, a >> 2] for a in range(8)])
     K = np.zeros((24, 24))
-    for point in itertools.product((0.5 - 12**-0.5, 0.5 + 12**-0.5), repeat=3):
-        along = np.where(corners, point, 1 - np.array(point))
+    for gradient in gradients:
         B = np.zeros((6, 8, 3))
         for axis in range(3):
-            gradient = (2 * corners[:, axis] - 1) / h * np.delete(along, axis, axis=1).prod(axis=1)
-            B[axis, :, axis] = gradient
+            along = gradient[:, axis] / h
+            B[axis, :, axis] = along
             others = [other for other in range(3) if other != axis]
-            B[3 + others[0], :, others[1]] = gradient
-            B[3 + others[1], :, others[0]] = gradient
+            B[3 + others[0], :, others[1]] = along
+            B[3 + others[1], :, others[0]] = along
         strains = B.reshape(6, 24)
-        K += h**3 / 8 * (strains.T @ D @ strains)
+        K += h**3 / len(gradients) * (strains.T @ D @ strains)
     return ((K + K.T) / 2).reshape(8, 3, 8, 3)
+
+
+def _gradients_at_gauss_points() -> list[np.ndarray]:
+    """Of the eight trilinear functions on the unit cube, shape (8, 3), at each of the eight Gauss points."""
+    corners = np.array([[a & 1, a >> 1 & 1, a >> 2] for a in range(8)])
+    found = []
+    for point in itertools.product((0.5 - 12**-0.5, 0.5 + 12**-0.5), repeat=3):
+        along = np.where(corners, point, 1 - np.array(point))
+        columns = [(2 * corners[:, axis] - 1) * np.delete(along, axis, axis=1).prod(axis=1) for axis in range(3)]
+        found.append(np.stack(columns, axis=1))
+    return found
+
+
+def _gradients_in_tetrahedra() -> list[np.ndarray]:
+    """Of the linear functions of the cube's corners, shape (8, 3), in each of its six tetrahedra.
+
+    A tetrahedron goes from corner 0 along the axes a, b, c to corner 7: its functions are 1 - x_a, x_a - x_b, x_b - x_c
+    and x_c.
+    """
+    found = []
+    for axes in itertools.permutations(range(3)):
+        gradient, corner = np.zeros((8, 3)), 0
+        for axis in axes:
+            gradient[corner, axis] -= 1
+            corner += 1 << axis
+            gradient[corner, axis] += 1
+        found.append(gradient)
+    return found
 
 
 @compile_part
@@ -122,17 +156,16 @@ def stiffness(v, p, c, d, n, K):
 
 
 @compile_loop
-def _assemble(nodes, n, K, clamped, indptr, values):
-    """Three rows for every node, in the pattern's order: the 27 neighbors that exist, three components each."""
+def _assemble(nodes, n, neighbors, K, clamped, indptr, values):
+    """Three rows for every node, in the pattern's order: the neighbors that exist, three components each."""
     for v in prange(nodes):
         x, y, z = v % n, v // n % n, v // (n * n)
         for c in range(3):
             place = indptr[3 * v + c]
             for p in range(27):
-                px, py, pz = x + p % 3 - 1, y + p // 3 % 3 - 1, z + p // 9 - 1
-                if 0 <= px < n and 0 <= py < n and 0 <= pz < n:
+                if in_stencil(p, x, y, z, n, n, n, neighbors):
                     for d in range(3):
-                        if clamped and (z == 0 or pz == 0):
+                        if clamped and (z == 0 or z + p // 9 == 1):
                             values[place] = 1.0 if p == 13 and c == d else 0.0
                         else:
                             values[place] = stiffness(v, p, c, d, n, K)

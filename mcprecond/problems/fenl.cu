@@ -52,12 +52,13 @@ extern "C" __global__ void assemble_residual(long long nodes, long long m, const
     if (dirichlet(z, m)) {
         total = T[v] - (z == 0 ? bottom : top);
     } else {
+        const double* layer = linear + 64 * (z - 1);  // of the elements below the node
         for (int e = 0; e < 8; ++e) {
             if (!has_element(x, y, e, m)) continue;
             double corners[8];
             gather(T, v, e, m, corners);
 #pragma unroll
-            for (int b = 0; b < 8; ++b) total += linear[8 * (7 - e) + b] * corners[b];
+            for (int b = 0; b < 8; ++b) total += layer[64 * (e >> 2) + 8 * (7 - e) + b] * corners[b];
             for (int g = 0; g < 8; ++g) {
                 double value = at_gauss_point(shape, g, corners);
                 total += weight * shape[8 * g + 7 - e] * value * value;
@@ -78,13 +79,15 @@ extern "C" __global__ void assemble_jacobian(long long nodes, long long m, const
     if (dirichlet(z, m)) {
         row[13] = 1;
     } else {
+        const double* layer = linear + 64 * (z - 1);  // of the elements below the node
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
             if (!has_element(x, y, e, m)) continue;
             double corners[8];
             gather(T, v, e, m, corners);
 #pragma unroll
-            for (int b = 0; b < 8; ++b) row[neighbor_offset(e) + neighbor_offset(b)] += linear[8 * (7 - e) + b];
+            for (int b = 0; b < 8; ++b)
+                row[neighbor_offset(e) + neighbor_offset(b)] += layer[64 * (e >> 2) + 8 * (7 - e) + b];
 #pragma unroll 1
             for (int g = 0; g < 8; ++g) {
                 double value = at_gauss_point(shape, g, corners);

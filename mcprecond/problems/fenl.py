@@ -28,6 +28,7 @@ MASS = np.array([[2.0, 1.0], [1.0, 2.0]]) / 6
 STIFFNESS = np.array([[1.0, -1.0], [-1.0, 1.0]])
 DRIFT = np.array([[-0.5, 0.5], [-0.5, 0.5]])
 SHAPE = np.array([[1 + 3**-0.5, 1 - 3**-0.5], [1 - 3**-0.5, 1 + 3**-0.5]]) / 2
+GAUSS = SHAPE[:, 1]  # where they lie
 
 
 @dataclass(frozen=True)
@@ -61,31 +62,46 @@ class FENL:
     ----------
     n : int
         Elements along an edge.
-    advection : tuple of three floats
+    advection, conductivity : tuple of three floats
+        Along x, y and z.
+    profile : tuple of three floats
+        The conductivity at height z is that times ``profile[0] + profile[1] z + profile[2] z²``.
     backend : Backend
         Of the device; `backend.to_host` makes NumPy arrays of its arrays.
     """
 
-    def __init__(self, n: int, *, advection: Any = 0.0, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        n: int,
+        *,
+        advection: Any = 0.0,
+        conductivity: Any = CONDUCTIVITY,
+        profile: Any = (1.0, 0.0, 0.0),
+        device: str = "cpu",
+    ) -> None:
         if not isinstance(n, int | np.integer) or isinstance(n, bool):
             raise TypeError(f"n must be an integer, got {n!r}")
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
         self.n = int(n)
-        self.advection = _three_numbers(advection)
+        self.advection = _three_numbers(advection, "advection")
+        self.conductivity = _three_numbers(conductivity, "conductivity")
+        if min(self.conductivity) <= 0:
+            raise ValueError(f"conductivity must be positive in every direction, got {conductivity!r}")
+        self.profile = _three_numbers(profile, "profile", one_will_do=False)
+        if _least_on_unit_interval(self.profile) <= 0:
+            raise ValueError(
+                f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {profile!r}"
+            )
         self.backend = get_backend(device)
         self._run = self.backend.kernels(KERNELS, OFFSET=offset_type((3 * self.n + 1) ** 3))
         self._indptr, self._indices = self._pattern()
 
-        h = 1 / self.n
-        ax, ay, az = self.advection
-        linear = CONDUCTIVITY * h * (
-            _tensor(MASS, MASS, STIFFNESS) + _tensor(MASS, STIFFNESS, MASS) + _tensor(STIFFNESS, MASS, MASS)
-        ) + h**2 * (ax * _tensor(MASS, MASS, DRIFT) + ay * _tensor(MASS, DRIFT, MASS) + az * _tensor(DRIFT, MASS, MASS))
         shape = _tensor(SHAPE, SHAPE, SHAPE)
-        self._weight = h**3 / 8
+        self._weight = 1 / self.n**3 / 8
         mass = 2 * self._weight * (shape.T[:, :, None] * shape)
-        self._linear, self._shape, self._mass = (self.backend.xp.asarray(table) for table in (linear, shape, mass))
+        tables = (self._element_matrices(), shape, mass)
+        self._linear, self._shape, self._mass = (self.backend.xp.asarray(table) for table in tables)
 
     @property
     def unknowns(self) -> int:
@@ -108,17 +124,32 @@ class FENL:
         return T
 
     def exact(self) -> Any:
-        """Return T(z) = (a1 z + b1)^-2 at the nodes, the solution of the continuous problem without advection.
+        """Return the solution of the continuous problem at the nodes, where it is known.
+
+        Without advection it depends on z alone, and so on the conductivity k(z) along z only. For the default it is
+        ``(a1 z + b1)^-2``; for ``k(z) = 2 (2 - z) + c (2 - z)²`` with any c it is ``2 / (2 - z)``, as ``k T' = 4 / (2 -
+        z) + 2 c`` has the derivative T².
 
         Raises
         ------
         ValueError
-            With advection: no closed form is known.
+            For other problems: no closed form is known.
         """
+        k0, k1, k2 = (self.conductivity[2] * c for c in self.profile)
+        xp = self.backend.xp
+        z = xp.linspace(0.0, 1.0, self.n + 1)
         if any(self.advection):
             raise ValueError(f"no closed form of the solution is known for advection={self.advection}, only for zero")
-        xp = self.backend.xp
-        return xp.repeat((A1 * xp.linspace(0.0, 1.0, self.n + 1) + B1) ** -2, (self.n + 1) ** 2)
+        if np.allclose((k0, k1, k2), (CONDUCTIVITY, 0.0, 0.0), rtol=1e-12, atol=0):
+            T = (A1 * z + B1) ** -2
+        elif np.allclose((k0, k1), (4 + 4 * k2, -2 - 4 * k2), rtol=1e-12, atol=0):
+            T = 2 / (2 - z)
+        else:
+            raise ValueError(
+                f"no closed form of the solution is known for the conductivity {k0:g} + {k1:g} z + {k2:g} z² along z, "
+                f"only for {CONDUCTIVITY:.4g} and for 2 (2 - z) + c (2 - z)²"
+            )
+        return xp.repeat(T, (self.n + 1) ** 2)
 
     def residual(self, T: Any) -> Any:
         """Return R_i = ∫ k ∇φ_i·∇T + φ_i T² + φ_i a·∇T; T minus its prescribed value at z = 0 and z = 1.
@@ -227,6 +258,24 @@ class FENL:
     def __repr__(self) -> str:
         return f"<FENL of {self.n}^3 elements, advection {self.advection}, on the {self.backend.name}>"
 
+    def _element_matrices(self) -> np.ndarray:
+        """What is linear in T, for the elements of every layer in z: shape (n, 8, 8)."""
+        h = 1 / self.n
+        kx, ky, kz = self.conductivity
+        ax, ay, az = self.advection
+        wind = h**2 * (
+            ax * _tensor(MASS, MASS, DRIFT) + ay * _tensor(MASS, DRIFT, MASS) + az * _tensor(DRIFT, MASS, MASS)
+        )
+        # Along z the profile is part of the integrals, by the two Gauss points of the layer.
+        points = h * (np.arange(self.n)[:, None] + GAUSS)
+        matrices = []
+        for low, high in np.polynomial.polynomial.polyval(points, self.profile):
+            mass = (low * np.outer(SHAPE[0], SHAPE[0]) + high * np.outer(SHAPE[1], SHAPE[1])) / 2
+            stiffness = (low + high) / 2 * STIFFNESS
+            across = kx * _tensor(mass, MASS, STIFFNESS) + ky * _tensor(mass, STIFFNESS, MASS)
+            matrices.append(h * (across + kz * _tensor(stiffness, MASS, MASS)) + wind)
+        return np.array(matrices)
+
     def _pattern(self) -> tuple[Any, Any]:
         xp, m = self.backend.xp, self.n + 1
         nnz = (3 * m - 2) ** 3
@@ -266,11 +315,19 @@ class FENL:
         return method(J, rhs, rtol=1e-7, maxiter=2000)
 
 
-def fenl(n: int, *, advection: Any = 0.0, device: str = "cpu") -> FENL:
-    """Discretize ``-k ΔT + a·∇T + T² = 0`` on the unit cube by n x n x n trilinear hexahedra.
+def fenl(
+    n: int,
+    *,
+    advection: Any = 0.0,
+    conductivity: Any = CONDUCTIVITY,
+    profile: Any = (1.0, 0.0, 0.0),
+    device: str = "cpu",
+) -> FENL:
+    """Discretize ``-∇·(k ∇T) + a·∇T + T² = 0`` on the unit cube by n x n x n trilinear hexahedra.
 
-    T = 1 at z = 0 and T = 2 at z = 1, by symmetric elimination; the other faces are insulated. k is such that without
-    advection ``T(z) = (a1 z + b1)^-2`` solves the problem, with b1 = 1/√T(0), a1 = 1/√T(1) - 1/√T(0), k = 1/(6 a1²).
+    T = 1 at z = 0 and T = 2 at z = 1, by symmetric elimination; the other faces are insulated. By default k is constant
+    and such that without advection ``T(z) = (a1 z + b1)^-2`` solves the problem, with b1 = 1/√T(0), a1 = 1/√T(1) -
+    1/√T(0), k = 1/(6 a1²).
 
     Parameters
     ----------
@@ -278,6 +335,11 @@ def fenl(n: int, *, advection: Any = 0.0, device: str = "cpu") -> FENL:
         Elements along an edge; there are (n + 1)^3 unknowns and (3 n + 1)^3 matrix entries.
     advection : float or three floats
         The vector a; a number stands for (a, a, a). Not zero: the Jacobian is unsymmetric.
+    conductivity : float or three floats
+        Along x, y and z, positive; a number stands for the same in all three directions.
+    profile : three floats
+        Coefficients of the polynomial c0 + c1 z + c2 z², by which the conductivity is multiplied at height z. It has to
+        be positive. Integrated by two Gauss points in every element.
     device : {"cpu", "gpu"}
         Where vectors and matrices live: NumPy and SciPy, or CuPy.
 
@@ -290,7 +352,8 @@ def fenl(n: int, *, advection: Any = 0.0, device: str = "cpu") -> FENL:
     TypeError
         If n is not an integer.
     ValueError
-        If n < 1, advection is not one or three finite numbers, or the device is unknown or missing.
+        If n < 1, advection or conductivity is not one or three finite numbers, profile not three, the conductivity is
+        not positive everywhere, or the device is unknown or missing.
 
     References
     ----------
@@ -304,19 +367,35 @@ def fenl(n: int, *, advection: Any = 0.0, device: str = "cpu") -> FENL:
     >>> J = problem.jacobian(problem.initial())
     >>> J.shape, J.nnz
     ((125, 125), 2197)
+
+    A conductor that is anisotropic, and with k(z) = (2 - z)(4 - z) along z:
+
+    >>> problem = problems.fenl(8, conductivity=(10.0, 1.0, 1.0), profile=(8.0, -6.0, 1.0))
+    >>> T, steps = problem.solve()
+    >>> print(f"{abs(T - problem.exact()).max():.1e}")
+    2.5e-04
     """
-    return FENL(n, advection=advection, device=device)
+    return FENL(n, advection=advection, conductivity=conductivity, profile=profile, device=device)
 
 
-def _three_numbers(advection: Any) -> tuple[float, float, float]:
+def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[float, float, float]:
     try:
-        a = np.asarray(advection, np.float64)
+        a = np.asarray(value, np.float64)
     except (TypeError, ValueError):
         a = np.array(np.nan)
-    if a.shape not in ((), (3,)) or not np.isfinite(a).all():
-        raise ValueError(f"advection must be a finite number or three of them, got {advection!r}")
+    if a.shape not in (((), (3,)) if one_will_do else ((3,),)) or not np.isfinite(a).all():
+        wanted = "a finite number or three of them" if one_will_do else "three finite numbers"
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
     x, y, z = np.broadcast_to(a, 3).tolist()
     return x, y, z
+
+
+def _least_on_unit_interval(c: tuple[float, float, float]) -> float:
+    """The minimum of c0 + c1 z + c2 z² for z from 0 to 1."""
+    at = [0.0, 1.0]
+    if c[2] > 0:
+        at.append(min(max(-c[1] / (2 * c[2]), 0.0), 1.0))
+    return float(np.polynomial.polynomial.polyval(at, c).min())
 
 
 def _tensor(z: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -390,7 +469,7 @@ def fill_indices(nodes, m, indptr, indices):
 
 @KERNELS.twin
 def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
-    """R at every node; `linear` is the element matrix of what is linear in T."""
+    """R at every node; linear[z] is the element matrix of what is linear in T, in layer z of elements."""
     for v in prange(nodes):
         x, y, z = v % m, v // m % m, v // (m * m)
         corners = np.empty(8)
@@ -401,8 +480,9 @@ def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
             for e in range(8):
                 if has_element(x, y, e, m):
                     gather(T, v, e, m, corners)
+                    layer = z - 1 + (e >> 2)
                     for b in range(8):
-                        total += linear[7 - e, b] * corners[b]
+                        total += linear[layer, 7 - e, b] * corners[b]
                     for g in range(8):
                         value = at_gauss_point(shape, g, corners)
                         total += weight * shape[g, 7 - e] * value * value
@@ -422,8 +502,9 @@ def assemble_jacobian(nodes, m, T, linear, shape, mass, indptr, values):
             for e in range(8):
                 if has_element(x, y, e, m):
                     gather(T, v, e, m, corners)
+                    layer = z - 1 + (e >> 2)
                     for b in range(8):
-                        row[neighbor_offset(e) + neighbor_offset(b)] += linear[7 - e, b]
+                        row[neighbor_offset(e) + neighbor_offset(b)] += linear[layer, 7 - e, b]
                     for g in range(8):
                         value = at_gauss_point(shape, g, corners)
                         for b in range(8):

@@ -10,6 +10,9 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+#: What SciPy and NumPy raise for files that are not what their names say.
+READING_ERRORS = (ValueError, OverflowError, EOFError, OSError, zlib.error)
+
 
 def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
     """Read a sparse matrix from a Matrix Market file, .mtx or compressed .mtx.gz.
@@ -49,11 +52,11 @@ def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
     path = _existing(path)
     try:
         A = scipy.io.mmread(path, spmatrix=False)
-    except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
+    except READING_ERRORS as error:
         raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
     if not sp.issparse(A):
         raise ValueError(f"{path} holds a dense matrix (array); only sparse ones (coordinate) can be used")
-    return _canonical(A, path)
+    return canonical(A, path)
 
 
 def npz(path: str | PathLike[str]) -> sp.csr_matrix:
@@ -63,7 +66,31 @@ def npz(path: str | PathLike[str]) -> sp.csr_matrix:
         A = sp.load_npz(path)
     except Exception as error:  # NumPy and zipfile raise errors of many kinds for what is no such file
         raise ValueError(f"{path} cannot be read as a file of scipy.sparse.save_npz: {error}") from error
-    return _canonical(A, path)
+    return canonical(A, path)
+
+
+def vector(path: str | PathLike[str]) -> np.ndarray:
+    """Read a vector from a .npy file, or from a Matrix Market file with one column, .mtx or .mtx.gz.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it ends otherwise, cannot be read, or holds more than one column.
+    """
+    path = _existing(path)
+    try:
+        if path.suffix == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False))
+        if not path.name.endswith((".mtx", ".mtx.gz")):
+            raise ValueError("its name must end in .npy, .mtx or .mtx.gz")
+        found = scipy.io.mmread(path, spmatrix=False)
+    except READING_ERRORS as error:
+        raise ValueError(f"{path} cannot be read as a vector: {error}") from error
+    if found.ndim == 2 and found.shape[1] != 1:
+        raise ValueError(f"{path} holds {found.shape[1]} columns; a vector has one")
+    return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()
 
 
 def _existing(path: str | PathLike[str]) -> Path:
@@ -73,9 +100,10 @@ def _existing(path: str | PathLike[str]) -> Path:
     return path
 
 
-def _canonical(A: sp.sparray, path: Path) -> sp.csr_matrix:
+def canonical(A: sp.sparray, source: str | Path) -> sp.csr_matrix:
+    """Return the matrix as a sorted csr_matrix of float64, repeated entries added up; a ValueError names the source."""
     if A.dtype.kind == "c":
-        raise ValueError(f"{path} holds a complex matrix; only real ones can be used")
+        raise ValueError(f"{source} holds a complex matrix; only real ones can be used")
     csr = sp.csr_matrix(A, dtype=np.float64)
     csr.sum_duplicates()
     return csr

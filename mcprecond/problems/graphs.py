@@ -12,6 +12,7 @@ simple graphs: ones, and nothing on the diagonal. The same arguments give the sa
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -38,6 +39,14 @@ __all__ = [
 
 #: From so many vertices or entries on, indices are int64.
 INT32_LIMIT = 2**31
+
+#: Of the 27 nodes around a node, itself in the middle, numbered x + 3 y + 9 z: a bit for every one that is a neighbor.
+ALL_AROUND = 2**27 - 1
+ALONG_AXES = sum(1 << p for p in (4, 10, 12, 13, 14, 16, 22))
+#: Edges of the six tetrahedra around the diagonal of each cube (Kuhn): no step forward goes with one backward.
+TETRAHEDRA = sum(
+    1 << p for p, step in enumerate(itertools.product((-1, 0, 1), repeat=3)) if min(step) >= 0 or max(step) <= 0
+)
 
 #: Rows are dealt out to so many parts, row v to part v % PARTS: R-MAT graphs have their long rows at the low numbers
 #: and, as they look alike at every scale, at regular distances. A prime evens that out.
@@ -76,7 +85,7 @@ def fenl(n: int) -> sp.csr_matrix:
     True
     """
     m = _integer(n, "n", 1) + 1
-    return _stencil((m, m, m), True, 1.0, 1.0)
+    return _stencil((m, m, m), ALL_AROUND, 1.0, 1.0)
 
 
 def grid2d(n: int, points: int = 5) -> sp.csr_matrix:
@@ -113,7 +122,7 @@ def grid2d(n: int, points: int = 5) -> sp.csr_matrix:
      [ 0. -1. -1.  4.]]
     """
     n = _integer(n, "n", 1)
-    return _stencil((n, n, 1), _all_around(points, 5, 9), points - 1.0, -1.0)
+    return _stencil((n, n, 1), _neighbors_by(points, 5, 9), points - 1.0, -1.0)
 
 
 def grid3d(n: int, points: int = 7) -> sp.csr_matrix:
@@ -140,34 +149,36 @@ def grid3d(n: int, points: int = 7) -> sp.csr_matrix:
         If n is not a positive integer, or points is another number.
     """
     n = _integer(n, "n", 1)
-    return _stencil((n, n, n), _all_around(points, 7, 27), points - 1.0, -1.0)
+    return _stencil((n, n, n), _neighbors_by(points, 7, 27), points - 1.0, -1.0)
 
 
-def elasticity_pattern(n: int) -> sp.csr_matrix:
+def elasticity_pattern(n: int, elements: str = "hexahedra") -> sp.csr_matrix:
     """Return the pattern of linear elasticity on n x n x n nodes: three unknowns per node.
 
-    The pattern only: all entries are one. It is that of trilinear hexahedra, the Kronecker product of the 27-point
-    stencil and a full 3 x 3 block, as assembled codes keep it: rows of nodes inside have 81 entries, also where an
-    isotropic material on a uniform mesh makes some of them zero. Component c of node v is unknown 3 v + c; nodes are
-    numbered x fastest, then y. 24 colors are needed, and enough.
+    The pattern only: all entries are one. It is the Kronecker product of a stencil and a full 3 x 3 block, as assembled
+    codes keep it, also where an isotropic material on a uniform mesh makes some of them zero. With trilinear hexahedra
+    the stencil has 27 points, and rows of nodes inside have 81 entries: 24 colors are needed, and enough. With linear
+    tetrahedra, six to a cube, it has 15 points, and rows have 45 entries: 12 colors. Component c of node v is unknown
+    3 v + c; nodes are numbered x fastest, then y.
 
     Parameters
     ----------
     n : int
         Nodes along an edge.
+    elements : {"hexahedra", "tetrahedra"}
 
     Returns
     -------
     csr_matrix, shape (3 n^3, 3 n^3)
-        9 (3 n - 2)^3 ones, those on the diagonal included.
+        Ones, those on the diagonal included: 9 (3 n - 2)^3 of them with hexahedra.
 
     Raises
     ------
     ValueError
-        If n is not a positive integer.
+        If n is not a positive integer, or elements is something else.
     """
     n = _integer(n, "n", 1)
-    nodes = _stencil((n, n, n), True, 1.0, 1.0)
+    nodes = _stencil((n, n, n), _neighbors_of(elements), 1.0, 1.0)
     size, nnz = 3 * n**3, 9 * nodes.nnz
     dtype = _index_type(size, nnz)
     indptr: np.ndarray = np.zeros(size + 1, dtype)
@@ -511,10 +522,16 @@ def _seed(seed: int) -> int:
     return _integer(seed, "seed", 0, 2**63 - 1)
 
 
-def _all_around(points: int, few: int, many: int) -> bool:
+def _neighbors_by(points: int, few: int, many: int) -> int:
     if points not in (few, many):
         raise ValueError(f"points must be {few} or {many}, got {points!r}")
-    return points == many
+    return ALL_AROUND if points == many else ALONG_AXES
+
+
+def _neighbors_of(elements: str) -> int:
+    if elements not in ("hexahedra", "tetrahedra"):
+        raise ValueError(f"elements must be 'hexahedra' or 'tetrahedra', got {elements!r}")
+    return ALL_AROUND if elements == "hexahedra" else TETRAHEDRA
 
 
 def _index_type(n: int, nnz: int) -> type:
@@ -537,14 +554,14 @@ def _matrix(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> sp.c
     return A
 
 
-def _stencil(shape: tuple[int, int, int], full: bool, diagonal: float, other: float) -> sp.csr_matrix:
-    """A grid with constant coefficients: neighbors all around, or along the axes only."""
+def _stencil(shape: tuple[int, int, int], neighbors: int, diagonal: float, other: float) -> sp.csr_matrix:
+    """A grid with constant coefficients and these of the 27 neighbors."""
     nodes = math.prod(shape)
     counts = np.empty(nodes, np.int64)
-    _count_stencil(nodes, *shape, full, counts)
+    _count_stencil(nodes, *shape, neighbors, counts)
     indptr = _offsets(counts, nodes)
     indices, values = np.empty(int(indptr[-1]), indptr.dtype), np.empty(int(indptr[-1]))
-    _fill_stencil(nodes, *shape, full, diagonal, other, indptr, indices, values)
+    _fill_stencil(nodes, *shape, neighbors, diagonal, other, indptr, indices, values)
     return _matrix(values, indices, indptr)
 
 
@@ -572,32 +589,30 @@ def _cells_of(points: np.ndarray, cells: int) -> np.ndarray:
 
 
 @compile_part
-def in_stencil(p, x, y, z, mx, my, mz, full):
-    """Whether the p-th of the 27 nodes around node (x, y, z), itself included, is a neighbor of it."""
-    dx, dy, dz = p % 3 - 1, p // 3 % 3 - 1, p // 9 - 1
-    if not (0 <= x + dx < mx and 0 <= y + dy < my and 0 <= z + dz < mz):
-        return False
-    return full or abs(dx) + abs(dy) + abs(dz) <= 1
+def in_stencil(p, x, y, z, mx, my, mz, neighbors):
+    """Whether the p-th of the 27 nodes around node (x, y, z), itself included, exists and is a neighbor of it."""
+    px, py, pz = x + p % 3 - 1, y + p // 3 % 3 - 1, z + p // 9 - 1
+    return neighbors >> p & 1 and 0 <= px < mx and 0 <= py < my and 0 <= pz < mz
 
 
 @compile_loop
-def _count_stencil(nodes, mx, my, mz, full, counts):
+def _count_stencil(nodes, mx, my, mz, neighbors, counts):
     for v in prange(nodes):
         x, y, z = v % mx, v // mx % my, v // (mx * my)
         count = 0
         for p in range(27):
-            if in_stencil(p, x, y, z, mx, my, mz, full):
+            if in_stencil(p, x, y, z, mx, my, mz, neighbors):
                 count += 1
         counts[v] = count
 
 
 @compile_loop
-def _fill_stencil(nodes, mx, my, mz, full, diagonal, other, indptr, indices, values):
+def _fill_stencil(nodes, mx, my, mz, neighbors, diagonal, other, indptr, indices, values):
     for v in prange(nodes):
         x, y, z = v % mx, v // mx % my, v // (mx * my)
         place = indptr[v]
         for p in range(27):
-            if in_stencil(p, x, y, z, mx, my, mz, full):
+            if in_stencil(p, x, y, z, mx, my, mz, neighbors):
                 indices[place] = x + p % 3 - 1 + mx * (y + p // 3 % 3 - 1 + my * (z + p // 9 - 1))
                 values[place] = diagonal if p == 13 else other
                 place += 1

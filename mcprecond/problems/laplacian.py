@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcprecond.backends import get_backend
-from mcprecond.problems.graphs import _integer, _stencil
+from mcprecond.problems.graphs import ALL_AROUND, ALONG_AXES, _integer, _stencil
 from mcprecond.problems.placing import placed
 
 #: By the number of dimensions: the stencils with neighbors along the axes, and with all around.
@@ -65,4 +65,4 @@ def laplacian(shape: Sequence[int], *, points: int | None = None, device: str = 
     if points not in (few, many):
         raise ValueError(f"points must be {few} or {many} in {len(sizes)} dimensions, got {points!r}")
     x, y, z = [*reversed(sizes), 1][:3]
-    return placed(_stencil((x, y, z), points == many, points - 1.0, -1.0), backend)
+    return placed(_stencil((x, y, z), ALL_AROUND if points == many else ALONG_AXES, points - 1.0, -1.0), backend)

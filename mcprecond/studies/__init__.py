@@ -3,10 +3,10 @@
 from mcprecond.studies import plots
 from mcprecond.studies.advice import advise
 from mcprecond.studies.compare import coloring, convergence
-from mcprecond.studies.named import STUDIES
+from mcprecond.studies.named import STUDIES, run
 from mcprecond.studies.peclet import PecletRow, peclet
 from mcprecond.studies.table import Table
-from mcprecond.studies.table_v import METHODS, Row, table_v
+from mcprecond.studies.table_v import METHODS, Row, published_table_v, table_v
 
 __all__ = [
     "METHODS",
@@ -19,5 +19,7 @@ __all__ = [
     "convergence",
     "peclet",
     "plots",
+    "published_table_v",
+    "run",
     "table_v",
 ]

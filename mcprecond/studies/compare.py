@@ -12,7 +12,7 @@ import numpy as np
 
 from mcprecond.backends import backend_of
 from mcprecond.backends.inputs import csr_system
-from mcprecond.coloring import Graph, color
+from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.measure import timed
 from mcprecond.studies.table import Record, Table
@@ -26,6 +26,7 @@ def coloring(
     methods: Iterable[str] | Mapping[str, tuple[str, Mapping[str, Any]]],
     *,
     path: str | Path | None = None,
+    study: str = "coloring",
     repeats: int = 3,
     progress: Progress | None = None,
 ) -> Table:
@@ -39,7 +40,10 @@ def coloring(
         Names of methods of `mcprecond.color`, or label -> (name, options).
     path : str or Path, optional
         A .json file; after each case it and the .csv beside it are written. Cases that it holds already are not run
-        again: a case is a name of a matrix, a label, a method with its options, and repeats.
+        again, so an interrupted study goes on: a case is a name of a matrix, a label, a method with its options, and
+        repeats.
+    study : str
+        What the file says it is a record of.
     repeats : int
         Timed calls of `color`, after one to warm up.
     progress : function of a str, optional
@@ -68,7 +72,7 @@ def coloring(
     [('by rows', 2, True)]
     """
     labeled = dict(methods) if isinstance(methods, Mapping) else {name: (name, {}) for name in methods}
-    record = Record("coloring", ("matrix", "method", "coloring", "options", "repeats"), path)
+    record = Record(study, ("matrix", "method", "coloring", "options", "repeats"), path)
     cases = [
         {"matrix": matrix, "method": label, "coloring": name, "options": _options(options), "repeats": repeats}
         for matrix in matrices
@@ -84,12 +88,13 @@ def coloring(
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
         name, options = labeled[case["method"]]
-        found = color(A, name, **options)
-        seconds, spread = timed(lambda: color(A, name, **options), backend_of(A).synchronize, repeats)
+        colorings: list[Coloring] = []
+        seconds, spread = timed(lambda: colorings.append(color(A, name, **options)), backend_of(A).synchronize, repeats)
+        found = colorings[-1]
         facts = {"colors": found.n_colors, "rounds": found.rounds, "seconds": seconds, "spread": spread}
         return {**facts, "verified": found.is_valid(A) if options.get("distance", 1) == 1 else _is_valid_at_2(A, found)}
 
-    return _run(record, matrices, cases, prepare, measure, progress)
+    return run_cases(record, matrices, cases, prepare, measure, progress)
 
 
 def convergence(
@@ -101,6 +106,7 @@ def convergence(
     solver: Callable[..., SolveResult] = pcg,
     seed: int = 0,
     path: str | Path | None = None,
+    study: str = "convergence",
     repeats: int = 3,
     progress: Progress | None = None,
 ) -> Table:
@@ -120,7 +126,7 @@ def convergence(
     solver : function
         ``solver(A, b, rtol=..., maxiter=..., M=...)`` that returns a `SolveResult`: `pcg` or another one.
     seed : int
-    path, repeats, progress
+    path, study, repeats, progress
         As in `coloring`. A case is a matrix's name, a label, the solver's name, rtol, maxiter, seed and repeats.
 
     Returns
@@ -151,7 +157,7 @@ def convergence(
     """
     solver_name = f"{solver.__module__}.{getattr(solver, '__qualname__', repr(solver))}"
     shared = {"solver": solver_name, "rtol": rtol, "maxiter": maxiter, "seed": seed, "repeats": repeats}
-    record = Record("convergence", ("matrix", "method", *shared), path)
+    record = Record(study, ("matrix", "method", *shared), path)
     cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
 
     def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
@@ -187,17 +193,17 @@ def convergence(
             "setup_seconds": setup,
             "solve_seconds": solve.median,
             "application": application / product,
-            "residual": _finite(residual),
-            "error": _finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
+            "residual": finite(residual),
+            "error": finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
             # The solver measures the residual in its own way; rounding may differ.
             "verified": result.converged and residual <= rtol * (1 + 1e-6),
             "reason": result.reason.name.lower(),
         }
 
-    return _run(record, matrices, cases, prepare, measure, progress)
+    return run_cases(record, matrices, cases, prepare, measure, progress)
 
 
-def _run(
+def run_cases(
     record: Record,
     matrices: Matrices,
     cases: list[dict[str, Any]],
@@ -205,18 +211,25 @@ def _run(
     measure: Callable[[Any, dict[str, Any]], dict[str, Any]],
     progress: Progress | None,
 ) -> Table:
-    """Measure the cases that the record does not hold; a matrix is made only if it has one."""
+    """Measure the cases that the record does not hold; a matrix is made only if it has one.
+
+    ``prepare(matrix)`` returns what ``measure(prepared, case)`` needs, and columns that all cases of the matrix share.
+    """
     for case in cases:
         if not isinstance(case["repeats"], int) or case["repeats"] < 1:
             raise ValueError(f"repeats must be a positive integer, got {case['repeats']!r}")
+    done = sum(record.find(case) is not None for case in cases)
     for name, matrix in matrices.items():
         open_cases = [case for case in cases if case["matrix"] == name and record.find(case) is None]
         if not open_cases:
             continue
+        if progress:
+            progress(f"{name} ({done} of {len(cases)} done)")
         prepared, size = prepare(matrix() if callable(matrix) else matrix)
         for case in open_cases:
             if progress:
-                progress(f"{name}: {case['method']}")
+                progress(f"{name}: {case['method']} ({done} of {len(cases)} done)")
+            done += 1
             start = {"matrix": name, "method": case["method"], **size}
             record.add(start | measure(prepared, case) | case)
     return Table([record.rows[record.key(case)] for case in cases])
@@ -243,5 +256,6 @@ def _is_valid_at_2(A: Any, found: Any) -> bool:
     return bool(found.is_valid(pattern @ pattern + pattern))
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None  # JSON knows no NaN
+def finite(value: float) -> float | None:
+    """The number, or None for one that JSON does not know."""
+    return value if math.isfinite(value) else None

@@ -1,125 +1,389 @@
-"""Studies by name, as `mcprecond study` runs them: the papers' questions, asked of this machine.
-
-Each is a function of (device, small); a small one takes seconds on two cores.
-"""
+"""Studies by name, as `mcprecond study` runs them: the papers' questions, asked of this machine."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import get_backend
-from mcprecond.coloring import COLORINGS, color
-from mcprecond.preconditioners import MulticolorSGS
+from mcprecond import problems
+from mcprecond.backends import backend_of, get_backend
+from mcprecond.coloring import COLORINGS, Graph, color
+from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
 from mcprecond.problems import graphs
-from mcprecond.studies.compare import coloring, convergence
-from mcprecond.studies.table import Table
-from mcprecond.studies.table_v import table_v
+from mcprecond.problems.fenl import CONDUCTIVITY
+from mcprecond.reordering.levels import levels_of
+from mcprecond.solvers import Reason, SolveResult, pcg
+from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
+from mcprecond.studies.measure import timed
+from mcprecond.studies.table import Record, Table
+from mcprecond.studies.table_v import published_table_v
 
-COMMON = ("eb", "ecl_gc", "jp", "jpl", "sirg", "greedy")
+Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
+Methods = dict[str, tuple[str, Mapping[str, Any]]]  # label -> method of `color` and its options
 
-
-def fenl_newton(device: str, small: bool) -> Table:
-    """Table V of Deveci et al.: preconditioners of CG in Newton's method for FENL."""
-    rows = [dataclasses.asdict(row) for row in table_v(8 if small else 100, device=device)]
-    for row in rows:
-        row["iterations"], row["verified"] = "+".join(map(str, row["iterations"])), row.pop("converged")
-    return Table(rows)
-
-
-def families(device: str, small: bool) -> Table:
-    """Tables II and III of Deveci et al.: colors and time of all methods on families of graphs."""
-    kinds = {name: make for name, make in _families(small).items() if small or name != "rmat"}
-    rows = coloring(_on(device, kinds), list(COLORINGS)).rows
-    if not small:
-        # is_hash goes through a neighborhood for every proposal, which takes minutes where some are huge.
-        methods = [name for name in COLORINGS if name != "is_hash"]
-        rows = rows + coloring(_on(device, {"rmat": _families(small)["rmat"]}), methods).rows
-    return Table(rows)
-
-
-def rmat_scaling(device: str, small: bool) -> Table:
-    """Time of coloring R-MAT graphs of growing size."""
-    scales = range(8, 12) if small else range(14, 23, 2)
-    return coloring(_on(device, {f"rmat{s}": partial(graphs.rmat, s) for s in scales}), COMMON)
-
-
-def rgg_scaling(device: str, small: bool) -> Table:
-    """Time of coloring random geometric graphs of growing size."""
-    scales = range(8, 12) if small else range(14, 23, 2)
-    return coloring(_on(device, {f"rgg{s}": partial(graphs.random_geometric, 2**s) for s in scales}), COMMON)
-
-
-def sirg_ablation(device: str, small: bool) -> Table:
-    """What resolution by degree and palettes that double are worth: rig against sirg."""
-    return coloring(_on(device, _families(small)), ["rig", "sirg"])
-
-
-def ordering(device: str, small: bool) -> Table:
-    """Iterations of SGS-preconditioned CG on a grid numbered by rows, by colors, and at random.
-
-    In each the rows are colored first-fit in their order. "one by one": every row is a color of its own, which is
-    Gauss-Seidel in row order without any parallelism.
-    """
-    A = graphs.grid2d(16 if small else 48)
-    n = A.shape[0]
-    orders = {
-        "natural": np.arange(n),
-        "colored": color(A, "greedy").permutation(),
-        "random": np.random.default_rng(0).permutation(n),
-    }
-    xp = get_backend(device).xp
-    methods: dict[str, Callable[[Any], Any]] = {
-        "SGS greedy": lambda A: MulticolorSGS(A, "greedy"),
-        "SGS eb": lambda A: MulticolorSGS(A, "eb"),
-        "SGS one by one": lambda A: MulticolorSGS(A, xp.arange(n, dtype=np.int32)),
-    }
-    matrices = {name: partial(lambda order: A[order][:, order], order) for name, order in orders.items()}
-    return convergence(_on(device, matrices), methods)
-
-
-def coloring_effect(device: str, small: bool) -> Table:
-    """Iterations and time of SGS-preconditioned CG against the number of colors, on one 27-point Laplacian."""
-    A = graphs.grid3d(10 if small else 64, 27)
-    names = ("eb", "ecl_gc", "jpl", "cc", "is_minmax", "graphblas_is", "greedy")
-    methods = {f"SGS {name}": partial(MulticolorSGS, coloring=name) for name in names}
-    return convergence(_on(device, {"grid3d": lambda: A}), methods)
-
-
-def time_quality(device: str, small: bool) -> Table:
-    """Time against colors of all methods on an unstructured mesh."""
-    return coloring(_on(device, {"delaunay": _families(small)["delaunay"]}), list(COLORINGS))
-
-
-#: Name -> function of the device, "cpu" or "gpu", and whether small, that returns a Table.
-STUDIES: dict[str, Callable[[str, bool], Table]] = {
-    "table-v": fenl_newton,
-    "table-ii-iii": families,
-    "rmat-scaling": rmat_scaling,
-    "rgg-scaling": rgg_scaling,
-    "sirg-ablation": sirg_ablation,
-    "ordering": ordering,
-    "coloring-effect": coloring_effect,
-    "time-quality": time_quality,
+#: The rows of Tables II and III and of Figure 4 of Deveci et al. that are no methods by their names.
+VARIANTS: Methods = {
+    "eb atomic": ("eb", {"worklist": "atomic"}),
+    "vb EF": ("vb", {"edge_filtering": True}),
+    "vb_bit EF": ("vb_bit", {"edge_filtering": True}),
 }
 
 
-def _families(small: bool) -> dict[str, Callable[[], Any]]:
-    scale = 9 if small else 20
+@dataclass(frozen=True)
+class Setting:
+    """Where a study runs, on how much, and who is told.
+
+    Attributes
+    ----------
+    device : {"cpu", "gpu"}
+    small : bool
+        Seconds on two cores.
+    only : tuple of str
+        Of the matrices those whose name has one of these in it; all if there is none.
+    path, progress
+        As in `coloring`.
+    """
+
+    device: str = "cpu"
+    small: bool = False
+    only: tuple[str, ...] = ()
+    path: str | Path | None = None
+    progress: Progress | None = None
+
+    def chosen(self, makers: Makers) -> Makers:
+        """Return those that `only` leaves."""
+        left = {name: make for name, make in makers.items() if not self.only or any(part in name for part in self.only)}
+        if not left:
+            raise ValueError(f"no matrix of this study is called {', '.join(self.only)}; it has {', '.join(makers)}")
+        return left
+
+    def placed(self, makers: Makers) -> Makers:
+        """Return the chosen ones, which are moved to the device when they are made."""
+        csr = get_backend(self.device).sparse.csr_matrix
+        return {name: partial(lambda make: csr(make()), make) for name, make in self.chosen(makers).items()}
+
+    def coloring(self, study: str, makers: Makers, methods: Methods) -> Table:
+        """Run `coloring` here."""
+        return coloring(self.placed(makers), methods, path=self.path, study=study, progress=self.progress)
+
+    def convergence(self, study: str, makers: Makers, preconditioners: Mapping[str, Any], **options: Any) -> Table:
+        """Run `convergence` here."""
+        common: dict[str, Any] = {"path": self.path, "study": study, "progress": self.progress}
+        return convergence(self.placed(makers), preconditioners, **common, **options)
+
+
+def table_v_of_all(setting: Setting) -> Table:
+    """Table V of Deveci et al.: CG without and with SGS by two colorings, on FENL and on stand-ins of four matrices."""
+    small, device = setting.small, setting.device
+    sizes = {"Fenl_8": 8, "Fenl_12": 12} if small else {f"Fenl_{n}": n for n in (50, 100, 180)}
+    fenl: Makers = {name: partial(problems.fenl, n, device=device) for name, n in sizes.items()}
+    stand_ins: Makers = {
+        "G3_circuit stand-in": partial(problems.circuit, 48 if small else 1259, device=device),
+        "audikw_1 stand-in": partial(problems.elasticity, 7 if small else 68, device=device),
+        "Bump_2911 stand-in": partial(problems.elasticity, 8 if small else 99, elements="tetrahedra", device=device),
+        "Queen_4147 stand-in": partial(problems.elasticity, 9 if small else 110, device=device),
+    }
+    if small:
+        stand_ins = {f"small {name}": make for name, make in stand_ins.items()}
+    makers = setting.chosen(fenl | stand_ins)
+    return published_table_v(makers, ["CG", "SGS eb", "SGS cc"], path=setting.path, progress=setting.progress)
+
+
+def families(setting: Setting) -> Table:
+    """Tables II and III of Deveci et al.: colors and time of all methods on families of graphs."""
+    makers = setting.chosen(_families(setting.small))
+    methods = _by_name(COLORINGS) | VARIANTS
+    # Where some neighborhoods are huge, is_hash takes minutes, and so does the serial repair of gm on a GPU.
+    heavy = [] if setting.small else [name for name in makers if name.startswith("rmat")]
+    rows: list[dict[str, Any]] = []
+    for some, left_out in (([name for name in makers if name not in heavy], ()), (heavy, ("is_hash", "gm"))):
+        if some:
+            kept = {label: method for label, method in methods.items() if label not in left_out}
+            rows += setting.coloring("table-ii-iii", {name: makers[name] for name in some}, kept).rows
+    return Table(rows)
+
+
+def rmat_scaling(setting: Setting) -> Table:
+    """Figure 4 of Deveci et al.: time of coloring R-MAT graphs of growing size."""
+    scales = range(8, 12) if setting.small else range(14, 23, 2)
+    methods = _by_name(["cc", "vb", "vb_bit", "eb", "ecl_gc", "sirg", "greedy"]) | VARIANTS
+    makers: Makers = {f"rmat_{s}": partial(graphs.rmat, s) for s in scales}
+    return setting.coloring("rmat-scaling", makers, methods)
+
+
+def rgg_scaling(setting: Setting) -> Table:
+    """Figure 3 of Osama et al.: time of coloring random geometric graphs of growing size."""
+    scales = range(8, 12) if setting.small else range(14, 23, 2)
+    makers: Makers = {f"rgg_{s}": partial(graphs.random_geometric, 2**s) for s in scales}
+    methods = _by_name(["is_minmax", "graphblas_is", "graphblas_mis", "jpl", "cc", "eb", "ecl_gc", "greedy"])
+    return setting.coloring("rgg-scaling", makers, methods)
+
+
+def sirg_ablation(setting: Setting) -> Table:
+    """Figure 8 of Sistla and Nandivada: what resolution by degree and palettes that double are worth."""
+    methods: Methods = {
+        "neither (rig)": ("rig", {}),
+        "by degree": ("sirg", {"doubling": False}),
+        "doubling": ("sirg", {"resolution": "index"}),
+        "both (sirg)": ("sirg", {}),
+    }
+    return setting.coloring("sirg-ablation", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def ecl_shortcuts(setting: Setting) -> Table:
+    """Tables 4 and 5 of Alabandi et al.: steps and time of ECL-GC without shortcuts, with each, and with both."""
+    methods: Methods = {
+        "baseline": ("ecl_gc", {"shortcut1": False, "shortcut2": False}),
+        "+SC1": ("ecl_gc", {"shortcut1": True, "shortcut2": False}),
+        "+SC2": ("ecl_gc", {"shortcut1": False, "shortcut2": True}),
+        "+SC1+SC2": ("ecl_gc", {"shortcut1": True, "shortcut2": True}),
+    }
+    return setting.coloring("ecl-shortcuts", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def level_histogram(setting: Setting) -> Table:
+    """Figures 6 and 7 of Naumov et al.: levels of ILU(0) before and after coloring, and what they cost.
+
+    Columns beside those of `convergence`: levels, smallest_level, mean_level and largest_level in rows, and how many
+    levels have at least 1, 10, 100, ... rows but fewer than ten times that.
+    """
+    small = setting.small
+    makers: Makers = {
+        f"circuit {40 if small else 1259}": partial(problems.circuit, 40 if small else 1259),
+        f"grid2d {24 if small else 1024}": partial(graphs.grid2d, 24 if small else 1024),
+        f"fenl {6 if small else 100}": lambda: _jacobian(6 if small else 100),
+        f"elasticity {6 if small else 48}": partial(problems.elasticity, 6 if small else 48),
+    }
+    orderings: dict[str, Callable[[Any], ILU0]] = {"natural": lambda A: ILU0(A, ordering="natural")}
+    orderings |= {name: partial(ILU0, coloring=name) for name in ("eb", "ecl_gc", "greedy", "cc")}
+    repeats, rtol = 3, 1e-8
+    record = Record("level-histogram", ("matrix", "method", "repeats"), setting.path)
+    placed = setting.placed(makers)
+    cases = [{"matrix": matrix, "method": method, "repeats": repeats} for matrix in placed for method in orderings]
+
+    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
+        backend = backend_of(A)
+        x = backend.xp.asarray(np.random.default_rng(0).standard_normal(A.shape[0]))
+        return (A, A @ x), {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz)}
+
+    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
+        A, b = system
+        synchronize, build = backend_of(A).synchronize, orderings[case["method"]]
+        setup = timed(lambda: build(A), synchronize, repeats).median
+        M = build(A)
+        update = timed(lambda: M.update(A), synchronize, repeats).median
+        application = timed(lambda: M @ b, synchronize, 5 * repeats).median
+        results: list[SolveResult] = []
+        solve = timed(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
+        sizes = M.levels
+        powers = 10 ** np.arange(8)
+        counts = np.diff(np.searchsorted(np.sort(sizes), powers))
+        return {
+            "levels": len(sizes),
+            "smallest_level": int(sizes.min()),
+            "mean_level": A.shape[0] / len(sizes),
+            "largest_level": int(sizes.max()),
+            **{f"{power}+": int(count) for power, count in zip(powers[:-1], counts, strict=True)},
+            "setup_seconds": setup,
+            "update_seconds": update,
+            "application_seconds": application,
+            "iterations": results[-1].iterations,
+            "solve_seconds": solve.median,
+            "seconds": setup + solve.median,
+            "spread": solve.spread,
+            "verified": results[-1].converged,
+            "reason": results[-1].reason.name.lower(),
+        }
+
+    return run_cases(record, placed, cases, prepare, measure, setting.progress)
+
+
+def time_quality(setting: Setting) -> Table:
+    """Figure 2 of Osama et al.: time against colors of all methods, on a mesh, a power grid and a cube."""
+    chosen = {
+        name: make
+        for name, make in _families(setting.small).items()
+        if name.startswith(("delaunay", "circuit", "fenl"))
+    }
+    return setting.coloring("time-quality", chosen, _by_name(COLORINGS) | VARIANTS)
+
+
+def ordering(setting: Setting) -> Table:
+    """Iterations against the order of the rows: natural, by color, at random, and downwind.
+
+    "grid" is a Laplacian, solved by CG with SGS. "wind" is FENL with a wind against the natural order, and a mesh
+    Péclet number of 1; it is solved by bicgstab with one forward sweep of GS. Sweeps are "in row order", that is by
+    the levels of the triangles, or by the colors of a method that colors the rows in their new order.
+    """
+    n, m = (16, 6) if setting.small else (48, 16)
+    grid = graphs.grid2d(n)
+    problem = problems.fenl(m, advection=-2 * CONDUCTIVITY * m / np.sqrt(3))
+    wind = problem.jacobian(problem.initial())
+    downwind = np.argsort(problem.coordinates @ np.array(problem.advection), kind="stable")
+    forward = partial(MulticolorGS, sweep="forward")
+    kinds: list[tuple[str, Any, dict[str, np.ndarray], Callable[..., Any], Callable[..., SolveResult]]] = [
+        ("grid", grid, {}, MulticolorSGS, pcg),
+        ("wind", wind, {"downwind": downwind}, forward, bicgstab),
+    ]
+    makers: Makers = {}
+    runs: list[tuple[str, dict[str, Callable[[Any], Any]], Callable[..., SolveResult]]] = []
+    for kind, A, more, sweep, solver in kinds:
+        orders = {
+            "natural": np.arange(A.shape[0]),
+            "colored": color(A, "greedy").permutation(),
+            "random": np.random.default_rng(0).permutation(A.shape[0]),
+        } | more
+        makers |= {f"{kind} {name}": partial(_reordered, A, order) for name, order in orders.items()}
+        methods: dict[str, Callable[[Any], Any]] = {"in row order": partial(_in_row_order, sweep)}
+        methods |= {name: partial(sweep, coloring=name) for name in ("greedy", "eb")}
+        runs.append((kind, methods, solver))
+    chosen = setting.chosen(makers)
+    rows: list[dict[str, Any]] = []
+    for kind, methods, solver in runs:
+        some = {name: make for name, make in chosen.items() if name.startswith(kind)}
+        if some:
+            rows += setting.convergence("ordering", some, methods, solver=solver, maxiter=500).rows
+    return Table(rows)
+
+
+def coloring_effect(setting: Setting) -> Table:
+    """Iterations and time of SGS-preconditioned CG against the number of colors, on one 27-point Laplacian.
+
+    Methods of `color` differ in both the number of colors and the order. "parts" are the eight colors of "greedy", each
+    cut into so many: the order, and with it the iterations, stay as they are.
+    """
+    n = 10 if setting.small else 64
+    names = ("greedy", "is_hash", "eb", "ecl_gc", "graphblas_jp", "cc", "jpl")
+    methods: dict[str, Any] = {f"SGS {name}": partial(MulticolorSGS, coloring=name) for name in names}
+    for parts in (2, 8, 32) if setting.small else (2, 8, 32, 128, 512):
+        methods[f"SGS greedy in {parts} parts"] = partial(_in_parts, parts=parts)
+    return setting.convergence("coloring-effect", {f"grid3d {n}": lambda: graphs.grid3d(n, 27)}, methods)
+
+
+def bicgstab(A: Any, b: Any, *, rtol: float, maxiter: int | None, M: Any) -> SolveResult:
+    """Solve by SciPy's or CuPy's bicgstab; an iteration is two products with A."""
+    backend = backend_of(A)
+    norm, products = backend.xp.linalg.norm, 0
+
+    def multiply(x: Any) -> Any:
+        nonlocal products
+        products += 1
+        return A @ x
+
+    operator = backend.linalg.LinearOperator(A.shape, matvec=multiply, dtype=A.dtype)
+    x, info = backend.linalg.bicgstab(operator, b, rtol=rtol, maxiter=maxiter, M=M)
+    residual = float(norm(b - A @ x))
+    reason = Reason.CONVERGED if info == 0 else Reason.MAX_ITERATIONS
+    # One more was for the residual of the initial guess.
+    return SolveResult(x, reason, products // 2, np.array([float(norm(b)), residual]), residual, 0.0, 0.0)
+
+
+#: Name -> function of a `Setting`; `run` calls them.
+STUDIES: dict[str, Callable[[Setting], Table]] = {
+    "table-v": table_v_of_all,
+    "table-ii-iii": families,
+    "rmat-scaling": rmat_scaling,
+    "sirg-ablation": sirg_ablation,
+    "ecl-shortcuts": ecl_shortcuts,
+    "level-histogram": level_histogram,
+    "rgg-scaling": rgg_scaling,
+    "time-quality": time_quality,
+    "ordering": ordering,
+    "coloring-effect": coloring_effect,
+}
+
+
+def run(
+    study: str,
+    *,
+    device: str = "cpu",
+    small: bool = False,
+    only: Iterable[str] = (),
+    path: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Run one of the studies that the papers stand for.
+
+    Parameters
+    ----------
+    study : str
+        A name in `STUDIES`.
+    device : {"cpu", "gpu"}
+    small : bool
+        On small problems: less than a minute on two cores.
+    only : iterable of str
+        Of the study's matrices those whose name has one of these texts in it; all by default.
+    path, progress
+        As in `coloring`: with a path, an interrupted study goes on where it stopped.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If there is no such study or matrix, no GPU, or the file at `path` holds another study, machine or versions.
+
+    Examples
+    --------
+    >>> from mcprecond import studies
+    >>> table = studies.run("coloring-effect", small=True)
+    >>> all(row["verified"] for row in table.rows)
+    True
+    """
+    if study not in STUDIES:
+        raise ValueError(f"unknown study {study!r}; known are {', '.join(STUDIES)}")
+    get_backend(device)
+    return STUDIES[study](Setting(device, small, tuple(only), path, progress))
+
+
+def _by_name(names: Iterable[str]) -> Methods:
+    return {name: (name, {}) for name in names}
+
+
+def _jacobian(n: int) -> Any:
+    problem = problems.fenl(n)
+    return problem.jacobian(problem.initial())
+
+
+def _reordered(A: Any, order: np.ndarray) -> Any:
+    return A[order][:, order]
+
+
+def _in_row_order(sweep: Callable[..., Any], A: Any) -> Any:
+    return sweep(A, levels_of(Graph.of(A), None))
+
+
+def _in_parts(A: Any, parts: int) -> MulticolorSGS:
+    """SGS by the colors of "greedy", each in so many parts of rows in a row."""
+    found, backend = color(A, "greedy"), backend_of(A)
+    colors = backend.to_host(found.colors).astype(np.int64)
+    place = np.empty(len(colors), np.int64)
+    for c, size in enumerate(found.sizes):
+        place[colors == c] = np.arange(size) * parts // size
+    # Of a color with fewer rows than parts some are empty.
+    numbers = np.unique(colors * parts + place, return_inverse=True)[1].astype(np.int32)
+    return MulticolorSGS(A, backend.xp.asarray(numbers))
+
+
+def _families(small: bool) -> Makers:
+    n, scale, mesh = (8, 9, 40) if small else (100, 20, 1259)
     return {
-        "fenl": lambda: graphs.fenl(8 if small else 100),
-        "delaunay": lambda: graphs.delaunay(2**scale),
-        "rgg": lambda: graphs.random_geometric(2**scale),
-        "road": lambda: graphs.road_like(2**scale),
-        "rmat": lambda: graphs.rmat(scale),
+        f"fenl_{n}": lambda: graphs.fenl(n),
+        f"circuit_{mesh}": lambda: problems.circuit(mesh),
+        f"delaunay_{scale}": lambda: graphs.delaunay(2**scale),
+        f"rgg_{scale}": lambda: graphs.random_geometric(2**scale),
+        f"road_{scale}": lambda: graphs.road_like(2**scale),
+        f"rmat_{scale}": lambda: graphs.rmat(scale),
     }
 
 
-def _on(device: str, matrices: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
-    """The same matrices, moved to the device when they are made."""
-    csr = get_backend(device).sparse.csr_matrix
-    return {name: partial(lambda make: csr(make()), make) for name, make in matrices.items()}
+def _mycielskian(small: bool) -> Makers:
+    k = 9 if small else 15
+    return {f"mycielskian_{k}": lambda: graphs.mycielskian(k)}

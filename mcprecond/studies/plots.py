@@ -20,6 +20,7 @@ from mcprecond.studies.table import Table
 __all__ = [
     "class_sizes",
     "iterations_against_colors",
+    "level_sizes",
     "parallelism",
     "performance_profile",
     "residual_history",
@@ -184,6 +185,46 @@ def class_sizes(coloring: Coloring, ax: Any = None) -> Any:
     ax.axhline(coloring.sizes.mean(), color="black", linestyle="--", label="mean")
     ax.set(xlabel="color", ylabel="vertices", title=coloring.method)
     ax.locator_params(axis="x", integer=True)
+    ax.legend()
+    return ax
+
+
+def level_sizes(levels: Mapping[str, np.ndarray], ax: Any = None) -> Any:
+    """Draw the rows of each level, a line for each label: many small levels in natural order, few large ones by color.
+
+    Parameters
+    ----------
+    levels : dict of str to array of int, shape (n_levels,)
+        Label -> `ILU0.levels`.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+
+    References
+    ----------
+    Naumov: Graph Coloring: More Parallelism for Incomplete-LU Factorization, NVIDIA 2015, Figure 6.
+
+    Examples
+    --------
+    >>> from mcprecond import ILU0, studies
+    >>> from mcprecond.problems import graphs
+    >>> A = graphs.grid2d(16)
+    >>> ax = studies.plots.level_sizes({order: ILU0(A, ordering=order).levels for order in ("natural", "color")})
+    """
+    if not any(len(sizes) for sizes in levels.values()):
+        raise ValueError("levels must hold at least one ILU0's levels")
+    ax = _axes(ax)
+    for label, look in _looks(list(levels)):
+        sizes = np.asarray(levels[label])
+        ax.plot(np.arange(1, len(sizes) + 1), sizes, label=label, markevery=max(1, len(sizes) // 10), **look)
+    ax.set(xscale="log", yscale="log", xlabel="level", ylabel="rows")
     ax.legend()
     return ax
 

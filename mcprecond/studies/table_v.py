@@ -1,22 +1,31 @@
-"""Table V of Deveci et al. for FENL: CG and SGS-preconditioned CG with several colorings, through Newton's method."""
+"""Table V of Deveci et al.: CG and SGS-preconditioned CG with several colorings, for FENL through Newton's method."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mcprecond import problems
+from mcprecond.backends import Backend, backend_of
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
 from mcprecond.solvers import SolveResult, pcg
+from mcprecond.studies.compare import Progress, finite, run_cases
+from mcprecond.studies.measure import timed
+from mcprecond.studies.table import Record, Table
 
 #: The methods by the names that the table shows.
 METHODS = ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy")
 
 RTOL, MAXITER = 1e-7, 2000
+MOST_ITERATIONS = 20000  # where systems are worse conditioned than FENL
 APPLICATIONS = 15  # of the preconditioner, to time it
 
 
@@ -61,7 +70,7 @@ def table_v(
     *,
     device: str = "cpu",
     methods: Iterable[str] = METHODS,
-    progress: Callable[[str], None] = lambda message: None,
+    progress: Progress = lambda message: None,
 ) -> list[Row]:
     """Solve FENL with each method.
 
@@ -103,8 +112,8 @@ def table_v(
     return [_solve(problem, method, progress) for method in methods]
 
 
-def _solve(problem: FENL, method: str, progress: Callable[[str], None]) -> Row:
-    linear = _LinearSolver(problem, method, progress)
+def _solve(problem: FENL, method: str, progress: Progress) -> Row:
+    linear = LinearSolver(problem.backend, method, progress)
     started = time.perf_counter()
     T, steps = problem.solve(linear, callback=lambda step: progress(f"{method}: residual {step.residual:.1e}"))
     total = time.perf_counter() - started
@@ -122,22 +131,32 @@ def _solve(problem: FENL, method: str, progress: Callable[[str], None]) -> Row:
     )
 
 
-class _LinearSolver:
-    """pcg with the preconditioner of a method, built once and updated in later Newton steps."""
+class LinearSolver:
+    """pcg with the preconditioner of a method, built for the first matrix and updated for later ones.
 
-    def __init__(self, problem: FENL, method: str, progress: Callable[[str], None]) -> None:
-        self.backend, self.method, self.progress = problem.backend, method, progress
+    Parameters
+    ----------
+    backend : Backend
+    method : str
+        "CG", "Jacobi", or "SGS" and a coloring.
+    progress : function of a str
+    maxiter : int
+    """
+
+    def __init__(self, backend: Backend, method: str, progress: Progress, maxiter: int = MAXITER) -> None:
+        self.backend, self.method, self.progress, self.maxiter = backend, method, progress, maxiter
         self.M: Any = None
         self.setup_seconds = 0.0
         self.results: list[SolveResult] = []
 
     def __call__(self, J: Any, rhs: Any) -> SolveResult:
+        """Solve ``J x = rhs``."""
         started = time.perf_counter()
         self._set_up(J)
         self.backend.synchronize()
         self.setup_seconds += time.perf_counter() - started
-        self.progress(f"{self.method}: solving, Newton step {len(self.results) + 1}")
-        self.results.append(pcg(J, rhs, rtol=RTOL, maxiter=MAXITER, M=self.M))
+        self.progress(f"{self.method}: solving, system {len(self.results) + 1}")
+        self.results.append(pcg(J, rhs, rtol=RTOL, maxiter=self.maxiter, M=self.M))
         return self.results[-1]
 
     def _set_up(self, J: Any) -> None:
@@ -149,17 +168,100 @@ class _LinearSolver:
         elif self.method != "CG":
             self.M.update(J)
 
+    @property
+    def seconds(self) -> float:
+        """Of all solves, with what the preconditioner took before them."""
+        return self.setup_seconds + sum(result.setup_seconds + result.solve_seconds for result in self.results)
+
     def application_seconds(self) -> float:
         """The median time of one application; 0 without a preconditioner."""
         if self.M is None:
             return 0.0
         r = self.backend.xp.ones(self.M.shape[0])
-        self.M @ r  # sets up buffers
+        return timed(lambda: self.M @ r, self.backend.synchronize, APPLICATIONS).median
+
+
+def published_table_v(
+    matrices: Mapping[str, Callable[[], Any]],
+    methods: Iterable[str],
+    *,
+    path: str | Path | None = None,
+    repeats: int = 3,
+    progress: Progress | None = None,
+) -> Table:
+    """Make Table V with all its columns, for FENL and for linear systems.
+
+    Parameters
+    ----------
+    matrices : dict of str to function
+        Each returns a `FENL`, solved by Newton's method, or a sparse matrix, with a random solution.
+    methods : iterable of str
+        "CG", "Jacobi", or "SGS" and a coloring.
+    path, repeats, progress
+        As in `coloring`. Every case is solved once to warm up.
+
+    Returns
+    -------
+    Table
+        Columns: matrix, method, device, vertices (rows), entries, assembly_seconds, colors, iterations (of all
+        Newton steps together), steps (of Newton), setup_seconds (coloring, building and updating), sgs_seconds
+        (iterations times one application), seconds (setup and all solves: the median), spread, residual, verified,
+        reason, rtol, maxiter, repeats.
+    """
+    shared = {"rtol": RTOL, "maxiter": MOST_ITERATIONS, "repeats": repeats}
+    record = Record("table-v", ("matrix", "method", *shared), path)
+    cases = [{"matrix": matrix, "method": method, **shared} for matrix in matrices for method in methods]
+
+    def timed_assembly(make: Callable[[], Any]) -> tuple[Any, float]:
+        started = time.perf_counter()
+        problem = make()
+        A = problem.jacobian(problem.initial()) if isinstance(problem, FENL) else problem
+        backend_of(A).synchronize()
+        return problem, time.perf_counter() - started
+
+    def prepare(assembled: tuple[Any, float]) -> tuple[Any, dict[str, Any]]:
+        problem, seconds = assembled
+        newton = isinstance(problem, FENL)
+        A = problem.jacobian(problem.initial()) if newton else problem
+        backend = backend_of(A)
+        size = {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz), "assembly_seconds": seconds}
+
+        def solve(linear: LinearSolver) -> float:
+            """Return the relative residual."""
+            if newton:
+                return float(problem.solve(linear)[1][-1].residual)
+            return linear(A, b).residual_norm / norm
+
+        if not newton:
+            b = A @ backend.xp.asarray(np.random.default_rng(0).standard_normal(A.shape[0]))
+            norm = float(backend.xp.linalg.norm(b))
+        return (solve, backend), size
+
+    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
+        solve, backend = system
+        told = progress or (lambda message: None)
         times = []
-        for _ in range(APPLICATIONS):
-            self.backend.synchronize()
-            started = time.perf_counter()
-            self.M @ r
-            self.backend.synchronize()
-            times.append(time.perf_counter() - started)
-        return statistics.median(times)
+        for run in range(repeats + 1):
+            linear = LinearSolver(
+                backend, case["method"], lambda message: told(f"{case['matrix']}: {message}"), MOST_ITERATIONS
+            )
+            residual = solve(linear)
+            if run:  # the first one compiles kernels
+                times.append(linear.seconds)
+        iterations = sum(result.iterations for result in linear.results)
+        reasons = {result.reason.name.lower(): None for result in linear.results if not result.converged}
+        return {
+            "colors": getattr(linear.M, "n_colors", None),
+            "iterations": iterations,
+            "steps": len(linear.results),
+            "setup_seconds": linear.setup_seconds,
+            "sgs_seconds": iterations * linear.application_seconds() if linear.M is not None else None,
+            "seconds": statistics.median(times),
+            "spread": max(times) - min(times),
+            "residual": finite(residual),
+            "verified": not reasons and residual <= RTOL * (1 + 1e-6),
+            "reason": ", ".join(reasons) or "converged",
+        }
+
+    makers = {name: partial(timed_assembly, make) for name, make in matrices.items()}
+    return run_cases(record, makers, cases, prepare, measure, progress)

@@ -1,15 +1,17 @@
-// ECL-GC in one resident kernel; each function of a vertex is the part of ecl_gc.py with the same name.
+// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names.
 //
-// Races that are meant: a vertex reads what its neighbors show while they change it. Possible colors only ever get fewer
-// (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never changes its
-// color. Writes to `possible` and `colors` are single words, each by the one team or warp that has v.
+// Races that are meant: a vertex reads what its neighbors show while they change it. Possible colors only ever get
+// fewer (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never
+// changes its color. Writes to `possible` and `colors` are single words, each by the one team or warp that has v.
 //
 // In row order and where ties go by number, the worklist is given. Otherwise there is no order of all vertices: each
-// block sorts those of its teams by falling priority, which is as good, and as each team takes its own in that order, the
-// uncolored vertex of highest priority is always in somebody's hands, so nobody waits for ever.
+// block sorts its own by falling priority, which is as good. Teams and warps take their vertices in that order and stay
+// with each until it has its color. So the uncolored vertex of highest priority is always in somebody's hands, and
+// nobody waits for ever.
 
 #define LOW_DEGREE 32
-#define BLOCK 256  // threads
+#define LONG_DEGREE 128
+#define BLOCK 256              // threads
 #define TEAMS (BLOCK / LANES)  // of a block
 
 enum { LDF, LDF_NATURAL, ROW_ORDER };
@@ -44,7 +46,7 @@ struct Problem {
         show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
     }
 
-    // ---- High degrees: one warp per vertex.
+    // ---- Long rows: one warp per vertex.
 
     __device__ __forceinline__ void open_high(int v) const {
         OFFSET begin = indptr[v], end = indptr[v + 1];
@@ -100,6 +102,60 @@ struct Problem {
         return !considered;
     }
 
+    // ---- Other high degrees: one warp per vertex. Each thread keeps its share of the row in registers; so does it the
+    // bitmap of colors that are taken. Visits until the vertex has its color, and returns how many found something new.
+
+#define PART (LONG_DEGREE / WARP)
+
+    __device__ __forceinline__ int color_high(int v) const {
+        OFFSET begin = indptr[v] + lane_id(), end = indptr[v + 1];
+        int rank_of_v = rank(v), neighbor[PART], worst[PART], best = 0;
+        uint32 waits = 0, taken[PART] = {};
+#pragma unroll
+        for (int j = 0; j < PART; ++j) neighbor[j] = begin + j * WARP < end ? indices[begin + j * WARP] : v;
+#pragma unroll
+        for (int j = 0; j < PART; ++j) worst[j] = degrees[neighbor[j]];
+#pragma unroll
+        for (int j = 0; j < PART; ++j)
+            if (precedes(neighbor[j], v, order == ROW_ORDER ? 0 : worst[j], rank_of_v)) waits |= 1u << j;
+        for (int visits = 1, patience = 0;; ++patience) {
+            int color[PART];
+            uint32 found[PART] = {};
+            bool considered = false, news = false;
+#pragma unroll
+            for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? fresh(&colors[neighbor[j]]) : ~0;
+#pragma unroll
+            for (int j = 0; j < PART; ++j)
+                if (color[j] >= 0) {
+                    news = true;
+                    waits &= ~(1u << j);
+#pragma unroll
+                    for (int w = 0; w < PART; ++w)
+                        if (color[j] / 32 == w) found[w] |= 1u << color[j] % 32;
+                }
+            news = __any_sync(FULL_WARP, news);
+            if (news) {
+#pragma unroll
+                for (int w = PART - 1; w >= 0; --w) {
+#pragma unroll
+                    for (int step = WARP / 2; step > 0; step /= 2)
+                        found[w] |= __shfl_xor_sync(FULL_WARP, found[w], step);
+                    taken[w] |= found[w];
+                    if (~taken[w]) best = w * 32 + __ffs(~taken[w]) - 1;
+                }
+                patience = 0;
+                ++visits;
+            }
+#pragma unroll
+            for (int j = 0; j < PART; ++j)
+                if (waits >> j & 1) considered |= !shortcut1 || (~color[j] <= best && best <= worst[j]);
+            considered = __any_sync(FULL_WARP, considered);
+            if (lane_id() == 0 && (news || !considered)) show_high(v, best, !considered);
+            if (!considered) return visits;
+            if (patience > 4) __nanosleep(16 * min(patience, 32));
+        }
+    }
+
     // ---- Low degrees: LANES threads per vertex, its team.
 
 #define LOOKS 4
@@ -128,8 +184,7 @@ struct Problem {
     }
 };
 
-// Round r of the log counts the vertices that had their color after r visits, at low degrees without those visits that
-// found nothing new; most rounds are added up per block first.
+// Round r of the log counts the vertices that had their color after r visits; most rounds are added up per block first.
 #define SHARED_ROUNDS 64
 
 struct VisitLog {
@@ -159,10 +214,9 @@ struct VisitLog {
     }
 };
 
-// ---- The vertices of a block: those that its teams come to when all teams stride over row order. They stand in the same
-// places of the worklist, so a team finds its own there as it would in a list of all vertices.
+// ---- The vertices of a block: those that its teams come to when all teams stride over row order. They stand in the
+// same places of the worklist, so a team finds its own there as it would in a list of all vertices.
 
-#define LONG_DEGREE 128
 #define BUCKETS 512
 
 struct Block {
@@ -194,8 +248,8 @@ struct Block {
         __syncthreads();
     }
 
-    // Write them to the worklist, highest priority first. With the vertices of each degree counted, the hash tells about
-    // where a vertex comes; what falls close together is then sorted one by one.
+    // Write them to the worklist, highest priority first. With the vertices of each degree counted, the hash tells
+    // about where a vertex comes; what falls close together is then sorted one by one.
     __device__ __forceinline__ void sort(const Problem& problem) const {
         __shared__ int degrees[LONG_DEGREE + 2], buckets[BUCKETS];
         int length = size(), last = min(length, BUCKETS) - 1;
@@ -244,8 +298,7 @@ struct Block {
 #define SHARE (WIDTH / LANES)
 
 struct Row {
-    int v;  // negative at the end of the list
-    bool low;
+    int v, degree;  // v is negative at the end of the list; others than low degrees are passed over
     OFFSET begin;
     uint32 waits;  // bits of entries
     int neighbor[SHARE];
@@ -253,13 +306,13 @@ struct Row {
     __device__ __forceinline__ void find(const Problem& problem, int vertex, bool has_high) {
         v = vertex;
         if (v < 0) return;
-        low = !has_high || problem.degrees[v] < LOW_DEGREE;
+        degree = has_high ? problem.degrees[v] : 0;
         begin = problem.indptr[v];
         waits = fresh(&problem.waiting[v]);
     }
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
-        if (v < 0 || !low) waits = 0;
+        if (v < 0 || degree >= LOW_DEGREE) waits = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
             int e = j * LANES + threadIdx.x % LANES;
@@ -277,10 +330,10 @@ struct Row {
     __device__ __forceinline__ uint32 rest() const { return WIDTH < 32 ? waits >> WIDTH % 32 : 0; }
 };
 
-// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its color
-// or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
-__device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team, long long teams,
-                          bool has_high, VisitLog& visit_log) {
+// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its
+// color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
+__device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team,
+                                          long long teams, bool has_high, VisitLog& visit_log) {
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
     Row now, after, later;
     int far;
@@ -300,7 +353,8 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
     while (__any_sync(FULL_WARP, now.v >= 0)) {
         uint32 theirs[SHARE], taken = 0, considered = 0;
 #pragma unroll
-        for (int j = 0; j < SHARE; ++j) theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
+        for (int j = 0; j < SHARE; ++j)
+            theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
             bool single = (theirs[j] & (theirs[j] - 1)) == 0;
@@ -325,7 +379,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         mask = colored ? best : best_colors(mask, still + 1);
         visits += still < waits_for || mask != shown;
         waits_for = still;
-        bool speaks = now.v >= 0 && now.low && threadIdx.x % LANES == 0;
+        bool speaks = now.v >= 0 && now.degree < LOW_DEGREE && threadIdx.x % LANES == 0;
         if (speaks && mask != shown) problem.show_low(now.v, mask);
         shown = mask;
         if (colored) {
@@ -354,48 +408,76 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_by_priority(
+// A warp's vertices are warp, warp + warps, ...: visit those that are chosen, which 32 threads find out at once.
+template <typename Chosen, typename Visit>
+__device__ __forceinline__ void for_own(long long n, long long warp, long long warps, Chosen chosen, Visit visit) {
+    for (long long v0 = warp; v0 < n; v0 += WARP * warps) {
+        long long v = v0 + lane_id() * warps;
+        uint32 those = __ballot_sync(FULL_WARP, v < n && chosen((int)v));
+        for (; those; those &= those - 1) visit((int)(v0 + (__ffs(those) - 1) * warps));
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
         long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
         int* worklist, int* waiting, int* dag, uint32* bitmaps, int2* log) {
     Problem problem = {indptr, indices, degrees, (int)order, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
                        colors, possible, waiting, dag, bitmaps};
     uint32* arrivals = (uint32*)&log[0].y;  // which nobody reads
-    bool has_high = max_degree >= LOW_DEGREE;
+    bool has_high = max_degree >= LOW_DEGREE, has_long = max_degree >= LONG_DEGREE;
     __shared__ int counts[SHARED_ROUNDS];
     VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
     visit_log.open();
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
-    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES)
-        if (!has_high || degrees[v] < LOW_DEGREE) problem.open_low((int)v, mates);
-    for (long long v = has_high ? warp : n; v < n; v += warps)
-        if (degrees[v] >= LOW_DEGREE) problem.open_high((int)v);
-    if (order == LDF) Block{(int)n, worklist}.sort(problem);
+    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
+        int degree = has_high ? degrees[v] : 0;
+        if (degree < LOW_DEGREE)
+            problem.open_low((int)v, mates);
+        else if (degree < LONG_DEGREE && threadIdx.x % LANES == 0)
+            problem.show_high((int)v, 0, false);
+    }
+    auto is_long = [&](int v) { return degrees[v] >= LONG_DEGREE; };
+    if (has_long) for_own(n, warp, warps, is_long, [&](int v) { problem.open_high(v); });
+    Block block = {(int)n, worklist};
+    if (order == LDF) block.sort(problem);
     grid_barrier(arrivals);
 
     // By degree, all warps first take the high ones and then the low ones; in row order, either kind may wait for the
     // other, so odd warps take the high ones and even warps the low ones.
     bool in_order = order == ROW_ORDER, takes_high = has_high, takes_low = true;
+    int first = threadIdx.x / WARP, step = BLOCK / WARP;
     if (in_order && has_high) {
-        takes_high = warp & 1;
+        takes_high = first & 1;
         takes_low = !takes_high;
-        warp >>= 1;
-        warps >>= 1;
+        first /= 2;
+        step /= 2;
+        warp /= 2;
+        warps /= 2;
     }
-    if (takes_high) {
-        // Each warp visits its own vertices until all of them are colored. All warps are resident, so those it waits
-        // for make progress. In row order it stays with the first one that is uncolored.
+    if (has_long && !in_order) {
+        // Long rows are not sorted: each warp visits its own ones again and again until all of them are colored.
+        auto is_left = [&](int v) { return is_long(v) && fresh(&colors[v]) < 0; };
         bool left = true;
         for (int visits = 1; left; ++visits) {
             left = false;
-            for (long long v = warp; v < n && !(left && in_order); v += warps)
-                if (degrees[v] >= LOW_DEGREE && colors[v] < 0) {
-                    bool colored = problem.visit_high((int)v);
-                    if (colored && lane_id() == 0) visit_log.colored_after(visits);
-                    left |= !colored;
-                }
+            for_own(n, warp, warps, is_left, [&](int v) {
+                bool colored = problem.visit_high(v);
+                if (colored && lane_id() == 0) visit_log.colored_after(visits);
+                left |= !colored;
+            });
         }
+    }
+    for (int p = first, size = takes_high ? block.size() : 0; p < size; p += step) {
+        int v = fresh(&worklist[block.place(p)]), degree = degrees[v], visits = 1;
+        if (degree < LOW_DEGREE && !in_order) break;
+        if (degree < LOW_DEGREE || (degree >= LONG_DEGREE && !in_order)) continue;
+        if (degree < LONG_DEGREE)
+            visits = problem.color_high(v);
+        else
+            while (!problem.visit_high(v)) ++visits;
+        if (lane_id() == 0) visit_log.colored_after(visits);
     }
     if (takes_low)
         color_low(problem, n, worklist, warp * (WARP / LANES) + lane_id() / LANES, warps * (WARP / LANES), has_high,

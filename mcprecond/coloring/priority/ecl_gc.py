@@ -241,7 +241,7 @@ def color_by_priority(
     n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
     waiting, dag, bitmaps, log,
 ):  # fmt: skip
-    """The whole coloring: vertices are taken up by falling priority, piece by piece, and visited until nobody is left."""
+    """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
     if order == LDF:
         keys = np.empty(n, np.uint64)
         priority_keys(n, degrees, seed, keys)

@@ -26,6 +26,8 @@ from mcprecond.coloring.orders import sequence_of
 KERNELS = KernelSet(__file__)
 
 PALETTE = 64
+PARTS = 64  # of a front, on the CPU
+READY = 64  # vertices that a part lists together
 
 
 def jp(graph: Graph, *, distance: int = 1, order: Any = "random", seed: int = 0) -> tuple[Any, np.ndarray]:
@@ -155,19 +157,43 @@ def first_front(n, distance, indptr, indices, rank, waiting, front, length):
             front[atomic_add(length, 0, np.int32(1))] = v
 
 
+@compile_part
+def list_ready(ready, count, following, length):
+    """Append the first `count` of `ready` to the next front."""
+    begin = atomic_add(length, 0, np.int32(count))
+    following[begin : begin + count] = ready[:count]
+
+
 @compile_loop
-def color_front(number, count, front, distance, indptr, indices, rank, colors, states, waiting, following, length):
-    """Color the vertices of a front; whoever colors the last that another one waits for lists it for the next."""
-    for i in prange(count):
-        v = front[i]
-        colors[v] = smallest_free_color(v, distance, indptr, indices, colors)
-        states[v] = (number << 32) + colors[v]
-        for j in rows_near(v, distance, indptr):
-            row = row_near(j, v, indptr, indices)
-            for k in range(indptr[row], indptr[row + 1]):
-                u = indices[k]
-                if rank[u] > rank[v] and atomic_add(waiting, u, np.int64(-1)) == 1:
-                    following[atomic_add(length, 0, np.int32(1))] = u
+def color_front(number, count, front, distance, indptr, indices, colors, states, waiting, following, length):
+    """Color the vertices of a front; whoever colors the last that another one waits for lists it for the next.
+
+    Of those near a vertex the ones with a color precede it, so one pass both finds the color and tells the others.
+    """
+    parts = min(PARTS, 1 + count // READY)
+    for part in prange(parts):
+        ready, listed = np.empty(READY, np.int32), 0  # one list for all threads would have them wait for each other
+        for i in range(part * count // parts, (part + 1) * count // parts):
+            v, taken = front[i], np.uint64(0)
+            for j in rows_near(v, distance, indptr):
+                row = row_near(j, v, indptr, indices)
+                for k in range(indptr[row], indptr[row + 1]):
+                    u = indices[k]
+                    if colors[u] >= 0:
+                        if colors[u] < PALETTE:
+                            taken |= np.uint64(1) << np.uint64(colors[u])
+                    elif u != v and atomic_add(waiting, u, np.int64(-1)) == 1:
+                        if listed == READY:
+                            list_ready(ready, listed, following, length)
+                            listed = 0
+                        ready[listed] = u
+                        listed += 1
+            color = 0
+            while color < PALETTE and (taken >> np.uint64(color)) & np.uint64(1):
+                color += 1
+            colors[v] = color if color < PALETTE else smallest_free_color(v, distance, indptr, indices, colors)
+            states[v] = (number << 32) + colors[v]
+        list_ready(ready, listed, following, length)
 
 
 @KERNELS.resident_twin
@@ -181,7 +207,7 @@ def color_fronts(n, distance, indptr, indices, sequence, rank, n_chains, chains,
         count = length[0]
         length[0] = 0
         number += 1
-        color_front(number, count, front, distance, indptr, indices, rank, colors, states, waiting, following, length)
+        color_front(number, count, front, distance, indptr, indices, colors, states, waiting, following, length)
         front, following = following, front
 
 

@@ -30,13 +30,7 @@ __device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
     return set > other_set;
 }
 
-// Let a vertex hear of tentative colors.
-__device__ void tell(int v, int colors, int* TVF) {
-    if (colors & ~fresh(&TVF[v])) atomicOr(&TVF[v], colors);
-}
-
-// What the low end is to hear goes to `told`, which it is told of by the caller.
-__device__ void tentative_color(int2 edge, int& told, int* C, const int* CS, const int* VF, int* TVF) {
+__device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
     int low = edge.x, high = edge.y;
     int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
     if (c_low > 0 || c_high > 0 || CS[low] != CS[high]) return;
@@ -44,11 +38,11 @@ __device__ void tentative_color(int2 edge, int& told, int* C, const int* CS, con
         c_high = -first_available(VF[high] | fresh(&TVF[high]));
         C[high] = c_high;
     } else if (c_low == c_high) {
-        c_low = -first_available(VF[low] | fresh(&TVF[low]) | told | -c_high);
+        c_low = -first_available(VF[low] | fresh(&TVF[low]) | -c_high);
         C[low] = c_low;
     }
-    if (c_high < 0) told |= -c_high;
-    if (c_low < 0) tell(high, -c_low, TVF);
+    if (c_high < 0 && !(fresh(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
+    if (c_low < 0 && !(fresh(&TVF[high]) & -c_low)) atomicOr(&TVF[high], -c_low);
 }
 
 __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF, int* TVF) {
@@ -70,6 +64,18 @@ __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF
 __device__ void detect_conflict(int2 edge, int* C, const int* CS) {
     int color = C[edge.x];
     if (color != 0 && color == C[edge.y] && CS[edge.x] == CS[edge.y]) C[edge.x] = 0;
+}
+
+__device__ __forceinline__ void start_vertex(long long v, int degree, int* C, int* CS, int* VF, int* TVF) {
+    C[v] = 0;
+    CS[v] = 0;
+    TVF[v] = 0;
+    VF[v] = beyond(degree, 0);
+}
+
+// From bits to numbers: CS(v) * 31 + log2 C(v).
+__device__ void from_bits(long long n, int* C, const int* CS) {
+    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
 }
 
 // The sum of a value over the block; every thread gets it.
@@ -144,10 +150,7 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         count += above[v];
     }
     for (long long v = thread_id(); v < n; v += thread_count()) {
-        C[v] = 0;
-        CS[v] = 0;
-        TVF[v] = 0;
-        VF[v] = beyond(degrees[v], 0);
+        start_vertex(v, degrees[v], C, CS, VF, TVF);
         U[v] = (int)v;
     }
     count = block_sum(count);
@@ -167,20 +170,8 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     grid_barrier(&control->arrivals);
 
     for (int round = 1;; ++round) {
-        // Consecutive edges of a thread mostly have the same low end, which then hears of all of them at once.
-        for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk) {
-            int low = E[first].x, told = 0;
-            for (int e = first; e < min(first + chunk, (long long)length); ++e) {
-                int2 edge = E[e];
-                if (edge.x != low) {
-                    tell(low, told, TVF);
-                    low = edge.x;
-                    told = 0;
-                }
-                tentative_color(edge, told, C, CS, VF, TVF);
-            }
-            tell(low, told, TVF);
-        }
+        for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
+            for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
 
         for (long long i = thread_id(); i < vertices; i += thread_count())
@@ -234,6 +225,71 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         U = spare_U;
         spare_U = U_before;
     }
-    // From bits to numbers: CS(v) * 31 + log2 C(v).
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
+    from_bits(n, C, CS);
+}
+
+// At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
+extern "C" __global__ void __launch_bounds__(256) color_pairs(
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, int* reach,
+        int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch, int2* log) {
+    Control* control = (Control*)scratch;
+    int *U = uncolored, *spare_U = uncolored + n;
+    long long first_team = thread_id() / LANES, teams = thread_count() / LANES;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        int most = degrees[v];
+        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) most = max(most, degrees[indices[k]]);
+        reach[v] = most;
+        start_vertex(v, most, C, CS, VF, TVF);
+        U[v] = (int)v;
+    }
+    grid_barrier(&control->arrivals);
+    int vertices = (int)n;
+    auto visit_pairs = [&](auto visit) {
+        for (long long i = first_team; i < vertices; i += teams) {
+            int v = U[i];
+            any_near<LANES>(v, 2, indptr, indices, [&](OFFSET k) {
+                int u = indices[k];
+                if (u > v) visit(gives_way(v, u, by_degree, reach) ? make_int2(v, u) : make_int2(u, v));
+                return false;
+            });
+        }
+    };
+
+    for (int round = 1;; ++round) {
+        visit_pairs([&](int2 edge) { tentative_color(edge, C, CS, VF, TVF); });
+        grid_barrier(&control->arrivals);
+
+        for (long long i = thread_id(); i < vertices; i += thread_count()) assign_color(U[i], reach, C, CS, VF, TVF);
+        grid_barrier(&control->arrivals);
+
+        visit_pairs([&](int2 edge) { detect_conflict(edge, C, CS); });
+        if (thread_id() == 0) control->uncolored[round & 1] = 0;
+        grid_barrier(&control->arrivals);
+
+        for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < vertices; i0 += teams) {
+            long long i = i0 + lane_id() / LANES;
+            int v = i < vertices ? U[i] : 0, finals = 0;
+            bool left = i < vertices && C[v] == 0;
+            if (left)
+                any_near<LANES>(v, 2, indptr, indices, [&](OFFSET k) {
+                    int u = indices[k];
+                    if (CS[u] == CS[v]) finals |= C[u];
+                    return false;
+                });
+            finals = (int)united<LANES>((uint32)finals);
+            bool leads = left && lane_id() % LANES == 0;
+            if (leads) VF[v] = finals | beyond(max(__popc(finals), reach[v] - CS[v] * SET_SIZE), 0);
+            int position = warp_append(leads, &control->uncolored[round & 1]);
+            if (leads) spare_U[position] = v;
+        }
+        grid_barrier(&control->arrivals);
+        int before = vertices;
+        vertices = fresh(&control->uncolored[round & 1]);
+        if (thread_id() == 0) log_round(log, n, round, before, vertices);
+        if (vertices == 0) break;
+        int* U_before = U;
+        U = spare_U;
+        spare_U = U_before;
+    }
+    from_bits(n, C, CS);
 }

@@ -14,6 +14,11 @@ neighbors hear of each choice before the next one is made.
 The paper lets the smaller index give way (Section III-B2). Here the smaller degree does, unless `resolution` says
 otherwise; the paper has that for vertex-based methods (Section IV-D). Where degrees differ much it takes fewer colors,
 and no time: edges are listed with the end first that gives way.
+
+At distance 2 the edges, pairs with a common neighbor too, are too many to be listed. They are found again in every
+phase, from the uncolored vertices through the rows of their neighbors, and an uncolored vertex looks for all final
+colors itself. How many others are within distance two is not known; instead of degree + 1 colors a vertex may have one
+more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
@@ -39,12 +44,16 @@ STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
 
-def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps", resolution: str = "degree") -> tuple[Any, np.ndarray]:
+def eb(
+    graph: Graph, *, distance: int = 1, seed: int = 0, worklist: str = "pps", resolution: str = "degree"
+) -> tuple[Any, np.ndarray]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
+        At 2 no edges are listed, and `worklist` means nothing.
     seed : int
         Accepted for uniformity; EB draws no random numbers.
     worklist : {"pps", "atomic"}
@@ -56,7 +65,8 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps", resolution: str = 
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most one more than a vertex has others within the distance; not reproducible from run to run, since threads
+        race by design.
     history : numpy.ndarray of int64, shape (rounds, 2)
         A round takes up all uncolored vertices; one whose color set is full counts in both columns. See `Coloring`.
     """
@@ -64,18 +74,24 @@ def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps", resolution: str = 
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
     check_resolution(resolution)
     xp, n = graph.backend.xp, graph.n
-    max_edges = graph.indices.size // 2
-    # Threads that share a row when edges are listed: many where a few rows are very long.
+    by_degree = int(resolution == "degree")
+    # Threads that share a row when edges are listed or looked for: many where a few rows are very long.
     lanes = 32 if graph.max_degree >= LONG_ROW else 4 if graph.indices.size > 8 * n else 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Edges as (u, v) pairs. Both lists shrink from one half to the other.
     C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
-    edges = xp.empty((2, max(max_edges, 1), 2), np.int32)
     uncolored = xp.empty((2, n), np.int32)
     scratch = xp.zeros(8192, np.int64)
     log = new_log(graph)
+    if distance == 2:
+        reach = xp.empty(n, np.int32)
+        run.color_pairs(
+            n, graph.indptr, graph.indices, graph.degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log
+        )  # fmt: skip
+        return C, history_of(log, graph)
+    edges = xp.empty((2, max(graph.indices.size // 2, 1), 2), np.int32)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, int(resolution == "degree"), C, CS, VF, TVF, uncolored, edges,
+        n, graph.indptr, graph.indices, graph.degrees, by_degree, C, CS, VF, TVF, uncolored, edges,
         edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, log,
     )  # fmt: skip
     return C, history_of(log, graph)
@@ -250,6 +266,69 @@ def color_edges(
             keep_scattered(length, E, C, CS, VF, kept, scratch)
             length = scratch[0]
         E, kept = kept, E
+    from_bits(n, C, CS)
+
+
+@compile_loop
+def find_reach(n, indptr, indices, degrees, reach):
+    """The largest degree of a vertex and its neighbors: at least so many others are within distance two."""
+    for v in prange(n):
+        reach[v] = degrees[v]
+        for k in range(indptr[v], indptr[v + 1]):
+            reach[v] = max(reach[v], degrees[indices[k]])
+
+
+@compile_loop
+def visit_pairs(U, tentative, indptr, indices, by_degree, reach, C, CS, VF, TVF):
+    """TENTATIVECOLOR or DETECTCONFLICTS on all pairs of uncolored vertices within distance two."""
+    for i in prange(len(U)):
+        v = U[i]
+        for j in rows_near(v, 2, indptr):
+            row = row_near(j, v, indptr, indices)
+            for k in range(indptr[row], indptr[row + 1]):
+                u = indices[k]
+                if u > v:
+                    low, high = (v, u) if gives_way(v, u, by_degree, reach) else (u, v)
+                    if tentative:
+                        tentative_color(low, high, C, CS, VF, TVF)
+                    else:
+                        detect_conflict(low, high, C, CS)
+
+
+@compile_part
+def forbidden_near(v, indptr, indices, reach, C, CS):
+    """VFORBIDDEN of a vertex at distance two: the final colors, and those beyond what it knows that it may need."""
+    finals = known = 0
+    for j in rows_near(v, 2, indptr):
+        row = row_near(j, v, indptr, indices)
+        for k in range(indptr[row], indptr[row + 1]):
+            if CS[indices[k]] == CS[v]:
+                finals |= C[indices[k]]
+    for bit in range(SET_SIZE):
+        known += (finals >> bit) & 1
+    return finals | beyond(max(known, reach[v] - CS[v] * SET_SIZE), 0)
+
+
+@compile_loop
+def forbid_near(U, indptr, indices, reach, C, CS, VF):
+    """FORBIDCOLORS on the list of uncolored vertices."""
+    for i in prange(len(U)):
+        VF[U[i]] = forbidden_near(U[i], indptr, indices, reach, C, CS)
+
+
+@KERNELS.resident_twin
+def color_pairs(n, indptr, indices, degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log):
+    """Algorithm 5 at distance two: the rounds, without a list of edges."""
+    find_reach(n, indptr, indices, degrees, reach)
+    start_vertices(n, reach, C, CS, VF, TVF)
+    U = np.arange(n, dtype=np.int32)
+    while len(U):
+        visit_pairs(U, True, indptr, indices, by_degree, reach, C, CS, VF, TVF)
+        assign_colors(U, reach, C, CS, VF, TVF)
+        visit_pairs(U, False, indptr, indices, by_degree, reach, C, CS, VF, TVF)
+        before, U = len(U), U[C[U] == 0]
+        log_round(log, before, len(U))
+        forbid_near(U, indptr, indices, reach, C, CS, VF)
     from_bits(n, C, CS)
 
 

@@ -56,7 +56,7 @@ def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     return resolve_in_palettes(graph, by_degree=False, max_color=estimate(graph))
 
 
-def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: bool = True) -> tuple[Any, np.ndarray]:
     """Color by SIRG (Sections 3 and 4, Figures 2-4): the lower degree is recolored; palettes double when needed.
 
     Parameters
@@ -64,6 +64,10 @@ def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     graph : Graph
     seed : int
         Accepted for uniformity; no random numbers are drawn.
+    resolution : {"degree", "index"}
+        Which of two neighbors of the same color is recolored: that of lower degree, or of lower index.
+    doubling : bool
+        Section 4.2: palettes begin with 256 colors. Otherwise they have room for the largest degree from the start.
 
     Returns
     -------
@@ -72,8 +76,16 @@ def sirg(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     history : numpy.ndarray of int64, shape (rounds, 2)
         The coloring phase, and the passes of conflict resolution, which recolor as many vertices as they find in
         conflict. See `Coloring`.
+
+    Raises
+    ------
+    ValueError
+        If resolution is something else.
     """
-    return resolve_in_palettes(graph, by_degree=True, max_color=min(K0, estimate(graph)))
+    if resolution not in ("degree", "index"):
+        raise ValueError(f"resolution must be one of index, degree, got {resolution!r}")
+    most = min(K0, estimate(graph)) if doubling else estimate(graph)
+    return resolve_in_palettes(graph, by_degree=resolution == "degree", max_color=most)
 
 
 def estimate(graph: Graph) -> int:
