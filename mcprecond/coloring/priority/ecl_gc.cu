@@ -161,8 +161,7 @@ struct Problem {
 #define LOOKS 4
 
     // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
-    __device__ __forceinline__ void open_low(int v, uint32 mates) const {
-        OFFSET begin = indptr[v], end = indptr[v + 1];
+    __device__ __forceinline__ void open_low(int v, OFFSET begin, OFFSET end, uint32 mates) const {
         int rank_of_v = rank(v);
         uint32 waits = 0;
         for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
@@ -431,10 +430,19 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
     visit_log.open();
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
-    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
+    OFFSET next_begin, next_end;  // of rows; found one row ahead, so that nobody waits for them
+    auto find_row = [&](long long v) {
+        next_begin = v < n ? indptr[v] : 0;
+        next_end = v < n ? indptr[v + 1] : 0;
+    };
+    long long team = thread_id() / LANES, teams = thread_count() / LANES;
+    find_row(team);
+    for (long long v = team; v < n; v += teams) {
+        OFFSET begin = next_begin, end = next_end;
+        find_row(v + teams);
         int degree = has_high ? degrees[v] : 0;
         if (degree < LOW_DEGREE)
-            problem.open_low((int)v, mates);
+            problem.open_low((int)v, begin, end, mates);
         else if (degree < LONG_DEGREE && threadIdx.x % LANES == 0)
             problem.show_high((int)v, 0, false);
     }

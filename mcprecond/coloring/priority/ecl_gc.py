@@ -13,7 +13,7 @@ best one's complement until they are colored, and `possible` that range, as far 
 Two points differ from the paper, neither of which changes a color. A vertex with k neighbors to wait for keeps just the
 k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And vertices are visited
 roughly by priority, so that most of them find all they wait for colored, and the lists of edges that the paper shortens
-need not exist for low degrees.
+exist for high degrees only.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def ecl_gc(
     colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
     # Largest degree first with ties at random needs no list of all vertices; whoever colors sorts what it needs.
     worklist = xp.empty(n, np.int32) if order == "ldf" else sequence_of(graph, order.removesuffix("_natural"), seed)
-    # For high degrees: edges to wait for, and bitmaps. Row v of the bitmaps starts at word indptr[v] // 32 + v, which
-    # leaves room for degree + 1 bits without a prefix sum.
+    # For high degrees: edges to wait for, the number of which is in `waiting`, and bitmaps. Row v of the bitmaps starts
+    # at word indptr[v] // 32 + v, which leaves room for degree + 1 bits without a prefix sum.
     dag = xp.empty(nnz if has_high else 1, np.int32)
     bitmaps = xp.empty(nnz // 32 + n + 1 if has_high else 1, np.uint32)
     log = new_log(graph)
