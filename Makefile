@@ -15,7 +15,7 @@ test: .venv/dev
 
 # On a machine with a GPU, with the Python that has CuPy there. Launches are checked one by one.
 test-gpu:
-	CUDA_LAUNCH_BLOCKING=1 $(PYTHON) -m pytest -m gpu -p tests.gpu_record --gpu-record tests/gpu-record.json tests
+	CUDA_LAUNCH_BLOCKING=1 $(PYTHON) tests/gpu_record.py tests/gpu-record.json
 
 readme: .venv/dev
 	$(BIN)/python tools/readme.py

@@ -1,34 +1,65 @@
-"""pytest plugin: write what was tested on which GPU, with a hash of every source file, to a JSON file."""
+"""What was tested on which GPU, with a hash of every source file, written to a JSON file.
+
+    python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, shared out among processes
+
+Most of the time goes into compiling kernels, so processes help although they share the GPU. As a pytest plugin this
+module picks a process's share of the tests and writes their counts.
+"""
 
 from __future__ import annotations
 
 import datetime
 import hashlib
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parent.parent / "mcprecond"
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "mcprecond"
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
+PROCESSES = 8
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--gpu-record", metavar="FILE", help="write a record of this run on a GPU to FILE")
+    parser.addoption("--counts", metavar="FILE", help="write how many tests passed, failed and so on to FILE")
+    parser.addoption("--share", metavar="K/N", default="0/1", help="run share K of N of the tests, K from 0")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    from mcprecond.backends import gpu_problem
-
-    if config.getoption("--gpu-record") and (problem := gpu_problem()):
-        raise pytest.UsageError(f"--gpu-record needs a GPU: {problem}")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every Nth test, so that those of a module, which need the same kernels at different times, are spread evenly."""
+    share, of = map(int, config.getoption("--share").split("/"))
+    items[:] = items[share::of]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    path = config.getoption("--gpu-record")
+    path = config.getoption("--counts")
     if path:
         counts = {outcome: len(terminalreporter.stats.get(outcome, [])) for outcome in OUTCOMES}
-        Path(path).write_text(json.dumps(record(counts), indent=1) + "\n")
+        Path(path).write_text(json.dumps(counts))
+
+
+def run_all(folder: Path) -> dict[str, int]:
+    """Run the tests for a GPU in several processes, print what fails, and return the counts of all."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+    shares = [folder / f"{k}.json" for k in range(PROCESSES)]
+    running = []
+    for k, path in enumerate(shares):
+        own = ["--share", f"{k}/{PROCESSES}", "--counts", str(path), str(TESTS)]
+        log = path.with_suffix(".txt").open("w")
+        running.append(subprocess.Popen([*command, *own], env=environment, stdout=log, stderr=subprocess.STDOUT))
+    for process, path in zip(running, shares, strict=True):
+        if process.wait():
+            print(path.with_suffix(".txt").read_text())
+    counts = [json.loads(path.read_text()) if path.exists() else {"error": 1} for path in shares]
+    return {outcome: sum(share.get(outcome, 0) for share in counts) for outcome in OUTCOMES}
 
 
 def record(counts: dict[str, int]) -> dict[str, object]:
@@ -41,12 +72,13 @@ def record(counts: dict[str, int]) -> dict[str, object]:
     }
 
 
-def gpu() -> dict[str, str]:
+def gpu() -> dict[str, object]:
     import cupy
 
     properties = cupy.cuda.runtime.getDeviceProperties(0)
     return {
         "name": properties["name"].decode(),
+        "devices": cupy.cuda.runtime.getDeviceCount(),
         "compute capability": f"{properties['major']}.{properties['minor']}",
         "cupy": cupy.__version__,
         "cuda": str(cupy.cuda.runtime.runtimeGetVersion()),
@@ -58,3 +90,19 @@ def hashes(package: Path) -> dict[str, str]:
     """SHA-256 of every source file, by its path inside the package."""
     sources = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh"))
     return {path.relative_to(package).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
+
+
+def main(path: str) -> None:
+    from mcprecond.backends import gpu_problem
+
+    if problem := gpu_problem():
+        raise SystemExit(f"the tests for a GPU need one: {problem}")
+    with tempfile.TemporaryDirectory() as folder:
+        counts = run_all(Path(folder))
+    Path(path).write_text(json.dumps(record(counts), indent=1) + "\n")
+    print(counts)
+    raise SystemExit(bool(counts["failed"] or counts["error"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
