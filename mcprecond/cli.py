@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 converged, 1 not converged, 2 bad input."""
+"""The command line. Exit codes: 0 converged, 1 not converged, 2 bad input, 130 interrupted."""
 
 from __future__ import annotations
 
