@@ -3,20 +3,19 @@
     python benchmarks/coloring.py gpu            # all families at the papers' sizes
     python benchmarks/coloring.py cpu --small    # the same families, small, on this machine
 
-writes benchmarks/results/coloring-gpu.json or coloring-cpu.json (or where --output says). Times are medians of wall
-times of the method alone, on a graph that is on the device already, as the papers measure it; csrcolor gets the same
-matrix. Every coloring is checked.
+writes benchmarks/results/coloring-gpu.json, coloring-host.json or coloring-small.json (or where --output says). Times
+are medians of wall times of the method alone, on a graph that is on the device already, as the papers measure it;
+csrcolor gets the same matrix. Every coloring is checked.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from measure import RESULTS, record, save, wall_ms
+from measure import RESULTS, record, save, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph, finished
@@ -35,14 +34,21 @@ FAMILIES: dict[str, Callable[[bool], Any]] = {
     "rmat22": lambda small: graphs.rmat(13 if small else 22, seed=SEED),
     "mycielskian15": lambda small: graphs.mycielskian(9 if small else 15),
     "elasticity48": lambda small: graphs.elasticity_pattern(8 if small else 48),
+    "road22": lambda small: graphs.road_like(2 ** (12 if small else 22), seed=SEED),
 }
 #: Row of the results -> method and options.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "eb": ("eb", {}),
     "eb atomic": ("eb", {"worklist": "atomic"}),
+    "vb ef": ("vb", {"edge_filtering": True}),
+    "vb_bit ef": ("vb_bit", {"edge_filtering": True}),
     "ecl_gc": ("ecl_gc", {}),
+    "ecl_gc, shortcut 1": ("ecl_gc", {"shortcut2": False}),
+    "ecl_gc, shortcut 2": ("ecl_gc", {"shortcut1": False}),
+    "ecl_gc, no shortcut": ("ecl_gc", {"shortcut1": False, "shortcut2": False}),
     "jp ldf": ("jp", {"order": "ldf"}),
     "jp natural": ("jp", {"order": "natural"}),
+    "jp": ("jp", {}),
     **{name: (name, {}) for name in COLORINGS if name not in ("eb", "ecl_gc", "jp", "greedy")},
     "greedy": ("greedy", {}),
 }
@@ -50,30 +56,33 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 #: repairs its conflicts serially.
 TOO_LONG = {("is_hash", family) for family in ("rmat20", "rmat22", "mycielskian15")}
 TOO_LONG |= {("gm", family) for family in ("rmat20", "rmat22")}
-LONG_MS = 500.0  # a method that takes longer is timed twice only
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=["cpu", "gpu"])
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
+    kind = "small" if arguments.small else {"gpu": "gpu", "cpu": "host"}[arguments.device]
+    output = arguments.output or RESULTS / f"coloring-{kind}.json"
     cases = []
     for name in arguments.families:
-        cases.append(measure_family(name, arguments.device, arguments.small, arguments.repeats))
-        document = record("coloring", arguments.device, cases, seed=SEED, small=arguments.small)
-        save(document, arguments.output or RESULTS / f"coloring-{arguments.device}.json")
+        methods = [row for row in arguments.methods if arguments.small or (row, name) not in TOO_LONG]
+        matrix = FAMILIES[name](arguments.small)
+        cases.append({"name": name} | measure_matrix(matrix, arguments.device, methods, arguments.repeats))
+        save(record("coloring", arguments.device, cases, seed=SEED, small=arguments.small), output)
 
 
-def measure_family(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
+def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -> dict[str, Any]:
+    """Move a matrix to the device and color it by each method; on a GPU by csrcolor first."""
     backend = get_backend(device)
-    A = backend.sparse.csr_matrix(FAMILIES[name](small))
+    A = backend.sparse.csr_matrix(matrix)
     graph = Graph.of(A)
     case: dict[str, Any] = {
-        "name": name,
         "vertices": graph.n,
         "entries": int(A.nnz),
         "max_degree": graph.max_degree,
@@ -84,33 +93,26 @@ def measure_family(name: str, device: str, small: bool, repeats: int) -> dict[st
         from csrcolor import CsrColor
 
         csrcolor = CsrColor()
-        case["methods"]["csrcolor"] = timed(lambda: csrcolor(A), backend, repeats) | {"colors": csrcolor(A)[1]}
-    for row, (method, options) in METHODS.items():
-        if (row, name) in TOO_LONG and not small:
-            continue
-        case["methods"][row] = measure_method(method, options, graph, A, repeats)
-        print(name, row, case["methods"][row], flush=True)
+        colors = csrcolor(A)[1]
+        case["methods"]["csrcolor"] = timed_row(lambda: csrcolor(A), backend.synchronize, repeats) | {"colors": colors}
+    for row in methods:
+        method, options = METHODS[row]
+        run, found = checked(method, options, graph, A)
+        case["methods"][row] = timed_row(run, backend.synchronize, repeats) | found
+        print(row, case["methods"][row], flush=True)
     return case
 
 
-def measure_method(method: str, options: dict[str, Any], graph: Graph, A: Any, repeats: int) -> dict[str, Any]:
+def checked(method: str, options: dict[str, Any], graph: Graph, A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """The call to time, after one whose coloring was checked, and what that found."""
+
     def run() -> tuple[Any, Any]:
         return COLORINGS[method](graph, **options)
 
     colors, history = run()
     coloring = finished(colors, method, history, graph.backend)
     assert coloring.is_valid(A), f"{method} {options} is improper"
-    return timed(run, graph.backend, repeats) | {"colors": coloring.n_colors, "rounds": coloring.rounds}
-
-
-def timed(function: Callable[[], Any], backend: Any, repeats: int) -> dict[str, Any]:
-    backend.synchronize()
-    started = time.perf_counter()
-    function()
-    backend.synchronize()
-    if 1e3 * (time.perf_counter() - started) > LONG_MS:
-        repeats = 1
-    return {"ms": wall_ms(function, backend.synchronize, repeats)}
+    return run, {"colors": coloring.n_colors, "rounds": coloring.rounds}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,38 @@ def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeat
     return 1e3 * timed(function, synchronize, repeats).median
 
 
+def timed_row(
+    function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10, enough: float = 1.0
+) -> dict[str, Any]:
+    """Median and spread of the wall times of a warm call, device work included: `repeats` calls, or fewer but at least
+    two where they add up to more seconds than are enough.
+    """
+    times: list[float] = []
+    while len(times) < 2 or (len(times) < repeats and sum(times) < enough):
+        synchronize()
+        started = time.perf_counter()
+        function()
+        synchronize()
+        times.append(time.perf_counter() - started)
+    return _row(times)
+
+
+def timed_in_turns(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[str, Any]]:
+    """The same on the CPU for several warm calls that take turns, so that what else runs there meets all of them."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeats):
+        for name, function in functions.items():
+            started = time.perf_counter()
+            function()
+            times[name].append(time.perf_counter() - started)
+    return {name: _row(found) for name, found in times.items()}
+
+
+def _row(times: list[float]) -> dict[str, Any]:
+    spread = max(times) - min(times)
+    return {"ms": 1e3 * statistics.median(times), "spread_ms": 1e3 * spread, "repeats": len(times)}
+
+
 def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) -> float:
     """Median device time of a call that only launches kernels: so many of them in a captured graph, replayed."""
     import cupy

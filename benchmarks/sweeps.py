@@ -5,7 +5,8 @@
 
 writes benchmarks/results/sweeps-gpu.json or sweeps-cpu.json (or where --output says). b = A x* with random x*.
 Baselines in the same run: the library's product and CG, plain and with Jacobi, our plain CG, one pass over the matrix
-at the speed of a copy, and the cost model of a sweep with one launch per color.
+at the speed of a copy, and the cost model of a sweep with one launch per color. Elasticity is swept point by point, and
+in blocks of the three unknowns of a node.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
-from mcprecond.solvers.eisenstat import EisenstatIteration
+from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 
 SEED, RTOL = 0, 1e-8
-COLORINGS = {"eb": ("eb", {}), "natural": ("jp", {"order": "natural"})}
+#: Row of the results -> coloring. On a GPU "greedy" is `jp` in row order.
+COLORINGS = {"eb": "eb", "natural": "greedy"}
+#: Case -> unknowns per block, where not only points are swept.
+BLOCKS = {"elasticity48": 3}
 # The model of one launch per color: seconds between dependent launches, and the vector read at each of them.
 LAUNCH, VECTOR_BYTES = 1.9e-6, 16
 
@@ -73,18 +77,48 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     def device_ms(call: Callable[[], Any]) -> float:
         return graph_ms(call, repeats=repeats) if device == "gpu" else wall(call)
 
-    copied = xp.empty(A.nnz * 12 // 8, xp.float64)
+    copied = xp.zeros(A.nnz * 12 // 8, xp.float64)
     target = xp.empty_like(copied)
     case: dict[str, Any] = {
         "name": name,
         "unknowns": A.shape[0],
         "nnz": int(A.nnz),
         "spmv_ms": queued_ms(lambda: A @ b) if device == "gpu" else wall(lambda: A @ b),
-        # A copy reads and writes: half of its time is one pass.
-        "pass_ms": device_ms(lambda: xp.copyto(target, copied)) / 2,
+        # It reads and writes as many bytes as the matrix has: half of its time is one pass.
+        "pass_ms": device_ms(lambda: xp.negative(copied, out=target)) / 2,
         "solvers": [],
         "sweeps": [],
     }
+
+    def measure_sweeps(setup: Callable[..., MulticolorSGS], size: int, coloring: str) -> dict[str, Any]:
+        M, z = setup(), xp.empty_like(b)
+        rounded = setup(dtype="float32")
+        # In blocks, entries share a column index.
+        matrix_bytes = (8 + 4 / size**2) * A.nnz
+        launches, bandwidth = 2 * M.n_colors - 1, 12 * A.nnz / case["pass_ms"]
+        model_ms = (matrix_bytes + VECTOR_BYTES * A.shape[0] * M.n_colors) / bandwidth + 1e3 * launches * LAUNCH
+        row = {
+            "block_size": size,
+            "colors": M.n_colors,
+            "matrix_bytes": matrix_bytes,
+            "vector_bytes_per_color": VECTOR_BYTES * A.shape[0],
+            "launches": launches,
+            "model_ms": model_ms,
+            "setup_ms": wall(setup),
+            "update_ms": wall(lambda: M.update(A)),
+            "apply_ms": device_ms(lambda: M.enqueue(b, z)),
+            "float32_apply_ms": device_ms(lambda: rounded.enqueue(b, z)),
+            "float32_iterations": pcg(A, b, M=rounded, rtol=RTOL).iterations,
+            "bytes_over_matrix": M.nbytes / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes),
+        }
+        if why_not(A, M) is None:
+            iteration = EisenstatIteration(A, b, xp.zeros_like(b), M, backend)
+            iteration.start(0.0, 10**9)
+            row["iteration_ms"] = device_ms(iteration._step)
+        if size == 1:
+            row["coloring_ms"] = wall(lambda: color(A, coloring))
+        return row
+
     norm = float(xp.linalg.norm(b))
 
     def add(label: str, setup: Callable[[], Any], solve: Callable[[Any], tuple[Any, int]]) -> None:
@@ -102,7 +136,9 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
 
     def library_cg(M: Any) -> tuple[Any, int]:
-        return backend.linalg.cg(A, b, M=M, maxiter=20000, rtol=RTOL)[0], 0
+        steps: list[None] = []
+        x, _ = backend.linalg.cg(A, b, M=M, maxiter=20000, rtol=RTOL, callback=lambda x: steps.append(None))
+        return x, len(steps)
 
     def our_cg(M: Any) -> tuple[Any, int]:
         result = pcg(A, b, M=M, rtol=RTOL)
@@ -112,36 +148,22 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     add(f"{library} cg", lambda: None, library_cg)
     add(f"{library} cg Jacobi", jacobi, library_cg)
     add("pcg", lambda: None, our_cg)
-    for label, (method, options) in COLORINGS.items():
+    for label, coloring in COLORINGS.items():
+        for size in dict.fromkeys([1, BLOCKS.get(name, 1)]):
+            full = label if size == 1 else f"{label}, blocks of {size}"
+            blocks: dict[str, Any] = {} if size == 1 else {"block_size": size}
 
-        def setup(method: str = method, options: dict[str, Any] = options) -> MulticolorSGS:
-            return MulticolorSGS(A, color(A, method, **options))
+            def setup(**options: Any) -> MulticolorSGS:
+                return MulticolorSGS(A, coloring, **blocks, **options)
 
-        M, z = setup(), xp.empty_like(b)
-        rounded = MulticolorSGS(A, M.coloring, dtype="float32")
-        iteration = EisenstatIteration(A, b, xp.zeros_like(b), M, backend)
-        iteration.start(0.0, 10**9)
-        step_ms = device_ms(iteration._step)
-        bandwidth = 12 * A.nnz / case["pass_ms"]
-        model_ms = (12 * A.nnz + VECTOR_BYTES * A.shape[0] * M.n_colors) / bandwidth
-        case["sweeps"].append({
-            "name": label,
-            "colors": M.n_colors,
-            "coloring_ms": wall(lambda: color(A, method, **options)),
-            "setup_ms": wall(setup),
-            "update_ms": wall(lambda: M.update(A)),
-            "apply_ms": device_ms(lambda: M.enqueue(b, z)),
-            "float32_apply_ms": device_ms(lambda: rounded.enqueue(b, z)),
-            "float32_iterations": pcg(A, b, M=rounded, rtol=RTOL).iterations,
-            "iteration_ms": step_ms,
-            "model_ms": model_ms + 1e3 * (2 * M.n_colors - 1) * LAUNCH,
-            "bytes_over_matrix": M.nbytes / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes),
-        })  # fmt: skip
-        print(name, case["sweeps"][-1], flush=True)
-        add(f"pcg SGS {label}", setup, our_cg)
-        add(f"pcg DILU {label}", lambda: MulticolorDILU(A, color(A, method, **options)), our_cg)
-        add(f"pcg ILU0 {label} colors", lambda: ILU0(A, coloring=color(A, method, **options)), our_cg)
+            case["sweeps"].append({"name": full} | measure_sweeps(setup, size, coloring))
+            print(name, case["sweeps"][-1], flush=True)
+            add(f"pcg SGS {full}", setup, our_cg)
+        add(f"pcg DILU {label}", lambda: MulticolorDILU(A, coloring), our_cg)
+        add(f"pcg ILU0 {label} colors", lambda: ILU0(A, coloring=coloring), our_cg)
     add("pcg ILU0 natural order", lambda: ILU0(A, ordering="natural"), our_cg)
+    case["auto"] = {"choice": str(MulticolorSGS(A, "auto").choice)}
+    add("pcg SGS auto", lambda: MulticolorSGS(A, "auto"), our_cg)
     return case
 
 

@@ -8,7 +8,7 @@
 
 from mcprecond import problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
-from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
+from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
 
@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "COLORINGS",
     "ILU0",
+    "AutoColoring",
     "ColorBlocks",
     "Coloring",
     "MulticolorDILU",

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import settings
 
 from mcprecond.backends import Backend, get_backend
+from mcprecond.backends.inputs import FLOATS
 
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("mcprecond")
@@ -35,7 +36,7 @@ def to_device(backend):
         if sp.issparse(value):
             # CuPy's matrices hold floats; the entries are moved as they stand, unsorted and repeated ones too.
             csr = value.tocsr()
-            data = csr.data if csr.dtype in (np.float32, np.float64) else csr.data.astype(np.float64)
+            data = csr.data if csr.dtype in FLOATS else csr.data.astype(np.float64)
             arrays = tuple(backend.xp.asarray(array) for array in (data, csr.indices, csr.indptr))
             return backend.sparse.csr_matrix(arrays, shape=csr.shape)
         return backend.xp.asarray(value)

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
 
 def stencil27(n: int) -> sp.csr_matrix:
     """The 27-point pattern of trilinear elements on n^3 nodes."""
@@ -21,13 +23,19 @@ def grid5(n: int) -> sp.csr_matrix:
 
 
 def spd(pattern: sp.sparray, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
-    """A symmetric, diagonally dominant matrix of random values on the symmetrized pattern."""
+    """A symmetric or Hermitian, diagonally dominant matrix of random values on the symmetrized pattern."""
     rng = np.random.default_rng(seed)
     half = sp.triu(pattern, 1).tocsr().astype(np.float64)
-    half.data = rng.uniform(-1, 1, half.nnz)
-    A = half + half.T
+    half.data = random_values(rng, half.nnz, dtype)
+    A = half + half.conj().T
     dominance = np.asarray(abs(A).sum(axis=1)).ravel() + rng.uniform(0.1, 1, A.shape[0])
     return sp.csr_matrix(A + sp.diags_array(dominance)).astype(dtype)
+
+
+def random_values(rng: np.random.Generator, count: int, dtype: type = np.float64) -> np.ndarray:
+    """Numbers of absolute value below one, in double precision; complex ones in all directions."""
+    values = rng.uniform(-1, 1, count)
+    return values * np.exp(1j * rng.uniform(0, np.pi, count)) if np.dtype(dtype).kind == "c" else values
 
 
 def star(n: int) -> sp.csr_matrix:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from graphs import NAMED, grid5, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 
-from mcprecond import COLORINGS, MulticolorSGS, color
+from mcprecond import COLORINGS, color
 from mcprecond.coloring.auto import chosen_by_degrees
 from mcprecond.problems import graphs
 
@@ -77,7 +77,6 @@ def test_auto_is_no_method_and_has_no_options(to_device):
         color(A, "best")
 
 
-def test_auto_with_distance_refinements_and_preconditioners(to_device):
+def test_auto_with_distance_and_refinements(to_device):
     A = to_device(grid5(40))
     assert color(A, "auto", distance=2, recolor=1, balance=True).is_valid(A)
-    assert MulticolorSGS(A, coloring="auto").n_colors == 2

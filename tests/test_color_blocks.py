@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import grid5, patterns, spd, stencil27
+from graphs import DTYPES, grid5, patterns, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ColorBlocks
@@ -28,7 +28,7 @@ def check_blocks(A, blocks, backend) -> None:
     assert permuted.has_sorted_indices
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", ["eb", "ecl_gc", "jpl", "greedy"])
 def test_blocks_are_the_permuted_matrix(method, dtype, backend, to_device):
     A = spd(stencil27(6), dtype=dtype)

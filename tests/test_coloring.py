@@ -17,6 +17,7 @@ from mcprecond.coloring.priorities import mix
 VARIANTS = {
     "eb-pps": ("eb", {"worklist": "pps"}, True, False),
     "eb-atomic": ("eb", {"worklist": "atomic"}, True, False),
+    "eb-index": ("eb", {"resolution": "index"}, True, False),
     "ecl_gc": ("ecl_gc", {}, True, True),
     "jpl": ("jpl", {}, False, True),
     "ipgc": ("ipgc", {}, True, False),

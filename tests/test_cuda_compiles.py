@@ -21,7 +21,7 @@ VARIANTS = [
         "LANES": 2,
         "NATURAL": 1,
         "ENTRY": np.int32,
-        "BITS": np.int64,
+        "SOURCE": np.uint8,
     },
     {
         "OFFSET": np.int64,
@@ -30,7 +30,7 @@ VARIANTS = [
         "LANES": 8,
         "NATURAL": 0,
         "ENTRY": np.float64,
-        "BITS": np.int64,
+        "SOURCE": np.uint16,
     },
     {
         "OFFSET": np.int32,
@@ -39,19 +39,46 @@ VARIANTS = [
         "LANES": 32,
         "NATURAL": 0,
         "ENTRY": np.float32,
-        "BITS": np.int32,
+        "SOURCE": np.uint32,
     },
 ]
+COMPLEX = {np.float32: np.complex64, np.float64: np.complex128}
+COMPLEX_VARIANTS = [{name: COMPLEX.get(value, value) for name, value in variant.items()} for variant in VARIANTS]
 
 
 def test_there_are_sources():
     assert "backends/device.cuh" not in SOURCES and len(SOURCES) >= 9
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=["double", "mixed", "single"])
+#: What else there is to choose in the sources that know of nodes or of several right-hand sides.
+BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
+CHOICES: dict[str, list[dict[str, int]]] = {
+    "reordering/node_blocks.cu": BLOCK_SIZES,
+    "preconditioners/sweeps.cu": [{}, *BLOCK_SIZES, {"RHS": 2}, {"RHS": 3}, {"RHS": 4}],
+    "solvers/eisenstat.cu": [{}, *BLOCK_SIZES],
+}
+#: Sources for real numbers only, and those for complex ones as well.
+REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]
+BOTH = [(name, VARIANTS + COMPLEX_VARIANTS) for name in SOURCES if name.startswith(("precon", "reordering", "solvers"))]
+
+
+def test_all_sources_are_compiled():
+    assert len(REAL) + len(BOTH) == len(SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        pytest.param(
+            name, variant | choice, id="-".join([name, str(k), *(f"{macro}{choice[macro]}" for macro in choice)])
+        )
+        for name, variants in REAL + BOTH
+        for k, variant in enumerate(variants)
+        for choice in CHOICES.get(name, [{}])
+    ],
+)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("name", SOURCES)
-def test_compiles(name, architecture, variant):
+def test_compiles(name, variant, architecture):
     from cupy.cuda import nvrtc
 
     program = nvrtc.createProgram(cuda_source(SOURCES[name]), name, [], [])
@@ -71,6 +98,6 @@ def test_every_kernel_has_a_twin(name):
 
     module = importlib.import_module("mcprecond." + name.removesuffix(".cu").replace("/", "."))
     kernels = re.findall(
-        r'extern "C" __global__ void(?: __launch_bounds__\([\d, ]+\))? (\w+)', SOURCES[name].read_text()
+        r'extern "C" __global__ void(?: __launch_bounds__\([^()]+\))? (\w+)', SOURCES[name].read_text()
     )
     assert sorted(kernels) == sorted(module.KERNELS.twins)

@@ -22,8 +22,8 @@ def grid7(n: int) -> sp.csr_matrix:
 def dense(A, M, backend) -> np.ndarray:
     """M by its formula, in the order of A, with E one after the other."""
     perm = backend.to_host(M.blocks.perm)
-    B = A.toarray().astype(np.float64)[np.ix_(perm, perm)]
-    E = np.zeros(len(B))
+    B = A.toarray()[np.ix_(perm, perm)]
+    E = np.zeros(len(B), B.dtype)
     for i in range(len(B)):
         E[i] = B[i, i] - (B[i, :i] * B[:i, i] / E[:i]).sum()
     product = (np.diag(E) + np.tril(B, -1)) @ np.diag(1 / E) @ (np.diag(E) + np.triu(B, 1))

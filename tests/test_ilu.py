@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from graphs import NAMED, complete, grid5, neighbors, patterns, spd, star, stencil27
+from graphs import DTYPES, NAMED, complete, grid5, neighbors, patterns, random_values, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
@@ -16,7 +16,7 @@ from mcprecond.preconditioners import Shifts
 def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
     """Random values on an unsymmetric pattern, repeated entries and zeros included, and a dominant diagonal."""
     A = sp.csr_matrix(pattern).astype(np.float64)
-    A.data = np.random.default_rng(seed).uniform(-1, 1, A.nnz)
+    A.data = random_values(np.random.default_rng(seed), A.nnz, dtype)
     A = sp.coo_matrix(A)
     rows = np.asarray(abs(A).tocsr().sum(axis=1)).ravel() + np.asarray(abs(A).tocsr().sum(axis=0)).ravel() + 1
     n = A.shape[0]
@@ -26,7 +26,8 @@ def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
 
 def reference(A: sp.csr_matrix, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and U of ILU(0), dense, in the given order: Saad's Algorithm 10.4."""
-    B = A.toarray().astype(np.float64)[np.ix_(order, order)]
+    B = A.toarray()[np.ix_(order, order)]
+    B = B.astype(np.result_type(B, np.float64))
     pattern = sp.csr_matrix((np.ones(A.nnz), A.indices, A.indptr), A.shape).toarray()[np.ix_(order, order)] > 0
     n = len(B)
     for i in range(1, n):
@@ -140,12 +141,13 @@ def test_update_equals_a_new_factorization(backend, to_device):
         M.update(to_device(dominant(sp.csr_matrix(np.ones((125, 125))))))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(dtype, backend, to_device):
     A = dominant(stencil27(4), dtype=dtype)
+    single, double = ("complex64", "complex128") if A.dtype.kind == "c" else ("float32", "float64")
     M = ILU0(to_device(A), coloring="ecl_gc")
-    stored = ILU0(to_device(A), coloring="ecl_gc", dtype="float32")
-    exact = ILU0(to_device(A.astype(np.float64)), coloring="ecl_gc")
+    stored = ILU0(to_device(A), coloring="ecl_gc", dtype=single)
+    exact = ILU0(to_device(A.astype(double)), coloring="ecl_gc")
     assert M.dtype == stored.dtype == dtype and stored.nbytes <= M.nbytes
     for rounded in (M, stored):
         np.testing.assert_allclose(applied(rounded, backend), applied(exact, backend), atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from graphs import grid5, patterns, spd, stencil27
+from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import MulticolorGS, MulticolorSGS, SolveResult, pcg
@@ -26,14 +26,14 @@ def preconditioner(name: str, A, backend):
     return {"none": lambda: None, "sgs": lambda: MulticolorSGS(A, "ecl_gc")}[name]()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["none", "sparse", "operator", "sgs"])
 def test_solves_to_the_tolerance(name, dtype, backend, to_device):
     A = spd(stencil27(8), dtype=dtype)
-    solution = random_vector(A.shape[0]).astype(dtype)
+    solution = random_values(np.random.default_rng(0), A.shape[0], dtype).astype(dtype)
     on_device = to_device(A)
     b = on_device @ to_device(solution)
-    rtol = 1e-4 if dtype == np.float32 else 1e-10
+    rtol = 1e-4 if dtype in (np.float32, np.complex64) else 1e-10
     result = pcg(on_device, b, rtol=rtol, M=preconditioner(name, on_device, backend))
     assert result.reason is Reason.CONVERGED and result.info == 0
     x = backend.to_host(result.x)
@@ -209,14 +209,14 @@ def test_eisenstat_form_has_the_iterates_of_the_plain_form(method, omega, backen
     np.testing.assert_allclose(eisenstat.residual_norm, residual, rtol=1e-4)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_eisenstat_form_on_every_kind_of_row(dtype, backend, to_device):
     """Dense rows, isolated unknowns, a single color."""
     dense = np.zeros((60, 60))
     dense[0] = dense[:, 0] = 1
     for pattern in (sp.csr_matrix(dense), sp.csr_matrix((9, 9)), sp.eye_array(5), sp.csr_matrix(np.ones((40, 40)))):
         A = spd(pattern, dtype=dtype)
-        solution = random_vector(A.shape[0]).astype(dtype)
+        solution = random_values(np.random.default_rng(0), A.shape[0], dtype).astype(dtype)
         on_device = to_device(A)
         result = pcg(
             on_device, on_device @ to_device(solution), rtol=1e-5, M=MulticolorSGS(on_device), form="eisenstat"

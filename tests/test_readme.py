@@ -62,12 +62,3 @@ def test_picture_is_the_same_every_time(readme, tmp_path):
     for name in ("a.svg", "b.svg"):
         readme.draw([run("a GPU"), run(None)], tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-
-
-def test_page_of_colorings_is_current():
-    import json
-
-    specification = importlib.util.spec_from_file_location("colorings", ROOT / "tools" / "colorings.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    assert module.PAGE.read_text() == module.page(json.loads(module.RESULTS.read_text())), "run `make readme`"

@@ -7,9 +7,27 @@ from typing import Any
 from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
-from mcprecond.backends.kernels import KernelSet, compile_loop, compile_part
+from mcprecond.backends.kernels import (
+    KernelSet,
+    compile_inlined,
+    compile_loop,
+    compile_part,
+    offset_type,
+    unsigned,
+)
 
-__all__ = ["Backend", "KernelSet", "backend_of", "compile_loop", "compile_part", "get_backend", "gpu_problem"]
+__all__ = [
+    "Backend",
+    "KernelSet",
+    "backend_of",
+    "compile_inlined",
+    "compile_loop",
+    "compile_part",
+    "get_backend",
+    "gpu_problem",
+    "offset_type",
+    "unsigned",
+]
 
 _CPU = CpuBackend()
 _GPU = GpuBackend()

@@ -43,11 +43,223 @@ __device__ __forceinline__ int warp_append(bool keep, int* length) {
     return __shfl_sync(FULL_WARP, position, 0) + __popc(keepers & ((1u << lane_id()) - 1));
 }
 
+// ---- Numbers: real and complex ones, and small vectors of them.
+
+template <typename T>
+struct __align__(2 * sizeof(T)) Complex {
+    T re, im;
+
+    Complex() = default;
+    __device__ __forceinline__ Complex(T re, T im = 0) : re(re), im(im) {}
+    template <typename S>
+    __device__ __forceinline__ explicit Complex(Complex<S> z) : re((T)z.re), im((T)z.im) {}
+};
+
+// B numbers side by side: those of a row of a matrix with B columns, for instance.
+template <typename T, int B>
+struct __align__(B * sizeof(T) % 16 == 0 ? 16 : B * sizeof(T) % 8 == 0 ? 8 : 4) Vec {
+    T at[B];
+};
+
+// A B x B matrix, by rows.
+template <typename T, int B>
+struct Mat {
+    T at[B * B];
+};
+
+template <typename T>
+struct RealOf {
+    typedef T Type;
+};
+template <typename T>
+struct RealOf<Complex<T>> {
+    typedef T Type;
+};
+template <typename T, int B>
+struct RealOf<Vec<T, B>> : RealOf<T> {};
+template <typename T>
+using Real = typename RealOf<T>::Type;
+
+// Call `visit` with every real number that a value consists of.
+template <typename Value, typename Visit>
+__device__ __forceinline__ void each_part(Value& value, Visit visit) {
+#pragma unroll
+    for (int k = 0; k < sizeof(Value) / sizeof(Real<Value>); ++k) visit(((Real<Value>*)&value)[k]);
+}
+
+template <typename T>
+__device__ __forceinline__ Complex<T> operator+(Complex<T> a, Complex<T> b) { return {a.re + b.re, a.im + b.im}; }
+template <typename T>
+__device__ __forceinline__ Complex<T> operator-(Complex<T> a, Complex<T> b) { return {a.re - b.re, a.im - b.im}; }
+template <typename T>
+__device__ __forceinline__ void operator+=(Complex<T>& a, Complex<T> b) { a = a + b; }
+template <typename T>
+__device__ __forceinline__ void operator-=(Complex<T>& a, Complex<T> b) { a = a - b; }
+template <typename S, typename T>
+__device__ __forceinline__ Complex<T> operator*(S a, Complex<T> b) { return {a * b.re, a * b.im}; }
+template <typename S, typename T>
+__device__ __forceinline__ Complex<T> operator*(Complex<S> a, Complex<T> b) {
+    T re = a.re, im = a.im;
+    return {fma(re, b.re, -im * b.im), fma(re, b.im, im * b.re)};
+}
+// Smith: Algorithm 116, Complex division, 1962. No square that may overflow.
+template <typename T>
+__device__ __forceinline__ Complex<T> operator/(Complex<T> a, Complex<T> b) {
+    bool wide = fabs(b.re) >= fabs(b.im);
+    T ratio = wide ? b.im / b.re : b.re / b.im, divisor = wide ? b.re + b.im * ratio : b.re * ratio + b.im;
+    return {(wide ? a.re + a.im * ratio : a.re * ratio + a.im) / divisor,
+            (wide ? a.im - a.re * ratio : a.im * ratio - a.re) / divisor};
+}
+template <typename T>
+__device__ __forceinline__ T fabs(Complex<T> z) { return hypot(z.re, z.im); }
+template <typename T>
+__device__ __forceinline__ bool isfinite(Complex<T> z) { return isfinite(z.re) && isfinite(z.im); }
+
+template <typename T>
+__device__ __forceinline__ T real_part(T x) { return x; }
+template <typename T>
+__device__ __forceinline__ T real_part(Complex<T> z) { return z.re; }
+
+// The real part of x conj(y).
+template <typename T>
+__device__ __forceinline__ double inner(T x, T y) { return (double)x * y; }
+template <typename T>
+__device__ __forceinline__ double inner(Complex<T> x, Complex<T> y) { return inner(x.re, y.re) + inner(x.im, y.im); }
+
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator+(const Vec<T, B>& x, const Vec<T, B>& y) {
+    Vec<T, B> sum;
+#pragma unroll
+    for (int p = 0; p < B; ++p) sum.at[p] = x.at[p] + y.at[p];
+    return sum;
+}
+template <typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator-(const Vec<T, B>& x, const Vec<T, B>& y) {
+    Vec<T, B> difference;
+#pragma unroll
+    for (int p = 0; p < B; ++p) difference.at[p] = x.at[p] - y.at[p];
+    return difference;
+}
+template <typename T, int B>
+__device__ __forceinline__ void operator+=(Vec<T, B>& x, const Vec<T, B>& y) { x = x + y; }
+template <typename S, typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator*(S a, const Vec<T, B>& x) {
+    Vec<T, B> product;
+#pragma unroll
+    for (int p = 0; p < B; ++p) product.at[p] = a * x.at[p];
+    return product;
+}
+
+// a x, rounded by itself: where the compiler may choose which of two products to fuse with their sum, kernels for one and
+// for several right-hand sides might round differently.
+__device__ __forceinline__ double rounded_product(double a, double x) { return __dmul_rn(a, x); }
+__device__ __forceinline__ float rounded_product(float a, float x) { return __fmul_rn(a, x); }
+template <typename Value>
+__device__ __forceinline__ Value rounded_product(Real<Value> a, Value x) {
+    each_part(x, [&](Real<Value>& part) { part = rounded_product(a, part); });
+    return x;
+}
+
+template <typename S, typename T, int B>
+__device__ __forceinline__ Vec<T, B> operator*(const Mat<S, B>& a, const Vec<T, B>& x) {
+    Vec<T, B> product = {};
+#pragma unroll
+    for (int p = 0; p < B; ++p)
+#pragma unroll
+        for (int q = 0; q < B; ++q) product.at[p] += a.at[p * B + q] * x.at[q];
+    return product;
+}
+template <typename T, int B>
+__device__ __forceinline__ double inner(const Vec<T, B>& x, const Vec<T, B>& y) {
+    double sum = 0;
+#pragma unroll
+    for (int p = 0; p < B; ++p) sum += inner(x.at[p], y.at[p]);
+    return sum;
+}
+
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T value, int step) {
+    each_part(value, [&](Real<T>& part) { part = __shfl_xor_sync(FULL_WARP, part, step); });
+    return value;
+}
+
+// What one load or store moves of a value.
+template <int BYTES>
+struct PieceOf;
+template <>
+struct PieceOf<4> {
+    typedef uint32 Type;
+};
+template <>
+struct PieceOf<8> {
+    typedef uint64 Type;
+};
+template <>
+struct PieceOf<16> {
+    typedef ulonglong2 Type;
+};
+
+template <typename T>
+__device__ __forceinline__ Complex<T> fresh(const Complex<T>* p) {
+    typedef typename PieceOf<sizeof(Complex<T>)>::Type Piece;
+    Piece piece = __ldcg((const Piece*)p);
+    return *(Complex<T>*)&piece;
+}
+
+// A load of what nobody reads again soon.
+template <typename T>
+__device__ __forceinline__ T streamed(const T* p) {
+    typedef typename PieceOf<alignof(T)>::Type Piece;
+    T value;
+#pragma unroll
+    for (int k = 0; k < sizeof(T) / sizeof(Piece); ++k) ((Piece*)&value)[k] = __ldcs((const Piece*)p + k);
+    return value;
+}
+
+// Element `rank` of the `count` elements that threads of a warp take at once, stored from `first` on: the numbers of a
+// matrix lie `count` apart, so that neighboring threads read neighboring numbers.
+template <typename T>
+__device__ __forceinline__ T take(const T* elements, OFFSET first, int, int rank) {
+    return streamed(&elements[first + rank]);
+}
+template <typename T, int B>
+__device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, OFFSET first, int count, int rank) {
+    const T* numbers = elements[first].at + rank;
+    Mat<T, B> element;
+#pragma unroll
+    for (int p = 0; p < B * B; ++p) element.at[p] = streamed(&numbers[p * count]);
+    return element;
+}
+
+// ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
+// element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
+// matrices.
+
+#if RHS > 1
+#define NUMBER Vec<VALUE, RHS>
+#else
+#define NUMBER VALUE
+#endif
+#ifdef BLOCK_SIZE
+#define UNKNOWN Vec<NUMBER, BLOCK_SIZE>
+#define COUPLING Mat<STORED, BLOCK_SIZE>
+#define PIVOT Mat<VALUE, BLOCK_SIZE>
+#else
+#define UNKNOWN NUMBER
+#define COUPLING STORED
+#define PIVOT VALUE
+#endif
+#define REAL Real<VALUE>
+
+// How many warps per processor registers are to leave room for.
+#define BYTES_IN_HAND (sizeof(UNKNOWN) + sizeof(COUPLING))
+#define WARPS_LIMIT (BYTES_IN_HAND > 24 ? 16 : BYTES_IN_HAND > 16 ? 24 : 32)
+
 // The sum over the TEAM threads that share an item, in a fixed order; every one of them gets it.
 template <int TEAM, typename T>
 __device__ __forceinline__ T lane_sum(T value) {
 #pragma unroll
-    for (int step = TEAM / 2; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step, TEAM);
+    for (int step = TEAM / 2; step > 0; step /= 2) value += shuffle_xor(value, step);
     return value;
 }
 
@@ -56,17 +268,50 @@ __device__ __forceinline__ T lane_sum(T value) {
 //
 // The race is meant: a first look may be served by L1 and come too early, but then it is empty, and later looks go to L2.
 
+// A value of several parts is there when all of them are; it is written and looked at in pieces of up to 16 bytes.
+
 __device__ __forceinline__ bool is_empty(double value) { return __double_as_longlong(value) == -1ll; }
 __device__ __forceinline__ bool is_empty(float value) { return __float_as_int(value) == -1; }
+template <typename Value>
+__device__ __forceinline__ bool is_empty(Value value) {
+    bool empty = false;
+    each_part(value, [&](Real<Value>& part) { empty |= is_empty(part); });
+    return empty;
+}
+
 __device__ __forceinline__ void make_empty(double* p) { *p = __longlong_as_double(-1ll); }
 __device__ __forceinline__ void make_empty(float* p) { *p = __int_as_float(-1); }
+template <typename Value>
+__device__ __forceinline__ void make_empty(Value* p) {
+    Value empty;
+    each_part(empty, [](Real<Value>& part) { make_empty(&part); });
+    *p = empty;
+}
+
+// What others see and have written: one access each, which the compiler neither drops nor moves.
+template <typename Piece>
+__device__ __forceinline__ Piece look_again(const Piece* p) { return *(const volatile Piece*)p; }
+__device__ __forceinline__ ulonglong2 look_again(const ulonglong2* p) {
+    ulonglong2 piece;
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
+    return piece;
+}
+template <typename Piece>
+__device__ __forceinline__ void write_now(Piece* p, Piece piece) { *(volatile Piece*)p = piece; }
+__device__ __forceinline__ void write_now(ulonglong2* p, ulonglong2 piece) {
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
+                 :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
+}
 
 // The value at p, once it is there; `seen` is what a first look has found.
 template <typename Value>
 __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
+    typedef typename PieceOf<alignof(Value)>::Type Piece;
     while (is_empty(seen)) {
         __nanosleep(20);
-        seen = *(const volatile Value*)p;
+#pragma unroll
+        for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = look_again((const Piece*)p + k);
     }
     return seen;
 }
@@ -74,7 +319,12 @@ __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
 // Write a value that others wait for. A NaN that happens to look empty becomes another NaN.
 template <typename Value>
 __device__ __forceinline__ void publish(Value* p, Value value) {
-    *(volatile Value*)p = is_empty(value) ? (Value)__int_as_float(0x7fffffff) : value;
+    typedef typename PieceOf<alignof(Value)>::Type Piece;
+    each_part(value, [](Real<Value>& part) {
+        if (is_empty(part)) part = __int_as_float(0x7fffffff);
+    });
+#pragma unroll
+    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) write_now((Piece*)p + k, ((Piece*)&value)[k]);
 }
 
 // ---- Slices: runs of rows of one color, each the work of one warp, and how their entries are stored; see
@@ -100,7 +350,7 @@ struct Slice {
     // The sum over the threads of a row; every one of them gets it.
     template <typename Value>
     __device__ __forceinline__ Value sum(Value value) const {
-        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value += shuffle_xor(value, step);
         return value;
     }
 
@@ -110,12 +360,41 @@ struct Slice {
         return (int)(indptr[index() + 1] - indptr[index()] - lane + (1 << log_lanes) - 1) >> log_lanes;
     }
 
+    // Go through the steps in which the warp takes the entries, and call `visit(first, count, rank, e)` on the threads that
+    // have one: `count` of them take those stored from `first` on, this one the one at `rank`, which is entry e of CSR.
+    template <typename Visit>
+    __device__ __forceinline__ void steps(const OFFSET* indptr, Visit visit) const {
+        int mine = share(indptr);
+        OFFSET first = indptr[this->first], e = row < rows ? indptr[index()] + lane : 0;
+        for (int step = 0; __any_sync(FULL_WARP, step < mine); ++step, e += 1 << log_lanes) {
+            uint32 takers = __ballot_sync(FULL_WARP, step < mine);
+            if (step < mine) visit(first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1)), e);
+            first += __popc(takers);
+        }
+    }
+
+    // The same with several entries at once: `visit(places)` on all threads, with -1 where one has no entry.
+    template <int BATCH, typename Visit>
+    __device__ __forceinline__ void batches(const OFFSET* indptr, Visit visit) const {
+        int left = share(indptr);
+        OFFSET first = indptr[this->first], places[BATCH];
+        for (; __any_sync(FULL_WARP, left > 0); left -= BATCH) {
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                uint32 takers = __ballot_sync(FULL_WARP, left > e);
+                places[e] = left > e ? first + __popc(takers & ((1u << lane_id()) - 1)) : -1;
+                first += __popc(takers);
+            }
+            visit(places);
+        }
+    }
+
     // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
     // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
     template <typename Stored, typename Look, typename Add>
     __device__ __forceinline__ void entries(const OFFSET* indptr, const int* indices, const Stored* values, Look look,
                                             Add add) const {
-        constexpr int BATCH = 4;
+        constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(look(0)) > 32 ? 2 : 4;  // as registers allow
         uint32 before = (1u << lane_id()) - 1;
         int left = share(indptr);
         OFFSET next = indptr[first];
@@ -125,10 +404,10 @@ struct Slice {
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
                 uint32 takers = __ballot_sync(FULL_WARP, left > e);
-                OFFSET place = next + __popc(takers & before);
-                next += __popc(takers);
-                column[e] = left > e ? __ldcs(&indices[place]) : -1;
-                value[e] = left > e ? __ldcs(&values[place]) : Stored();
+                int count = __popc(takers), rank = __popc(takers & before);
+                column[e] = left > e ? take(indices, next, count, rank) : -1;
+                value[e] = left > e ? take(values, next, count, rank) : Stored();
+                next += count;
             }
             left -= BATCH;
         };
@@ -161,6 +440,59 @@ __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, c
 }
 
 #define UNCOLORED (-1)
+
+// Whether `is_true(k)` for an entry k, indices[k] the vertex, of a row near v: its own, and at distance 2 those of its
+// neighbors. See rows_near in coloring/graph.py. TEAM threads share every row; each stops when it has found one.
+template <int TEAM, typename Predicate>
+__device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET* indptr, const int* indices,
+                                         Predicate is_true) {
+    OFFSET own = indptr[v], last = distance == 2 ? indptr[v + 1] : own;
+    for (OFFSET j = own - 1; j < last; ++j) {
+        int row = j < own ? v : indices[j];
+        for (OFFSET k = indptr[row] + threadIdx.x % TEAM, end = indptr[row + 1]; k < end; k += TEAM)
+            if (is_true(k)) return true;
+    }
+    return false;
+}
+
+#define PALETTE 64  // colors that are looked at together: the bits of a word
+
+// What the TEAM threads that share a vertex, some of a warp or the block, have found together. Whole warps, and where the
+// team is the block the block, call it.
+template <int TEAM>
+__device__ uint64 united(uint64 bits) {
+    for (int step = (TEAM < WARP ? TEAM : WARP) / 2; step > 0; step /= 2)
+        bits |= __shfl_xor_sync(FULL_WARP, bits, step);
+    if constexpr (TEAM > WARP) {
+        __shared__ uint64 parts[TEAM / WARP];
+        if (lane_id() == 0) parts[threadIdx.x / WARP] = bits;
+        __syncthreads();
+        for (uint64 part : parts) bits |= part;
+        __syncthreads();
+    }
+    return bits;
+}
+
+// The smallest color that no neighbor has. v is uncolored, so an entry on the diagonal takes nothing.
+template <int TEAM>
+__device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indices, const int* C) {
+    OFFSET first = indptr[v] + threadIdx.x % TEAM, end = indptr[v + 1];
+    for (int offset = 0;; offset += PALETTE) {
+        uint64 taken = 0;
+        for (OFFSET k = first; k < end; k += TEAM) {
+            int color = fresh(&C[indices[k]]) - offset;  // uncolored ones lie below every palette
+            if (color >= 0 && color < PALETTE) taken |= 1ull << color;
+        }
+        taken = united<TEAM>(taken);
+        if (~taken) return offset + __ffsll((long long)~taken) - 1;
+    }
+}
+
+// Whether v is the end of a conflicting edge (v, u) that is recolored. See gives_way in speculative/vertex_based.py.
+__device__ __forceinline__ bool gives_way(int v, int u, bool by_degree, const int* degrees) {
+    if (by_degree && degrees[v] != degrees[u]) return degrees[v] < degrees[u];
+    return v < u;
+}
 
 // Log a round of a coloring, which are counted from 1; always the same thread calls it. See coloring/history.py.
 #define SPARE_ROUNDS 64
@@ -213,6 +545,19 @@ __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* 
         if (thread_id() == 0) control->length[~round & 1] = 0;
         grid_barrier(&control->arrivals);
     }
+}
+
+// The first place from `low` on, before `high`, where a sorted array is not less than a value; `high` if there is none.
+template <typename Place>
+__device__ __forceinline__ Place lower_bound(const int* sorted, Place low, Place high, long long value) {
+    while (low < high) {
+        Place middle = low + (high - low) / 2;
+        if (sorted[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 // The threads that share a row, TEAM of them, pick entries from it and store them in order. This thread's place: behind

@@ -17,10 +17,15 @@ BLOCK = 256
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 HEADER = Path(__file__).with_name("device.cuh")
 C_TYPES = {
+    np.dtype(np.uint8): "unsigned char",
+    np.dtype(np.uint16): "unsigned short",
+    np.dtype(np.uint32): "unsigned int",
     np.dtype(np.int32): "int",
     np.dtype(np.int64): "long long",
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "Complex<float>",
+    np.dtype(np.complex128): "Complex<double>",
 }
 
 

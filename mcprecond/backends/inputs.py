@@ -9,7 +9,7 @@ import scipy.sparse
 
 from mcprecond.backends import Backend, backend_of
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 
 def csr_matrix(A: Any, name: str = "A") -> tuple[Any, Backend]:
@@ -34,7 +34,7 @@ def csr_matrix(A: Any, name: str = "A") -> tuple[Any, Backend]:
 
 
 def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
-    """Return A in CSR form with float32 or float64 values that are all finite, and its backend.
+    """Return A in CSR form with values of one of `FLOATS` that are all finite, and its backend.
 
     Raises
     ------
@@ -44,14 +44,23 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
     csr, backend = csr_matrix(A, name)
     if csr.dtype not in FLOATS:
         raise TypeError(
-            f"{name} must hold float32 or float64 values, got {csr.dtype}; convert it with {name}.astype(float)"
+            f"{name} must hold float32, float64, complex64 or complex128 values, got {csr.dtype}; "
+            f"convert it with {name}.astype(float)"
         )
     if not _all_finite(csr.data, backend):
         k = int(backend.xp.argmin(backend.xp.isfinite(csr.data)))
         row = int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1
-        value, column = float(csr.data[k]), int(csr.indices[k])
+        value, column = csr.data[k].item(), int(csr.indices[k])
         raise ValueError(f"{name} holds {value} in row {row}, column {column}; every value must be finite")
     return csr, backend
+
+
+def canonical(csr: Any) -> Any:
+    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
 
 
 def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
@@ -60,7 +69,7 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     Raises
     ------
     TypeError
-        If b is on the other device than A, or does not hold real numbers.
+        If b is on the other device than A, or does not hold numbers, or complex ones where the dtype is real.
     ValueError
         If b has another length, or holds NaN or infinity (names the first row).
     """
@@ -72,12 +81,13 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     array = backend.xp.asarray(b)
     if array.shape not in ((n,), (n, 1)):
         raise ValueError(f"{name} must have shape ({n},), got {array.shape}")
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.dtype.kind not in ("fiubc" if np.dtype(dtype).kind == "c" else "fiub"):
+        wanted = "numbers" if np.dtype(dtype).kind == "c" else "real numbers, as A does"
+        raise TypeError(f"{name} must hold {wanted}, got dtype {array.dtype}")
     array = array.reshape(n).astype(dtype)
     if not _all_finite(array, backend):
         row = int(backend.xp.argmin(backend.xp.isfinite(array)))
-        raise ValueError(f"{name} holds {float(array[row])} in row {row}; every value must be finite")
+        raise ValueError(f"{name} holds {array[row].item()} in row {row}; every value must be finite")
     return array
 
 

@@ -21,12 +21,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numba
+import numpy as np
 
 # One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
 # changes their operands through a call. fastmath stays off: a twin defines the result to the last bit.
 compile_loop = numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 # Serial code: the work on one vertex or edge, or the order in which loops run.
 compile_part = numba.njit(cache=True, nogil=True, error_model="numpy")
+# The work on one short row: to hand over the arrays would take as long as the work.
+compile_inlined = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding
@@ -72,3 +75,21 @@ class KernelSet:
 
     def __hash__(self) -> int:
         return hash(self.module_file)
+
+
+#: From so many entries on, row offsets are int64.
+INT32_LIMIT = 2**31
+
+
+def offset_type(entries: int) -> type[np.signedinteger[Any]]:
+    """The dtype of the row offsets of a matrix."""
+    return np.int32 if entries < INT32_LIMIT else np.int64
+
+
+def unsigned(indices: Any) -> Any:
+    """A view of non-negative integers as unsigned ones.
+
+    What is indexed with them Numba does not first check for counting from the end. That is a third of the time of a
+    loop over sparse rows. But do not compute with them: together with signed integers they become floats.
+    """
+    return indices.view(f"u{indices.dtype.itemsize}")

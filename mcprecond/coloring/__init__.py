@@ -79,8 +79,10 @@ def color(
     method : str
         A name in `COLORINGS`:
 
-        - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``.
-        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); deterministic.
+        - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
+          ``resolution="degree" | "index"``.
+        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``;
+          deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
@@ -101,12 +103,14 @@ def color(
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
         has the rule); deterministic, without options. The result's `method` says which.
     distance : {1, 2}
-        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. The graph of
-        all such pairs is built first.
+        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
+        "vb_bit", "jp" and "greedy" find such pairs as they go; the others color the graph of all of them, which is
+        built first, and so do `recolor` and `balance`.
     order : str or array of int, shape (n,), optional
         For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
         "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"
-        (incidence degree), both serial on the host.
+        (incidence degree), both serial on the host. For "ecl_gc": "ldf" (ties at random), "ldf_natural" (ties in row
+        order) or "natural".
     seed : int
         Of the random priorities, in methods that have them.
     recolor : int
@@ -146,15 +150,21 @@ def color(
     if order is not None:
         options["order"] = order
     parameters = () if method == "auto" else inspect.signature(COLORINGS[method]).parameters
-    known = [name for name in parameters if name not in ("graph", "seed")]
+    known = [name for name in parameters if name not in ("graph", "seed", "distance")]
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
-    graph = Graph.of(A) if distance == 1 else Graph.of(A).squared()
+    graph = Graph.of(A)
+    if "distance" in parameters:
+        options["distance"] = distance
+    elif distance == 2:
+        graph = graph.squared()
     if method == "auto":
         method, options = chosen_for(graph)
     colors, history = COLORINGS[method](graph, seed=seed, **options)
     coloring = finished(colors, method, history, graph.backend)
+    if options.get("distance") == 2 and (recolor or balance):
+        graph = graph.squared()
     if recolor:
         coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, history, graph.backend)
     if balance:

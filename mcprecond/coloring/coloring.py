@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of
+from mcprecond.backends import Backend, KernelSet, backend_of, offset_type
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.inputs import csr_matrix
 
@@ -164,7 +164,7 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
 def conflict(csr: Any, colors: Any, backend: Backend) -> tuple[int, int] | None:
     """Return the first stored entry (row, column) off the diagonal whose ends have the same color, or None."""
     xp = backend.xp
-    offset = np.int32 if csr.indices.size < 2**31 else np.int64
+    offset = offset_type(csr.indices.size)
     indptr = xp.asarray(csr.indptr, dtype=offset)
     indices = xp.asarray(csr.indices, dtype=np.int32)
     n = csr.shape[0]

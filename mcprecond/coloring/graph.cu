@@ -3,15 +3,8 @@
 enum { NOT_SORTED = 1, NOT_SYMMETRIC = 2, OUT_OF_RANGE = 4 };
 
 __device__ bool lists(const OFFSET* indptr, const int* indices, int u, long long v) {
-    OFFSET low = indptr[u], high = indptr[u + 1], end = high;
-    while (low < high) {
-        OFFSET middle = low + (high - low) / 2;
-        if (indices[middle] < v)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < end && indices[low] == v;
+    OFFSET end = indptr[u + 1], place = lower_bound(indices, indptr[u], end, v);
+    return place < end && indices[place] == v;
 }
 
 extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, const int* indices, int* degrees,

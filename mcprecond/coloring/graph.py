@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
 from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_or
 from mcprecond.backends.inputs import csr_matrix
 
@@ -16,6 +16,22 @@ KERNELS = KernelSet(__file__)
 
 # What check_pattern reports, as bits; mirrored in graph.cu.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
+
+
+@compile_part
+def rows_near(v, distance, indptr):
+    """Which rows list the vertices within distance 1 or 2 of v: its own, and at distance 2 those of its neighbors.
+
+    Go through them with `row_near`. A vertex may be listed several times, as often for v as v for it, and v itself too.
+    """
+    own = np.int64(indptr[v])
+    return range(own - 1, np.int64(indptr[v + 1]) if distance == 2 else own)
+
+
+@compile_part
+def row_near(j, v, indptr, indices):
+    """The row that number j of `rows_near` stands for."""
+    return np.int64(v) if j < indptr[v] else np.int64(indices[j])
 
 
 @compile_part
@@ -110,7 +126,7 @@ class Graph:
     @classmethod
     def _checked(cls, csr: Any, backend: Backend) -> tuple[Graph, int]:
         xp, n = backend.xp, csr.shape[0]
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        offset = offset_type(csr.indices.size)
         indptr = xp.asarray(csr.indptr, dtype=offset)
         indices = xp.asarray(csr.indices, dtype=np.int32)
         degrees = xp.empty(n, np.int32)

@@ -50,15 +50,23 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     if order == "random":
         keys = xp.empty(n, np.uint32)
         backend.kernels(KERNELS, OFFSET=graph.indptr.dtype).random_keys(n, seed & 0xFFFFFFFF, keys)
-        return xp.argsort(keys, kind="stable").astype(np.int32)
+        return by_keys(keys, xp)
     if order == "ldf":
-        return xp.argsort(-graph.degrees, kind="stable").astype(np.int32)
+        return by_keys(graph.max_degree - graph.degrees, xp)
     if order == "sdl":
         on_host = (backend.to_host(array) for array in (graph.indptr, graph.indices, graph.degrees))
         return xp.asarray(smallest_degree_last(*on_host))
     if order == "sdl_batch":
         return smallest_degrees_last(graph)
     raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}")
+
+
+def by_keys(keys: Any, xp: Any) -> Any:
+    """Return the vertices by rising keys, which are non-negative and below 2^32; ties in row order."""
+    # NumPy sorts words several times faster than it sorts stably by keys.
+    words = keys.astype(np.uint64) << np.uint64(32) | xp.arange(len(keys), dtype=np.uint64)
+    words.sort()
+    return words.astype(np.uint32).astype(np.int32)
 
 
 @KERNELS.twin
@@ -100,7 +108,7 @@ def smallest_degrees_last(graph: Graph) -> Any:
     removed, scratch = xp.empty((2, n), np.int32), xp.zeros(8, np.int32)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.remove_in_batches(n, graph.indptr, graph.indices, left, batch, removed, scratch)
-    return xp.argsort(-batch, kind="stable").astype(np.int32)
+    return by_keys(n - batch, xp)
 
 
 @compile_loop

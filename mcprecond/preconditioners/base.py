@@ -11,7 +11,11 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import FLOATS, csr_matrix
 from mcprecond.coloring import Coloring
-from mcprecond.reordering import ColorBlocks
+from mcprecond.preconditioners.choice import Choice, chosen
+from mcprecond.preconditioners.sweeps import Sweeps
+from mcprecond.reordering import ColorBlocks, NodeBlocks
+
+MOST_COLUMNS = 4  # right-hand sides that one pass serves; registers hold no more
 
 
 @functools.cache
@@ -24,17 +28,19 @@ def _operator_class(cls: Any, door: str) -> type:
 class Preconditioner:
     """M, with ``M @ r`` an approximation of inv(A) r.
 
-    A subclass sets `blocks` by `_open` and implements `enqueue`. Vectors come in and go out in the order of A; `matvec`
-    keeps them in buffers of its own, so one object serves one stream at a time.
+    A subclass sets `blocks` by `_open`, makes `_sweeps` and implements `enqueue`. Vectors come in and go out in the
+    order of A; `matmat` keeps them in buffers of its own, so one object serves one stream at a time. One pass over the
+    factors serves up to four right-hand sides.
     """
 
-    #: Whether inv(M) is symmetric for symmetric A, as CG needs it.
+    #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: T, in color order, where there is no obstacle.
-    splitting: Any
     blocks: ColorBlocks
+    _sweeps: Sweeps
+    #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
+    choice: Choice | None = None
     #: Of the vectors, as in every LinearOperator.
     shape: tuple[int, int]
     dtype: Any
@@ -45,13 +51,20 @@ class Preconditioner:
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
-    def _open(self, A: Any, coloring: Any, dtype: Any) -> None:
+    def _open(self, A: Any, coloring: Any, dtype: Any, block_size: int = 1) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
-        if dtype is not None and np.dtype(dtype) not in FLOATS:
-            raise TypeError(f"dtype must be float32 or float64, got {dtype!r}")
-        self.blocks = ColorBlocks(A, coloring, dtype=dtype)
+        complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
+        if dtype is not None and np.dtype(dtype) not in complex_or_real:
+            raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")
+        coloring, choice = chosen(A, coloring, block_size)
+        self.choice = choice or self.choice
+        self.blocks = (
+            ColorBlocks(A, coloring, dtype=dtype)
+            if block_size == 1
+            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
+        )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
-        self._replay: Any = None
+        self._applications: dict[int, tuple[Any, Any, Any]] = {}
         self._dtype = dtype
 
     def _moved(self, A: Any, device: str | None) -> Any:
@@ -93,41 +106,61 @@ class Preconditioner:
         """Memory of everything that an application reads, in bytes."""
         return self.blocks.nbytes
 
+    @property
+    @abstractmethod
+    def splitting(self) -> tuple[Any, Any]:
+        """T and its inverse, in color order, where there is no obstacle."""
+
     @abstractmethod
     def enqueue(self, r: Any, z: Any) -> None:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
 
-        r and z are arrays of shape (n,) and the operator's dtype on its device, and not the same.
+        r and z are arrays of the operator's dtype on its device, and not the same: of shape (n,), or (n, k) in C order
+        with k up to 4, once ``M @ R`` has been computed for such an R.
         """
 
     @abstractmethod
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern."""
 
-    def _matrix_of_transposed(self) -> tuple[Any, Any]:
+    def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
         """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
-        matrix, inverse, colors = self.blocks.permuted().T.tocsr(), self.blocks.inverse, self.coloring.colors
+        matrix, colors, b = self.blocks.permuted().T.tocsr(), self.coloring.colors, self.blocks.block_size
+        matrix = matrix.conj() if conjugate else matrix
+        inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
         matrix = matrix[inverse][:, inverse]
         return (matrix, colors) if self.captures else (matrix.get(), self.backend.to_host(colors))
 
     @abstractmethod
-    def _transposed(self) -> Preconditioner:
-        """The preconditioner whose inverse is the transpose of this one's."""
+    def _transposed(self, conjugate: bool) -> Preconditioner:
+        """The preconditioner whose inverse is the transpose of this one's, or its conjugate transpose."""
 
-    def _matvec(self, r: Any) -> Any:
-        xp = self.backend.xp
-        if self._replay is None:
-            self._r, self._z = (xp.empty(self.blocks.shape[0], self.blocks.dtype) for _ in range(2))
-            self._replay = self.backend.repeatable(lambda: self.enqueue(self._r, self._z))
-        self._r[...] = xp.asarray(r).reshape(-1)
-        self._replay()
-        return self._z.copy() if self.captures else self.backend.to_host(self._z)
+    def _application(self, columns: int) -> tuple[Any, Any, Any]:
+        """Two buffers for so many right-hand sides, and a function that applies M to the first one."""
+        if columns not in self._applications:
+            shape, xp = (self.blocks.shape[0], columns), self.backend.xp
+            r, z = (xp.empty(shape, self.blocks.dtype) for _ in range(2))
+            self._sweeps.fitting(r)  # which makes room: nothing may be allocated while kernels are captured
+            self._applications[columns] = r, z, self.backend.repeatable(lambda: self.enqueue(r, z))
+        return self._applications[columns]
 
-    def _rmatvec(self, r: Any) -> Any:
-        return self._transposed() @ r.reshape(-1)
+    def _matmat(self, R: Any) -> Any:
+        xp, count = self.backend.xp, R.shape[1]
+        if R.dtype.kind == "c" and self.dtype.kind != "c":  # two real right-hand sides for each complex one
+            both = self._matmat(self._door.xp.concatenate((R.real, R.imag), axis=1))
+            return both[:, :count] + 1j * both[:, count:]
+        R, Z = xp.asarray(R), xp.empty(R.shape, self.blocks.dtype)
+        at_once = MOST_COLUMNS if self.blocks.block_size == 1 else 1
+        for first in range(0, count, at_once):
+            part = slice(first, min(first + at_once, count))
+            r, z, apply = self._application(part.stop - first)
+            r[...] = R[:, part]
+            apply()
+            Z[:, part] = z
+        return Z if self.captures else self.backend.to_host(Z)
 
     def _transpose(self) -> Preconditioner:
-        return self._transposed()
+        return self._transposed(conjugate=False)
 
     def _adjoint(self) -> Preconditioner:
-        return self._transposed()  # real values only
+        return self._transposed(conjugate=True)

@@ -10,13 +10,14 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
         long long i = slice.index();
         int own = slice.row < slice.rows ? perm[i] : 0;
-        VALUE subtracted = 0, largest = 0;
+        VALUE subtracted = VALUE();
+        REAL largest = 0;
         slice.entries(upper_indptr, upper_indices, upper, [](int) { return 0; },
-                      [&](VALUE a, int, int) { largest = max(largest, fabs(a)); });
+                      [&](COUPLING a, int, int) { largest = max(largest, (REAL)fabs(a)); });
         slice.entries(lower_indptr, lower_indices, lower, [&](int j) { return pivots[j]; },
-                      [&](VALUE a, int j, VALUE seen) {
+                      [&](COUPLING a, int j, VALUE seen) {
                           if (j < 0) return;
-                          largest = max(largest, fabs(a));
+                          largest = max(largest, (REAL)fabs(a));
                           int row = perm[j];
                           OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
                           if (place >= 0) subtracted += a * values[place] / arrived(&pivots[j], seen);
@@ -24,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         subtracted = slice.sum(subtracted);
         largest = most(slice, largest);
         if (slice.leads()) {
-            VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (VALUE)tiny);
+            VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (REAL)tiny);
             shifts[i] = pivot - d;
             publish(&pivots[i], pivot);
         }

@@ -8,7 +8,8 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.preconditioners.pivots import Factored, canonical, check_rule, safe_pivot
+from mcprecond.backends.inputs import canonical
+from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)
@@ -23,12 +24,13 @@ class MulticolorDILU(Factored):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64. Not changed, and not needed afterwards.
-    coloring : str, Coloring or array of int, shape (n,)
-        A method of `color`, or a coloring of A, which is checked.
+        Real or complex floats. Not changed, and not needed afterwards.
+    coloring : str, AutoColoring, Coloring or array of int, shape (n,)
+        A method of `color`, or a coloring of A, which is checked. "auto" or an `AutoColoring` chooses by predicted
+        time; `choice` says what and why.
     pivot : {"raise", "shift"}
         What to do about an E_i that is zero, tiny or not finite, as in `ILU0`.
-    dtype : {float32, float64}, optional
+    dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
@@ -110,9 +112,9 @@ class MulticolorDILU(Factored):
         )  # fmt: skip
         self._take_pivots(shifts)
 
-    def _transposed(self) -> MulticolorDILU:
+    def _transposed(self, conjugate: bool) -> MulticolorDILU:
         """The same for Aᵀ, which has the same pivots."""
-        A, colors = self._matrix_of_transposed()
+        A, colors = self._matrix_of_transposed(conjugate)
         return MulticolorDILU(A, colors, pivot=self._pivot_rule, dtype=self._dtype, device=self.backend.name)
 
 

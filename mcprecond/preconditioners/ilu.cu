@@ -14,7 +14,8 @@ extern "C" __global__ void __launch_bounds__(256) factorize(
         int lanes = 1 << slice.log_lanes, lane = slice.lane;
         bool active = slice.row < slice.rows, changes = false;
         uint32 team = (lanes == WARP ? FULL_WARP : (1u << lanes) - 1) << (slice.row * lanes);
-        VALUE largest = 0, subtracted = 0;
+        REAL largest = 0;
+        VALUE subtracted = VALUE();
         if (active) {
             OFFSET begin_lower = lower_indptr[i], end_lower = lower_indptr[i + 1];
             OFFSET begin_upper = upper_indptr[i], end_upper = upper_indptr[i + 1];
@@ -68,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(256) factorize(
         largest = most(slice, largest);
         if (changes && !*cliques) *cliques = 1;
         if (slice.leads()) {
-            VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (VALUE)tiny);
+            VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (REAL)tiny);
             shifts[i] = pivot - d;
             publish(&pivots[i], pivot);
         }

@@ -12,10 +12,12 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.inputs import canonical
 from mcprecond.coloring import Coloring, Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.preconditioners.pivots import Factored, canonical, check_rule, safe_pivot
+from mcprecond.preconditioners.choice import chosen
+from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.levels import levels_of
 from mcprecond.reordering.slices import interleaved
@@ -32,16 +34,17 @@ class ILU0(Factored):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64. Not changed, and not needed afterwards. Stored zeros belong to the pattern.
+        Real or complex floats. Not changed, and not needed afterwards. Stored zeros belong to the pattern.
     ordering : {"color", "natural"} or array of int, shape (n,)
         In which order rows are eliminated: by color; as they are; or a permutation: which row comes when.
-    coloring : str, Coloring or array of int, shape (n,)
-        For the order by color: a method of `color`, or a coloring of A, which is checked.
+    coloring : str, AutoColoring, Coloring or array of int, shape (n,)
+        For the order by color: a method of `color`, or a coloring of A, which is checked, or "auto", as in
+        `MulticolorGS`.
     pivot : {"raise", "shift"}
         What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: raise, or
-        replace it by that entry's magnitude with the pivot's sign, and list it in `shifted`. "shift" also lets
-        diagonal entries that A does not store count as zeros.
-    dtype : {float32, float64}, optional
+        replace it by that entry's magnitude with the sign of the pivot's real part, and list it in `shifted`. "shift"
+        also lets diagonal entries that A does not store count as zeros.
+    dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, factorization and solves run on the GPU.
@@ -94,6 +97,8 @@ class ILU0(Factored):
     ) -> None:
         check_rule(pivot)
         csr = canonical(self._moved(A, device))
+        if isinstance(ordering, str) and ordering == "color":
+            coloring, self.choice = chosen(csr, coloring)
         self._prepare(csr, _levels(csr, ordering, coloring), pivot, dtype)
         self._factorize()
 
@@ -202,12 +207,13 @@ class ILU0(Factored):
             stored[slice(None) if order is None else order] = values
             interleaved(blocks.slices, triangle.indptr, stored, triangle.values, self.backend)
 
-    def _transposed(self) -> ILU0:
+    def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
-        A, levels = self._matrix_of_transposed()
+        A, levels = self._matrix_of_transposed(conjugate)
         turned = ILU0.__new__(ILU0, A)
         turned._prepare(canonical(turned._moved(A, self.backend.name)), levels, self._pivot_rule, self._dtype)
-        turned._pivots[...], turned._dinv[...] = self._pivots, self._dinv
+        for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
+            other[...] = own.conj() if conjugate else own
         turned.is_dilu, turned.shifted = self.is_dilu, self.shifted
         return turned
 

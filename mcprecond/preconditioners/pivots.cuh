@@ -13,14 +13,14 @@ __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET 
     return low < end && indices[low] == column ? low : -1;
 }
 
-__device__ __forceinline__ VALUE safe_pivot(VALUE d, VALUE largest, VALUE tiny) {
+__device__ __forceinline__ VALUE safe_pivot(VALUE d, REAL largest, REAL tiny) {
     if (tiny * largest < fabs(d) && isfinite(d)) return d;
-    VALUE shifted = largest > 0 ? largest : 1;
-    return d < 0 ? -shifted : shifted;
+    REAL shifted = largest > 0 ? largest : 1;
+    return real_part(d) < 0 ? -shifted : shifted;
 }
 
 // The largest value of the threads that share a row; whole warps call it.
-__device__ __forceinline__ VALUE most(const Slice& slice, VALUE value) {
+__device__ __forceinline__ REAL most(const Slice& slice, REAL value) {
     for (int step = 1 << slice.log_lanes >> 1; step > 0; step /= 2)
         value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
     return value;

@@ -67,9 +67,9 @@ class Factored(Preconditioner):
         backend.xp.divide(1, self._pivots, out=self._dinv)
 
     @property
-    def splitting(self) -> Any:
+    def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: the pivots."""
-        return self._pivots
+        return self._pivots, self._dinv
 
     @property
     def nbytes(self) -> int:
@@ -78,7 +78,7 @@ class Factored(Preconditioner):
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`."""
-        self._sweeps.solve(r, z)
+        self._sweeps.fitting(r).solve(r, z)
 
 
 def check_rule(pivot: str) -> None:
@@ -87,18 +87,10 @@ def check_rule(pivot: str) -> None:
         raise ValueError(f"pivot must be one of {', '.join(PIVOT_RULES)}, got {pivot!r}")
 
 
-def canonical(csr: Any) -> Any:
-    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
-
-
 @compile_part
 def safe_pivot(d, largest, tiny):
-    """The pivot d, or the row's largest entry with the sign of d where d is zero, tiny beside it, or not finite."""
+    """The pivot d, or, where d is zero, tiny beside it or not finite, the row's largest entry with d's (real) sign."""
     if tiny * largest < abs(d) < np.inf:
         return d
     shifted = largest if largest > 0 else largest + 1
-    return -shifted if d < 0 else shifted
+    return -shifted if d.real < 0 else shifted

@@ -1,18 +1,19 @@
 // Sweeps over color blocks: one warp per slice, in color order; values are waited for. See sweeps.py.
 
-extern "C" __global__ void __launch_bounds__(256, 4) substitute(
+extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* indices,
-        const STORED* values, const VALUE* dinv, const int* perm, const VALUE* r, double omega, double scale, VALUE* y,
-        VALUE* spent, long long finish, VALUE* z) {
+        const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, UNKNOWN* y,
+        UNKNOWN* spent, long long finish, UNKNOWN* z) {
     for_slices(n_slices, backwards, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
-        VALUE d = leads ? dinv[i] : 0, b = leads ? r[perm[i]] : 0, total = 0;
+        PIVOT d = leads ? dinv[i] : PIVOT();
+        UNKNOWN b = leads ? r[perm[i]] : UNKNOWN(), total = UNKNOWN();
         slice.entries(indptr, indices, values, [&](int j) { return y[j]; },
-                      [&](VALUE a, int j, VALUE seen) { total += a * arrived(&y[j], seen); });
+                      [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&y[j], seen); });
         total = slice.sum(total);
         if (leads) {
-            VALUE value = ((VALUE)scale * b - (VALUE)omega * total) * d;
+            UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
             publish(&y[i], value);
             make_empty(&spent[i]);
             if (finish) z[perm[i]] = value;
@@ -20,18 +21,19 @@ extern "C" __global__ void __launch_bounds__(256, 4) substitute(
     });
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) back_substitute(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* indices, const STORED* values,
-        const VALUE* dinv, const int* perm, double omega, VALUE* y, VALUE* t, VALUE* z) {
+extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* indices, const COUPLING* values,
+        const PIVOT* dinv, const int* perm, double omega, UNKNOWN* y, UNKNOWN* t, UNKNOWN* z) {
     for_slices(n_slices, true, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
-        VALUE d = leads ? dinv[i] : 0, own = leads ? y[i] : 0, total = 0;
+        PIVOT d = leads ? dinv[i] : PIVOT();
+        UNKNOWN own = leads ? y[i] : UNKNOWN(), total = UNKNOWN();
         slice.entries(indptr, indices, values, [&](int j) { return t[j]; },
-                      [&](VALUE a, int j, VALUE seen) { total += a * arrived(&t[j], seen); });
+                      [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&t[j], seen); });
         total = slice.sum(total);
         if (leads) {
-            VALUE value = own - (VALUE)omega * d * total;
+            UNKNOWN value = own - (REAL)omega * (d * total);
             publish(&t[i], value);
             z[perm[i]] = value;
             make_empty(&y[i]);
@@ -39,17 +41,18 @@ extern "C" __global__ void __launch_bounds__(256, 4) back_substitute(
     });
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) relax(
+extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) relax(
         long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr,
-        const int* lower_indices, const STORED* lower, const OFFSET* upper_indptr, const int* upper_indices,
-        const STORED* upper, const VALUE* dinv, const int* perm, const VALUE* r, double omega, const VALUE* old,
-        VALUE* latest, VALUE* z) {
+        const int* lower_indices, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_indices,
+        const COUPLING* upper, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, const UNKNOWN* old,
+        UNKNOWN* latest, UNKNOWN* z) {
     for_slices(n_slices, backwards, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
-        VALUE d = leads ? dinv[i] : 0, b = leads ? r[perm[i]] : 0, own = leads ? old[i] : 0, total = 0;
-        auto wait_for_new = [&](VALUE a, int j, VALUE seen) { total += a * arrived(&latest[j], seen); };
-        auto take_old = [&](VALUE a, int j, VALUE value) { total += a * value; };
+        PIVOT d = leads ? dinv[i] : PIVOT();
+        UNKNOWN b = leads ? r[perm[i]] : UNKNOWN(), own = leads ? old[i] : UNKNOWN(), total = UNKNOWN();
+        auto wait_for_new = [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&latest[j], seen); };
+        auto take_old = [&](COUPLING a, int j, UNKNOWN value) { total += a * value; };
         auto look_at_new = [&](int j) { return latest[j]; };
         auto look_at_old = [&](int j) { return old[j]; };
         if (backwards) {
@@ -61,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) relax(
         }
         total = slice.sum(total);
         if (leads) {
-            VALUE value = (1 - (VALUE)omega) * own + (VALUE)omega * (b - total) * d;
+            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - total));
             publish(&latest[i], value);
             z[perm[i]] = value;
         }

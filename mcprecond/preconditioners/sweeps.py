@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.preconditioners.block_sweeps import KERNELS as BLOCK_KERNELS
 from mcprecond.reordering import ColorBlocks
 
 KERNELS = KernelSet(__file__)
 
 
-def empty_values(n: int, dtype: Any, xp: Any) -> Any:
-    """An array of n values that are not there yet."""
-    values = xp.empty(n, dtype)
+def empty_values(shape: tuple[int, ...], dtype: Any, xp: Any) -> Any:
+    """An array of values that are not there yet."""
+    values = xp.empty(shape, dtype)
     make_empty(values)
     return values
 
@@ -35,34 +36,48 @@ def make_empty(values: Any) -> None:
 class Sweeps:
     """Sweeps with the triangles of color blocks and a diagonal, on vectors in the order of the matrix.
 
+    Several right-hand sides are the columns of an array in C order: what a row needs of a neighbor lies together.
+
     Parameters
     ----------
     blocks : ColorBlocks
-    dinv : array, shape (n,)
+    dinv : array, of the shape of blocks.diagonal
         The inverse of the diagonal to sweep with, in color order. Both are read at each sweep, so they may change.
+    columns : int
+        How many right-hand sides there are.
     """
 
-    def __init__(self, blocks: ColorBlocks, dinv: Any) -> None:
+    def __init__(self, blocks: ColorBlocks, dinv: Any, columns: int = 1) -> None:
         self.blocks, self.dinv = blocks, dinv
-        xp, n = blocks.backend.xp, blocks.shape[0]
+        self._of_columns = {columns: self}
+        xp = blocks.backend.xp
+        shape = blocks.vector_shape if blocks.block_size > 1 else (*blocks.vector_shape, columns)
         # Intermediate results, in color order. Between applications the first one is empty.
-        self._y, self._t = empty_values(n, blocks.dtype, xp), empty_values(n, blocks.dtype, xp)
+        self._y, self._t = (empty_values(shape, blocks.dtype, xp) for _ in range(2))
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         self._run = blocks.backend.kernels(
-            KERNELS,
+            BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
+            **blocks.macros,
             OFFSET=blocks.lower.indptr.dtype,
             VALUE=blocks.dtype,
             STORED=blocks.lower.values.dtype,
+            RHS=columns,
             LANES=32,
         )
+
+    def fitting(self, r: Any) -> Sweeps:
+        """The same sweeps for as many right-hand sides as r has."""
+        columns = r.shape[1] if r.ndim == 2 else 1
+        if columns not in self._of_columns:
+            self._of_columns[columns] = Sweeps(self.blocks, self.dinv, columns)
+        return self._of_columns[columns]
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(D + w U) D inv(D + w L) (scale r)."""
         self._substitute(self.blocks.lower, r, z, omega, scale, backwards=False, finish=False)
         upper = self.blocks.upper
         self._run.back_substitute(
-            *self._slices, upper.indptr, upper.indices, upper.values, self.dinv, self.blocks.perm, omega, self._y,
-            self._t, z,
+            *self._slices, *upper.rows, self.dinv, self.blocks.perm, omega, self._y, self._t, self._rows(z)
         )  # fmt: skip
         self._last, self._free = self._t, self._y
 
@@ -72,7 +87,7 @@ class Sweeps:
 
     def begin(self, x: Any) -> None:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
-        self._y[...] = x[self.blocks.perm]
+        self._y[...] = self._rows(x)[self.blocks.perm]
         self._last, self._free = self._y, self._t
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
@@ -86,33 +101,62 @@ class Sweeps:
         lower, upper = self.blocks.lower, self.blocks.upper
         make_empty(self._free)
         self._run.relax(
-            *self._slices, int(backwards), lower.indptr, lower.indices, lower.values, upper.indptr, upper.indices,
-            upper.values, self.dinv, self.blocks.perm, r, omega, self._last, self._free, z,
+            *self._slices, int(backwards), *lower.rows, *upper.rows, self.dinv, self.blocks.perm, self._rows(r), omega,
+            self._last, self._free, self._rows(z),
         )  # fmt: skip
         self._last, self._free = self._free, self._last
+
+    def _rows(self, x: Any) -> Any:
+        """A vector in the shape of the sweeps' own."""
+        return x.reshape(self._y.shape)
 
     def _substitute(
         self, triangle: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
     ) -> None:
         self._run.substitute(
-            *self._slices, int(backwards), triangle.indptr, triangle.indices, triangle.values, self.dinv,
-            self.blocks.perm, r, omega, scale, self._y, self._t, int(finish), z,
+            *self._slices, int(backwards), *triangle.rows, self.dinv, self.blocks.perm, self._rows(r), omega, scale,
+            self._y, self._t, int(finish), self._rows(z),
         )  # fmt: skip
 
 
-# The twins. What CUDA empties they leave alone; see the note on the CPU above.
+# The twins; c counts right-hand sides. What CUDA empties they leave alone, or use as room for sums; see the note on the
+# CPU above.
+
+
+@compile_inlined
+def product(i, c, indptr, indices, values, y):
+    """sum_j T_ij y_j of right-hand side c."""
+    total = y.dtype.type(0)
+    for k in range(indptr[i], indptr[i + 1]):
+        total += values[k] * y[indices[k], c]
+    return total
+
+
+@compile_inlined
+def four_products(i, indptr, indices, values, y, sums):
+    """The same of four right-hand sides in one pass, into sums[i]."""
+    s0 = s1 = s2 = s3 = y.dtype.type(0)
+    for k in range(indptr[i], indptr[i + 1]):
+        a, j = values[k], indices[k]
+        s0 += a * y[j, 0]
+        s1 += a * y[j, 1]
+        s2 += a * y[j, 2]
+        s3 += a * y[j, 3]
+    sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = s0, s1, s2, s3
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, finish, z):
+def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, sums, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * y[indices[k]]
-        y[i] = (scale * r[perm[i]] - omega * total) * dinv[i]
-        if finish:
-            z[perm[i]] = y[i]
+        four = y.shape[1] == 4
+        if four:
+            four_products(i, indptr, indices, values, y, sums)
+        for c in range(y.shape[1]):
+            total = sums[i, c] if four else product(i, c, indptr, indices, values, y)
+            y[i, c] = (scale * r[perm[i], c] - omega * total) * dinv[i]
+            if finish:
+                z[perm[i], c] = y[i, c]
 
 
 @KERNELS.resident_twin
@@ -123,7 +167,7 @@ def substitute(
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         substitute_rows(
-            slices[k], slices[k + 1], indptr, indices, values, dinv, perm, r, omega, scale, y, finish, z
+            slices[k], slices[k + 1], indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
         )  # fmt: skip
 
 
@@ -131,11 +175,13 @@ def substitute(
 def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega, y, t, z):
     """The rows of one color."""
     for i in prange(first, end):
-        total = t.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * t[indices[k]]
-        t[i] = y[i] - omega * dinv[i] * total
-        z[perm[i]] = t[i]
+        four = t.shape[1] == 4
+        if four:
+            four_products(i, indptr, indices, values, t, t)
+        for c in range(t.shape[1]):
+            total = t[i, c] if four else product(i, c, indptr, indices, values, t)
+            t[i, c] = y[i, c] - omega * (dinv[i] * total)
+            z[perm[i], c] = t[i, c]
 
 
 @KERNELS.resident_twin
@@ -152,13 +198,14 @@ def relax_rows(
 ):  # fmt: skip
     """The rows of one color."""
     for i in prange(first, end):
-        total = new.dtype.type(0)
-        for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            total += lower[k] * (old if backwards else new)[lower_indices[k]]
-        for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            total += upper[k] * (new if backwards else old)[upper_indices[k]]
-        new[i] = (1 - omega) * old[i] + omega * (r[perm[i]] - total) * dinv[i]
-        z[perm[i]] = new[i]
+        for c in range(new.shape[1]):
+            total = new.dtype.type(0)
+            for k in range(lower_indptr[i], lower_indptr[i + 1]):
+                total += lower[k] * (old if backwards else new)[lower_indices[k], c]
+            for k in range(upper_indptr[i], upper_indptr[i + 1]):
+                total += upper[k] * (new if backwards else old)[upper_indices[k], c]
+            new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - total))
+            z[perm[i], c] = new[i, c]
 
 
 @KERNELS.resident_twin

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_part, get_backend
+from mcprecond.backends import KernelSet, compile_part, get_backend, offset_type
 from mcprecond.backends.inputs import vector
 
 KERNELS = KernelSet(__file__)
@@ -22,9 +22,6 @@ KERNELS = KernelSet(__file__)
 BOTTOM, TOP = 1.0, 2.0
 A1, B1 = TOP**-0.5 - BOTTOM**-0.5, BOTTOM**-0.5
 CONDUCTIVITY = 1 / (6 * A1**2)
-
-#: From so many entries on, indices are int64.
-INT32_LIMIT = 2**31
 
 # Integrals over an element of length one: of φ_i φ_j, φ_i' φ_j' and φ_i φ_j'; and φ_j at the two Gauss points.
 MASS = np.array([[2.0, 1.0], [1.0, 2.0]]) / 6
@@ -97,7 +94,7 @@ class FENL:
                 f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {profile!r}"
             )
         self.backend = get_backend(device)
-        self._run = self.backend.kernels(KERNELS)
+        self._run = self.backend.kernels(KERNELS, OFFSET=offset_type((3 * self.n + 1) ** 3))
         self._indptr, self._indices = self._pattern()
 
         shape = _tensor(SHAPE, SHAPE, SHAPE)
@@ -282,18 +279,16 @@ class FENL:
     def _pattern(self) -> tuple[Any, Any]:
         xp, m = self.backend.xp, self.n + 1
         nnz = (3 * m - 2) ** 3
-        if nnz >= INT32_LIMIT and self.backend.name == "gpu":
-            raise ValueError(f"n={self.n} makes {nnz} entries, too many for int32 indices on the GPU; use device='cpu'")
-        # SciPy wants both arrays of one dtype, and copies them otherwise.
-        dtype = np.int32 if nnz < INT32_LIMIT else np.int64
+        # SciPy and CuPy want both arrays of one dtype, and copy them otherwise.
+        dtype = offset_type(nnz)
         along = xp.full(m, 3, dtype)
         along[0] -= 1
         along[-1] -= 1
         indptr = xp.zeros(self.unknowns + 1, dtype)
         indptr[1:] = xp.cumsum((along[:, None, None] * along[:, None] * along).ravel(), dtype=dtype)
-        indices = xp.empty(nnz, dtype)
+        indices = xp.empty(nnz, np.int32)
         self._run.fill_indices(self.unknowns, m, indptr, indices)
-        return indptr, indices
+        return indptr, indices.astype(dtype, copy=False)
 
     def _checked(self, T: Any) -> Any:
         return vector(T, self.unknowns, self.backend, np.float64, "T")
@@ -358,8 +353,7 @@ def fenl(
         If n is not an integer.
     ValueError
         If n < 1, advection or conductivity is not one or three finite numbers, profile not three, the conductivity is
-        not positive everywhere, the device is unknown or missing, or n is too large for the GPU's int32 indices
-        (n > 429).
+        not positive everywhere, or the device is unknown or missing.
 
     References
     ----------

@@ -1,5 +1,6 @@
 """From a coloring to the storage that sweeps read: permutation and color blocks."""
 
 from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
+from mcprecond.reordering.node_blocks import NodeBlocks
 
-__all__ = ["ColorBlocks", "Triangle"]
+__all__ = ["ColorBlocks", "NodeBlocks", "Triangle"]

@@ -80,29 +80,50 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 
 extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                         const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
-                                        int* lower_indices, const OFFSET* upper_indptr, int* upper_indices) {
+                                        int* lower_indices, SOURCE* lower_source, const OFFSET* upper_indptr,
+                                        int* upper_indices, SOURCE* upper_source, SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
     place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
-              [&](OFFSET, int j, OFFSET place, int triangle) {
-                  if (triangle) (triangle < 0 ? lower_indices : upper_indices)[place] = j;
+              [&](OFFSET k, int j, OFFSET place, int triangle) {
+                  SOURCE number = (SOURCE)(k - indptr[perm[i]]);
+                  if (triangle == 0) {
+                      diagonal_source[i] = number;
+                  } else {
+                      (triangle < 0 ? lower_indices : upper_indices)[place] = j;
+                      (triangle < 0 ? lower_source : upper_source)[place] = number;
+                  }
               });
 }
 
-extern "C" __global__ void fill_values(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const int* perm, const int* inverse, long long sorted_length,
-                                       const OFFSET* lower_indptr, STORED* lower, const OFFSET* upper_indptr,
-                                       STORED* upper, VALUE* diagonal) {
-    long long i = thread_id() / LANES;
-    VALUE own = 0;
-    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
-              [&](OFFSET k, int, OFFSET place, int triangle) {
-                  if (triangle)
-                      (triangle < 0 ? lower : upper)[place] = (STORED)values[k];
-                  else
-                      own += values[k];
-              });
-    own = lane_sum<LANES>(own);
-    if (i < n && threadIdx.x % LANES == 0) diagonal[i] = own;
+#define FETCHES 8  // values under way per thread
+
+extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
+                                        const VALUE* values, const OFFSET* lower_indptr, const SOURCE* lower_source,
+                                        STORED* lower, const OFFSET* upper_indptr, const SOURCE* upper_source,
+                                        STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal) {
+    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+        long long i = slice.index();
+        OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
+        if (slice.leads()) {
+            long long place = begin + (long long)diagonal_source[i];
+            diagonal[i] = place < indptr[perm[i] + 1] ? values[place] : VALUE();
+        }
+        auto fetch = [&](const OFFSET* row_offsets, const SOURCE* source, STORED* result) {
+            slice.batches<FETCHES>(row_offsets, [&](const OFFSET* places) {
+                SOURCE number[FETCHES];
+                VALUE value[FETCHES];
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? __ldcs(&source[places[e]]) : 0;
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
+#pragma unroll
+                for (int e = 0; e < FETCHES; ++e)
+                    if (places[e] >= 0) result[places[e]] = (STORED)value[e];
+            });
+        };
+        fetch(lower_indptr, lower_source, lower);
+        fetch(upper_indptr, upper_source, upper);
+    });
 }
 
 __device__ __forceinline__ uint64 mix64(uint64 x) {
@@ -111,27 +132,55 @@ __device__ __forceinline__ uint64 mix64(uint64 x) {
     return x ^ x >> 31;
 }
 
-extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int* indices, const BITS* bits,
-                                    uint64* keys, uint64* digest) {
-    uint64 total = 0;
-    for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < n; i0 += thread_count() / LANES) {
-        long long i = i0 + lane_id() / LANES;
-        uint64 key = 0, with_values = 0;
-        if (i < n)
-            for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES) {
-                uint64 entry = mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
-                key += entry;
-                with_values += mix64(entry ^ mix64((uint64)(long long)bits[k]));
-            }
-        key = lane_sum<LANES>(key);
-        with_values = lane_sum<LANES>(with_values);
-        if (i < n && threadIdx.x % LANES == 0) {
-            keys[i] = key;
-            total += mix64(with_values + mix64((uint64)i));
-        }
+extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int* indices, uint64* keys) {
+    long long i = thread_id() / LANES;
+    uint64 key = 0;
+    if (i < n)
+        for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES; k < indptr[i + 1]; k += LANES)
+            key += mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
+    key = lane_sum<LANES>(key);
+    if (i < n && threadIdx.x % LANES == 0) keys[i] = key;
+}
+
+// Mix the bits of a value into a hash, word by word.
+template <typename Value>
+__device__ __forceinline__ uint64 mixed(uint64 hash, Value value) {
+    if (sizeof(Value) < sizeof(uint64)) return mix64(hash ^ (uint64)(long long)*(int*)&value);
+#pragma unroll
+    for (int w = 0; w < sizeof(Value) / sizeof(uint64); ++w) hash = mix64(hash ^ ((uint64*)&value)[w]);
+    return hash;
+}
+
+extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
+                                  const VALUE* values, const void* bits, uint64* digests) {
+    uint64 pattern = 0, both = 0, not_finite = 0;
+    for (long long i = thread_id(); i < n; i += thread_count())
+        pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i + 1]);
+    auto add = [&](long long k, int column, VALUE value) {
+        uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
+        pattern += entry;
+        both += mixed(entry, value);
+        not_finite += !isfinite(value);
+    };
+    constexpr int BATCH = 4;  // loads under way per thread
+    long long stride = thread_count(), k = thread_id();
+    for (; k + (BATCH - 1) * stride < entries; k += BATCH * stride) {
+        int column[BATCH];
+        VALUE value[BATCH];
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) column[e] = indices[k + e * stride], value[e] = values[k + e * stride];
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
-    total = lane_sum<WARP>(total);
-    if (lane_id() == 0) atomicAdd(digest, total);
+    for (; k < entries; k += stride) add(k, indices[k], values[k]);
+    pattern = lane_sum<WARP>(pattern);
+    both = lane_sum<WARP>(both);
+    not_finite = lane_sum<WARP>(not_finite);
+    if (lane_id() == 0) {
+        atomicAdd(&digests[0], pattern);
+        atomicAdd(&digests[1], pattern + both);
+        if (not_finite) atomicAdd(&digests[2], not_finite);
+    }
 }
 
 extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,
@@ -142,12 +191,12 @@ extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const i
     OFFSET place = indptr[i];
     for (OFFSET k = lower_indptr[i]; k < lower_indptr[i + 1]; ++k, ++place) {
         indices[place] = lower_indices[k];
-        values[place] = lower[k];
+        values[place] = (VALUE)lower[k];
     }
     indices[place] = (int)i;
     values[place++] = diagonal[i];
     for (OFFSET k = upper_indptr[i]; k < upper_indptr[i + 1]; ++k, ++place) {
         indices[place] = upper_indices[k];
-        values[place] = upper[k];
+        values[place] = (VALUE)upper[k];
     }
 }

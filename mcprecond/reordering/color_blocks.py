@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_part
-from mcprecond.backends.inputs import csr_system
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.slices import cut_slices, interleaved
 
@@ -31,16 +31,24 @@ class Triangle:
     indices, values : array, shape (entries,)
         The entries of each row, interleaved inside of slices (see reordering/slices.py); on a GPU by rising column in
         all but long rows, otherwise in the order that A has.
+    source : array of uint8, uint16 or int32, shape (entries,)
+        Which entry of its row in A each one is, so that new values are just fetched.
     """
 
     indptr: Any
     indices: Any
     values: Any
+    source: Any
+
+    @property
+    def rows(self) -> tuple[Any, Any, Any]:
+        """Row offsets, columns and values, as sweeps take them."""
+        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
+        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.source.nbytes
 
 
 class ColorBlocks:
@@ -49,7 +57,7 @@ class ColorBlocks:
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, any format. It is not changed and not referred to afterwards.
+        Real or complex floats, any format; repeated entries add up. It is not changed and not referred to afterwards.
     coloring : str, Coloring or array of int, shape (n,)
         A method of `color`, or a coloring of A, which is checked.
     dtype : dtype, optional
@@ -89,44 +97,63 @@ class ColorBlocks:
            [ 0., -1.,  0.,  2.]])
     """
 
+    #: Unknowns per row of the blocks; `NodeBlocks` has more.
+    block_size = 1
+
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None) -> None:
-        csr, self.backend = csr_system(A)
-        xp, n = self.backend.xp, csr.shape[0]
-        self.shape = csr.shape
-        self.dtype = csr.dtype
-        self.coloring = coloring_of(csr, coloring)
+        csr, backend = csr_system(A)
+        csr = canonical(csr)
+        self._build(csr, csr, backend, coloring, dtype)
+
+    def _build(self, csr: Any, graph: Any, backend: Backend, coloring: Any, dtype: Any) -> None:
+        """Store the matrix `csr` in the order of a coloring of `graph`, whose entries are those of the triangles.
+
+        Both are canonical.
+        """
+        self.backend, self.shape, self.dtype = backend, csr.shape, csr.dtype
+        xp, n = backend.xp, graph.shape[0]
+        self.coloring = coloring_of(graph, coloring)
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
         self.perm = self.coloring.permutation()
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        self._offset = offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
-        lanes = 8 if csr.indices.size > 8 * n else 2
+        lanes = 8 if graph.indices.size > 8 * n else 2
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
-        bits = np.dtype(f"i{self.dtype.itemsize}")
+        indptr, indices = self._pattern(graph)
+        source = np.min_scalar_type(int(xp.diff(indptr).max()) if n else 0)  # unsigned
         self._run = self.backend.kernels(
-            KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, BITS=bits, LANES=lanes
+            KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, SOURCE=source, LANES=lanes
         )
-        indptr, indices = self._pattern(csr)
         lower_counts, upper_counts = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
         self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
         lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
         colors = self.coloring.colors[self.perm]
         self.slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, self.backend)
-        lower_indices, upper_indices = (xp.empty(int(ends[-1]), np.int32) for ends in (lower_indptr, upper_indptr))
+        columns, sources = (
+            [xp.empty(int(ends[-1]), dtype) for ends in (lower_indptr, upper_indptr)] for dtype in (np.int32, source)
+        )
+        self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
         self._run.fill_indices(
-            n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, lower_indices, upper_indptr,
-            upper_indices,
+            n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, columns[0], sources[0],
+            upper_indptr, columns[1], sources[1], self._diagonal_source,
         )  # fmt: skip
         self.lower, self.upper = (
-            Triangle(indptr, self._interleaved(indptr, indices), xp.empty(len(indices), self._stored))
-            for indptr, indices in ((lower_indptr, lower_indices), (upper_indptr, upper_indices))
+            Triangle(
+                ends,
+                self._interleaved(ends, columns[k]),
+                self._new_values(len(columns[k]), self._stored),
+                self._interleaved(ends, sources[k]),
+            )
+            for k, ends in enumerate((lower_indptr, upper_indptr))
         )
-        self.diagonal = xp.empty(n, self.dtype)
-        self._row_keys, self._digest = self._keys(csr)
+        self.diagonal = self._new_values(n, self.dtype)
+        self._row_keys = self._keys(csr)
+        self._pattern_digest, self._digest, _ = self._digests(csr)
         self._fill_values(csr)
 
     @property
@@ -137,8 +164,25 @@ class ColorBlocks:
     @property
     def nbytes(self) -> int:
         """Memory of triangles, diagonal, permutations and row keys in bytes."""
-        arrays = (self.lower, self.upper, self.diagonal, self.perm, self.inverse, self.slices, self._row_keys)
+        arrays = (
+            self.lower, self.upper, self.diagonal, self._diagonal_source, self.perm, self.inverse, self.slices,
+            self._row_keys,
+        )  # fmt: skip
         return sum(array.nbytes for array in arrays)
+
+    @property
+    def vector_shape(self) -> tuple[int, ...]:
+        """Of the vectors in color order."""
+        return self.shape[:1]
+
+    @property
+    def macros(self) -> dict[str, int]:
+        """What kernels that serve several block sizes have to know of it."""
+        return {"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}
+
+    def times_diagonal(self, diagonal: Any, x: Any) -> Any:
+        """A diagonal, stored like that of the blocks, times a vector in color order."""
+        return diagonal * x
 
     def rows_of(self, c: int) -> tuple[int, int]:
         """Return how many rows color c has, and the new number of the first."""
@@ -150,7 +194,8 @@ class ColorBlocks:
 
         A must be CSR and of the blocks' shape, dtype and device.
         """
-        return self._keys(A)[1] == self._digest
+        _, digests = self._matched(A)
+        return digests[1] == self._digest
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
@@ -160,16 +205,17 @@ class ColorBlocks:
         TypeError, ValueError
             If A differs in shape, pattern, dtype or device from the matrix of the blocks (which then stay as they are).
         """
-        csr, backend = csr_system(A)
+        csr, backend = csr_matrix(A)
         if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
             raise ValueError(
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
-        row_keys, digest = self._keys(csr)
-        differing = row_keys != self._row_keys
-        if bool(differing.any()):
-            row = int(differing.argmax())
+        csr, (pattern, digest, not_finite) = self._matched(csr)
+        if not_finite:
+            csr_system(A)  # raises and says where
+        if pattern != self._pattern_digest:
+            row = int((self._keys(csr) != self._row_keys).argmax())
             raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
         self._digest = digest
         self._fill_values(csr)
@@ -194,10 +240,12 @@ class ColorBlocks:
         matrix.sort_indices()
         return matrix
 
+    def _new_values(self, entries: int, dtype: Any) -> Any:
+        return self.backend.xp.empty(entries, dtype)
+
     def _pattern(self, csr: Any) -> tuple[Any, Any]:
         xp = self.backend.xp
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
-        return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+        return xp.asarray(csr.indptr, dtype=self._offset), xp.asarray(csr.indices, dtype=np.int32)
 
     def _interleaved(self, indptr: Any, entries: Any, back: bool = False) -> Any:
         return interleaved(
@@ -206,21 +254,33 @@ class ColorBlocks:
 
     def _fill_values(self, csr: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
-        lower, upper = (self.backend.xp.empty_like(triangle.values) for triangle in (self.lower, self.upper))
-        self._run.fill_values(
-            self.shape[0], *self._pattern(csr), csr.data, self.perm, self.inverse, self._sorted_length,
-            self.lower.indptr, lower, self.upper.indptr, upper, self.diagonal,
+        lower, upper = ((part.indptr, part.source, part.values) for part in (self.lower, self.upper))
+        self._run.fetch_values(
+            len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
+            self._diagonal_source, self.diagonal,
         )  # fmt: skip
-        for triangle, values in ((self.lower, lower), (self.upper, upper)):
-            interleaved(self.slices, triangle.indptr, values, triangle.values, self.backend)
 
-    def _keys(self, csr: Any) -> tuple[Any, int]:
-        """A hash of the pattern of each row of A (int64), and one of the whole matrix with its values."""
-        xp, n = self.backend.xp, self.shape[0]
-        keys, digest = xp.empty(n, np.int64), xp.zeros(1, np.int64)
-        bits = csr.data.view(f"i{self.dtype.itemsize}")
-        self._run.row_keys(n, *self._pattern(csr), bits, keys, digest)
-        return keys, int(digest[0])
+    def _keys(self, csr: Any) -> Any:
+        """A hash of the pattern of each row of A: int64."""
+        keys = self.backend.xp.empty(self.shape[0], np.int64)
+        self._run.row_keys(self.shape[0], *self._pattern(csr), keys)
+        return keys
+
+    def _matched(self, csr: Any) -> tuple[Any, tuple[int, int, int]]:
+        """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
+        digests = self._digests(csr)
+        if digests[0] != self._pattern_digest and canonical(csr) is not csr:
+            csr = canonical(csr)
+            digests = self._digests(csr)
+        return csr, digests
+
+    def _digests(self, csr: Any) -> tuple[int, int, int]:
+        """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
+        digests = self.backend.xp.zeros(3, np.int64)
+        bits = csr.data.view(f"i{min(self.dtype.itemsize, 8)}")
+        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, bits, digests)
+        pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
+        return pattern, both, not_finite
 
 
 # In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
@@ -250,40 +310,37 @@ def order_of_row(i, indptr, indices, perm, inverse, sorted_length):
 
 @KERNELS.twin
 def fill_indices(
-    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, upper_indptr, upper_indices
+    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, lower_source, upper_indptr,
+    upper_indices, upper_source, diagonal_source,
 ):  # fmt: skip
-    """The column indices of both triangles."""
+    """The column indices of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
     for i in prange(n):
         lower, upper = lower_indptr[i], upper_indptr[i]
         for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
-            j = inverse[indices[k]]
+            j, number = inverse[indices[k]], k - indptr[perm[i]]
             if j < i:
-                lower_indices[lower] = j
+                lower_indices[lower], lower_source[lower] = j, number
                 lower += 1
             elif j > i:
-                upper_indices[upper] = j
+                upper_indices[upper], upper_source[upper] = j, number
                 upper += 1
-
-
-@KERNELS.twin
-def fill_values(
-    n, indptr, indices, values, perm, inverse, sorted_length, lower_indptr, lower, upper_indptr, upper, diagonal
-):  # fmt: skip
-    """The values of both triangles and of the diagonal; repeated diagonal entries add up."""
-    for i in prange(n):
-        next_lower, next_upper = lower_indptr[i], upper_indptr[i]
-        own = values.dtype.type(0)
-        for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
-            j = inverse[indices[k]]
-            if j < i:
-                lower[next_lower] = values[k]
-                next_lower += 1
-            elif j > i:
-                upper[next_upper] = values[k]
-                next_upper += 1
             else:
-                own += values[k]
-        diagonal[i] = own
+                diagonal_source[i] = number
+
+
+@KERNELS.strided_twin
+def fetch_values(
+    n_slices, slices, perm, indptr, values, lower_indptr, lower_source, lower, upper_indptr, upper_source, upper,
+    diagonal_source, diagonal,
+):  # fmt: skip
+    """The values of row i: entries of row perm[i] of A."""
+    for i in prange(slices[n_slices]):
+        begin, number = indptr[perm[i]], np.int64(diagonal_source[i])
+        for e in range(lower_indptr[i], lower_indptr[i + 1]):
+            lower[e] = values[begin + lower_source[e]]
+        for e in range(upper_indptr[i], upper_indptr[i + 1]):
+            upper[e] = values[begin + upper_source[e]]
+        diagonal[i] = values[begin + number] if begin + number < indptr[perm[i] + 1] else 0
 
 
 @compile_part
@@ -294,19 +351,33 @@ def mix64(x):
     return x ^ (x >> np.uint64(31))
 
 
-@KERNELS.strided_twin
-def row_keys(n, indptr, indices, bits, keys, digest):
-    """Hash what is where: a key for the columns of each row, and the sum of those of columns and values for all."""
-    total = np.uint64(0)
+@KERNELS.twin
+def row_keys(n, indptr, indices, keys):
+    """Hash the columns of each row, in their order."""
     for i in prange(n):
-        key, with_values = np.uint64(0), mix64(np.uint64(i))
+        key = np.uint64(0)
         for k in range(indptr[i], indptr[i + 1]):
-            entry = mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
-            key += entry
-            with_values += mix64(entry ^ mix64(np.uint64(bits[k])))
+            key += mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
         keys[i] = np.int64(key)
-        total += mix64(with_values)
-    digest[0] = np.int64(total)
+
+
+@KERNELS.strided_twin
+def digest(entries, n, indptr, indices, values, bits, digests):
+    """Hash the pattern, and the pattern with the values, whose `bits` are words; count what is not finite."""
+    words = len(bits) // max(entries, 1)
+    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
+    for i in prange(n):
+        pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
+    for k in prange(entries):
+        entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
+        pattern += entry
+        for w in range(words * k, words * (k + 1)):
+            entry = mix64(entry ^ np.uint64(bits[w]))
+        both += entry
+        not_finite += not np.isfinite(values[k])
+    digests[0] = np.int64(pattern)
+    digests[1] = np.int64(pattern + both)
+    digests[2] = not_finite
 
 
 @KERNELS.twin

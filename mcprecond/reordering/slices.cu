@@ -21,17 +21,10 @@ extern "C" __global__ void interleave(long long n_slices, const int* slices, con
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    int count = slice.share(indptr);
-    OFFSET place = indptr[slice.first], e = slice.row < slice.rows ? indptr[slice.index()] + slice.lane : 0;
-    for (int step = 0; __any_sync(FULL_WARP, step < count); ++step, e += 1 << slice.log_lanes) {
-        uint32 takers = __ballot_sync(FULL_WARP, step < count);
-        if (step < count) {
-            OFFSET mine = place + __popc(takers & ((1u << lane_id()) - 1));
-            if (back)
-                result[e] = entries[mine];
-            else
-                result[mine] = entries[e];
-        }
-        place += __popc(takers);
-    }
+    slice.steps(indptr, [&](OFFSET first, int, int rank, OFFSET e) {
+        if (back)
+            result[e] = entries[first + rank];
+        else
+            result[first + rank] = entries[e];
+    });
 }

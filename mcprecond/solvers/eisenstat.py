@@ -12,6 +12,9 @@ transformed residual's direction w = t + s. CG runs on rho = inv(T + L) r with t
 iterates x and its scalars are those of PCG with M. An iteration is three kernels: the two sweeps, and one that advances
 all vectors.
 
+For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
+adjoint of inv(T + U), and t*A t = q*w, r*z = rho*T rho.
+
 Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, SIAM J. Sci. Stat. Comput.
 2, 1981.
 """
@@ -20,12 +23,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_loop
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.sweeps import make_empty
+from mcprecond.solvers.block_eisenstat import KERNELS as BLOCK_KERNELS
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -38,6 +41,7 @@ from mcprecond.solvers.iteration import (
     STATE,
     Iteration,
     close,
+    inner,
 )
 
 KERNELS = KernelSet(__file__)
@@ -63,39 +67,41 @@ class EisenstatIteration(Iteration):
         xp, blocks = backend.xp, M.blocks
         n, offset = csr.shape[0], blocks.lower.indptr.dtype
         super().__init__(n, csr.dtype, offset, 1, backend)
-        self.sweep = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=32)
-        self.vector = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype)
+        kernels = BLOCK_KERNELS if blocks.block_size > 1 else KERNELS
+        macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
+        self.sweep, self.vector = backend.kernels(kernels, LANES=32, **macros), backend.kernels(kernels, **macros)
         self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
-        self.lower, self.upper = (
-            (triangle.indptr, triangle.indices, triangle.values) for triangle in (blocks.lower, blocks.upper)
-        )
-        self.b, self.x = b[blocks.perm], x[blocks.perm]
-        self.T = M.splitting
-        self.Tinv = 1 / self.T
-        self.r, self.rho, self.q, self.t, self.At = (xp.empty(n, csr.dtype) for _ in range(5))
-        self.ts = xp.empty((n, 2), csr.dtype)  # t and s side by side: the forward sweep needs both of a neighbor
+        self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
+        shape = blocks.vector_shape
+        self.b, self.x = (v.reshape(shape)[blocks.perm] for v in (b, x))
+        self.T, self.Tinv = M.splitting
+        self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
+        # t and s side by side: the forward sweep needs both of a neighbor.
+        self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
         self.step = backend.repeatable(self._step)
 
     def solution(self) -> Any:
         """The iterate, in the order of A."""
-        return self.x[self.blocks.inverse]
+        return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self) -> None:
         """See `Iteration`."""
         self.sweep.residual_of_blocks(
             *self.slices, *self.lower, *self.upper, self.blocks.diagonal, self.x, self.b, self.r
         )  # fmt: skip
-        self.run.inner_product(self.n, self.r, self.r, FRESH_RESIDUAL, *self.books)
+        self._product(self.r, self.r, FRESH_RESIDUAL)
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
         make_empty(self.rho)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
-        self.backend.xp.multiply(self.T, self.rho, out=self.At)
-        self.run.inner_product(self.n, self.At, self.rho, FRESH_RZ, *self.books)
+        self._product(self.blocks.times_diagonal(self.T, self.rho), self.rho, FRESH_RZ)
         make_empty(self.t)
         self.q.fill(0)
         self.scalars[BETA] = 0
+
+    def _product(self, a: Any, b: Any, role: int) -> None:
+        self.run.inner_product(self.n, a.reshape(-1), b.reshape(-1), role, *self.books)
 
     def _step(self) -> None:
         blocks = self.blocks
@@ -106,7 +112,7 @@ class EisenstatIteration(Iteration):
             *self.slices, *self.lower, self.T, self.Tinv, blocks.diagonal, self.q, self.ts, self.At, *self.books
         )
         self.vector.advance_all(
-            self.n, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
+            len(self.t), self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
         )  # fmt: skip
 
 
@@ -162,7 +168,7 @@ def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q
         s = (q[i] - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
         ts[i, 1] = s
         At[i] = q[i] + L_t + (diagonal[i] - T[i]) * t
-        product += np.float64(q[i]) * (t + s)
+        product += inner(q[i], t + s)
     return product
 
 
@@ -192,8 +198,8 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
         x[i] += alpha * ts[i, 0]
         r[i] -= alpha * At[i]
         rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
-        rr += np.float64(r[i]) * r[i]
-        rz += np.float64(T[i]) * rho[i] * rho[i]
+        rr += inner(r[i], r[i])
+        rz += inner(T[i] * rho[i], rho[i])
     close(RESIDUAL, rr, control, scalars, history)
     close(BETA_OF_RZ, rz, control, scalars, history)
 

@@ -5,7 +5,7 @@
 // Row i of A times p, summed over the LANES threads that share it; all of them get it.
 __device__ __forceinline__ VALUE row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
                                              const VALUE* values, const VALUE* p) {
-    VALUE total = 0;
+    VALUE total = VALUE();
     if (active)
         for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
             total += values[k] * p[indices[k]];
@@ -26,7 +26,7 @@ extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int
         VALUE total = row_product(i < n, i, indptr, indices, values, p);
         if (i < n && threadIdx.x % LANES == 0) {
             q[i] = total;
-            product += (double)total * p[i];
+            product += inner(total, p[i]);
         }
     }
     finish((int)role, product, control, scalars, history, partials);
@@ -41,7 +41,7 @@ extern "C" __global__ void residual(long long n, const OFFSET* indptr, const int
         if (i < n && threadIdx.x % LANES == 0) {
             VALUE rest = b[i] - total;
             r[i] = rest;
-            square += (double)rest * rest;
+            square += inner(rest, rest);
         }
     }
     finish((int)role, square, control, scalars, history, partials);
@@ -51,20 +51,20 @@ extern "C" __global__ void inner_product(long long n, const VALUE* a, const VALU
                                          long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
-    for (long long i = thread_id(); i < n; i += thread_count()) product += (double)a[i] * b[i];
+    for (long long i = thread_id(); i < n; i += thread_count()) product += inner(a[i], b[i]);
     finish((int)role, product, control, scalars, history, partials);
 }
 
 extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, VALUE* x, VALUE* r, long long role,
                                    long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
-    VALUE alpha = (VALUE)scalars[ALPHA];
+    REAL alpha = (REAL)scalars[ALPHA];
     double square = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         x[i] += alpha * p[i];
         VALUE rest = r[i] - alpha * q[i];
         r[i] = rest;
-        square += (double)rest * rest;
+        square += inner(rest, rest);
     }
     finish((int)role, square, control, scalars, history, partials);
 }
@@ -72,6 +72,6 @@ extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, 
 extern "C" __global__ void turn(long long n, const VALUE* z, VALUE* p, const long long* control,
                                 const double* scalars) {
     if (control[STATE] != RUNNING) return;
-    VALUE beta = (VALUE)scalars[BETA];
+    REAL beta = (REAL)scalars[BETA];
     for (long long i = thread_id(); i < n; i += thread_count()) p[i] = z[i] + beta * p[i];
 }

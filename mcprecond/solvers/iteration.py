@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -122,7 +122,7 @@ class PlainIteration(Iteration):
 
     def __init__(self, csr: Any, b: Any, x: Any, M: Any, backend: Backend) -> None:
         xp, n = backend.xp, csr.shape[0]
-        offset = np.int32 if csr.indices.size < 2**31 else np.int64
+        offset = offset_type(csr.indices.size)
         super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
         self.b, self.x, self.M = b, x, M
         self.A = _csr_arrays(csr, offset, xp)
@@ -162,7 +162,7 @@ class PlainIteration(Iteration):
 
 
 def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
-    return xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data
+    return unsigned(xp.asarray(csr.indptr, dtype=offset)), unsigned(xp.asarray(csr.indices, dtype=np.int32)), csr.data
 
 
 def _lanes(per_row: float) -> int:
@@ -205,6 +205,12 @@ def close(role, total, control, scalars, history):
             control[STATE] = BAD_M
 
 
+@compile_part
+def inner(a, b):
+    """The real part of a conj(b), in double precision."""
+    return np.float64(a.real) * b.real + np.float64(a.imag) * b.imag
+
+
 @KERNELS.strided_twin
 def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, partials):
     """q = A p, and p'q."""
@@ -216,7 +222,7 @@ def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, 
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * p[indices[k]]
         q[i] = total
-        product += np.float64(total) * p[i]
+        product += inner(total, p[i])
     close(role, product, control, scalars, history)
 
 
@@ -229,7 +235,7 @@ def residual(n, indptr, indices, values, x, b, r, role, control, scalars, histor
         for k in range(indptr[i], indptr[i + 1]):
             total -= values[k] * x[indices[k]]
         r[i] = total
-        square += np.float64(total) * total
+        square += inner(total, total)
     close(role, square, control, scalars, history)
 
 
@@ -240,7 +246,7 @@ def inner_product(n, a, b, role, control, scalars, history, partials):
         return
     product = 0.0
     for i in prange(n):
-        product += np.float64(a[i]) * b[i]
+        product += inner(a[i], b[i])
     close(role, product, control, scalars, history)
 
 
@@ -254,7 +260,7 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
     for i in prange(n):
         x[i] += alpha * p[i]
         r[i] -= alpha * q[i]
-        square += np.float64(r[i]) * r[i]
+        square += inner(r[i], r[i])
     close(role, square, control, scalars, history)
 
 

@@ -53,12 +53,12 @@ def pcg(
     callback: Callable[[Any], None] | None = None,
     form: str = "auto",
 ) -> SolveResult:
-    """Solve A x = b for symmetric positive definite A by preconditioned conjugate gradients.
+    """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64.
+        Real or complex floats.
     b : array, shape (n,) or (n, 1)
         On the device of A.
     x0 : array, shape (n,), optional
@@ -68,7 +68,7 @@ def pcg(
     maxiter : int, optional
         10 n by default.
     M : preconditioner, sparse matrix or LinearOperator, optional
-        An approximation of inv(A), symmetric positive definite. The preconditioners of this package and sparse
+        An approximation of inv(A), positive definite like A. The preconditioners of this package and sparse
         matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
@@ -86,7 +86,8 @@ def pcg(
     ------
     TypeError, ValueError
         If A is not a square sparse matrix of finite floats, b or x0 do not fit it or are not finite, M has another
-        shape or is known to be unsymmetric, a tolerance is negative, or the form is unknown or does not fit M.
+        shape, is known to be unsymmetric or is complex for a real A, a tolerance is negative, or the form is unknown or
+        does not fit M.
 
     References
     ----------
@@ -175,6 +176,8 @@ def _applier(M: Any, csr: Any, backend: Backend) -> Any:
         return None
     if getattr(M, "shape", None) != csr.shape:
         raise ValueError(f"M must have the shape of A, {csr.shape}, got {getattr(M, 'shape', type(M).__name__)}")
+    if getattr(M, "dtype", None) is not None and M.dtype.kind == "c" and csr.dtype.kind != "c":
+        raise TypeError(f"M holds {M.dtype} and A {csr.dtype}; convert A with A.astype(complex), or take a real M")
     if isinstance(M, Preconditioner):
         if not M.symmetric:
             raise ValueError("M is not symmetric, which CG needs; use sweep='symmetric', or another solver")

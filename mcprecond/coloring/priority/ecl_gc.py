@@ -4,15 +4,16 @@
 Each vertex keeps the set of colors that it may still get. It may take its best one before all neighbors of higher
 priority are colored, if none of the uncolored ones still considers it (shortcut 1), and it stops waiting for a neighbor
 whose possible colors do not overlap with its own (shortcut 2). The result is the coloring of a serial JP-LDF with the
-same priorities, to the last vertex, whatever the order in which threads run.
+same priorities, to the last vertex, whatever the order in which threads run and whichever shortcuts they take.
 
-Vertices of degree below 32 hold their possible colors in one integer. The others keep a bitmap and show their neighbors
-only the range from the best to the worst possible color; they have higher priority, so they are colored first.
+Vertices of degree below 32 hold their possible colors in one integer, `possible`. The others keep a bitmap, take
+shortcut 1 only, and show their neighbors just the range from the best to the worst possible color: `colors` holds the
+best one's complement until they are colored, and `possible` that range, as far as it matters to low degrees.
 
 Two points differ from the paper, neither of which changes a color. A vertex with k neighbors to wait for keeps just the
-k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And low-degree
-vertices are visited roughly by priority, so that most of them find all they wait for colored, and the lists of edges
-that the paper shortens need not exist.
+k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And vertices are visited
+roughly by priority, so that most of them find all they wait for colored, and the lists of edges that the paper shortens
+need not exist for low degrees.
 """
 
 from __future__ import annotations
@@ -25,60 +26,73 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 
+ORDERS = ("ldf", "ldf_natural", "natural")
+LDF, LDF_NATURAL, ROW_ORDER = range(3)  # mirrored in ecl_gc.cu
 LOW_DEGREE = 32
-UNCOLORED = -1
-BATCH = 4096  # low-degree vertices that the CPU takes up per round
+BATCH = 4096  # vertices that the CPU takes up per round
 
 
-def ecl_gc(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """Color by largest degree first; ties go to the larger hash of vertex number and seed, then to the larger number.
+def ecl_gc(
+    graph: Graph, *, order: str = "ldf", shortcut1: bool = True, shortcut2: bool = True, seed: int = 0
+) -> tuple[Any, np.ndarray]:
+    """Color first-fit by priority, by default largest degree first, with shortcuts.
 
     Parameters
     ----------
     graph : Graph
+    order : {"ldf", "ldf_natural", "natural"}
+        Who has the higher priority: the larger degree, ties going to the larger hash of vertex number and seed; the
+        larger degree, ties going to the smaller number, which is "ldf" of `jp`; the smaller number.
+    shortcut1, shortcut2 : bool
+        Whether the shortcuts are taken (Table 5). They save rounds and change no color.
     seed : int
-        Selects the hash that breaks ties between equal degrees.
+        Selects the hash.
 
     Returns
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run.
     history : numpy.ndarray of int64, shape (rounds, 2)
-        On a GPU, round r counts the vertices that had their color after r visits; on the CPU, rounds are passes over
-        lists, first of high and then of low degrees. See `Coloring`.
+        On a GPU, round r counts the vertices that had their color after r visits that found something new; on the CPU,
+        rounds are passes over lists, into which vertices come by priority. See `Coloring`.
+
+    Raises
+    ------
+    ValueError
+        If the order is unknown.
     """
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(ORDERS)} for ecl_gc, got {order!r}")
     xp, n = graph.backend.xp, graph.n
     nnz, has_high = graph.indices.size, graph.max_degree >= LOW_DEGREE
     lanes = 4 if nnz > 8 * n else 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
-    colors, possible = (xp.empty(n, np.int32) for _ in range(2))
-    keys = xp.empty(n, np.uint32)
-    run.priority_keys(n, graph.degrees, seed & 0xFFFFFFFF, keys)
-    worklist = xp.argsort(keys, kind="stable").astype(np.int32)
+    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
+    # Largest degree first with ties at random needs no list of all vertices; whoever colors sorts what it needs.
+    worklist = xp.empty(n, np.int32) if order == "ldf" else sequence_of(graph, order.removesuffix("_natural"), seed)
     # For high degrees: edges to wait for, and bitmaps. Row v of the bitmaps starts at word indptr[v] // 32 + v, which
     # leaves room for degree + 1 bits without a prefix sum.
-    waiting = xp.empty(n if has_high else 1, np.int32)
     dag = xp.empty(nnz if has_high else 1, np.int32)
     bitmaps = xp.empty(nnz // 32 + n + 1 if has_high else 1, np.uint32)
-    scratch, log = xp.zeros(4, np.int32), new_log(graph)
-    run.color_by_degree(
-        n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, graph.max_degree, colors, possible, worklist,
-        waiting, dag, bitmaps, scratch, log,
+    log = new_log(graph)
+    run.color_by_priority(
+        n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
+        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, bitmaps, log,
     )  # fmt: skip
     return colors, history_of(log, graph)
 
 
 @compile_part
-def precedes(u, v, degrees, seed):
+def precedes(u, v, degrees, order, seed):
     """Whether u has the higher priority."""
-    if degrees[u] != degrees[v]:
+    if order != ROW_ORDER and degrees[u] != degrees[v]:
         return degrees[u] > degrees[v]
-    hu, hv = mix(u, seed), mix(v, seed)
-    return hu > hv if hu != hv else u > v
+    return mix(u, seed) > mix(v, seed) if order == LDF else u < v
 
 
 @compile_part
@@ -102,139 +116,144 @@ def best_colors(mask, count):
 
 
 @compile_part
-def open_high(v, indptr, indices, degrees, seed, waiting, possible, dag, bitmaps):
-    """List the neighbors that a high-degree vertex waits for and make the colors 0..k possible."""
-    k = 0
-    for e in range(indptr[v], indptr[v + 1]):
-        u = indices[e]
-        if u != v and precedes(u, v, degrees, seed):
-            dag[indptr[v] + k] = u
-            k += 1
-    waiting[v] = k
-    possible[v] = 0
-    word = indptr[v] // 32 + v
-    for w in range(k // 32 + 1):
-        bitmaps[word + w] = 0xFFFFFFFF
+def show_low(v, mask, possible):
+    """Let neighbors know the colors, bit by bit."""
+    possible[v] = np.int32(np.uint32(mask))
 
 
 @compile_part
-def visit_high(v, indptr, degrees, colors, waiting, possible, dag, bitmaps):
-    """Advance a high-degree vertex; `possible` holds its best color, and its degree stands for its worst."""
-    begin, word = indptr[v], indptr[v] // 32 + v
-    still = 0
-    for e in range(begin, begin + waiting[v]):
-        u = dag[e]
-        if colors[u] == UNCOLORED:
-            dag[begin + still] = u
-            still += 1
-        elif colors[u] <= degrees[v]:
-            bitmaps[word + colors[u] // 32] &= ~(1 << (colors[u] % 32)) & 0xFFFFFFFF
-    waiting[v] = still
-    best = possible[v]
-    while not (bitmaps[word + best // 32] >> (best % 32)) & 1:
-        best += 1
-    possible[v] = best
-    for e in range(begin, begin + still):
-        u = dag[e]
-        color = colors[u]  # read once: it may change
-        if color == best or (color == UNCOLORED and possible[u] <= best <= degrees[u]):
-            return False
-    colors[v] = best
-    return True
+def open_low(v, degrees, possible):
+    """The colors 0..degree are possible."""
+    show_low(v, (1 << (degrees[v] + 1)) - 1, possible)
 
 
 @compile_part
-def visit_low(v, indptr, indices, degrees, seed, possible):
+def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible):
     """Advance a low-degree vertex by the three cases of Section 3; true once a single bit is left, its color."""
     mask = np.int64(possible[v]) & 0xFFFFFFFF
     taken = considered = still = 0
     for e in range(indptr[v], indptr[v + 1]):
         u = indices[e]
-        if u != v and precedes(u, v, degrees, seed):
+        if u != v and precedes(u, v, degrees, order, seed):
             theirs = np.int64(possible[u]) & 0xFFFFFFFF
             if theirs & (theirs - 1) == 0:
                 taken |= theirs
-            elif theirs & mask:  # otherwise shortcut 2: no need to wait for u
+            elif theirs & mask or not shortcut2:
                 considered |= theirs
                 still += 1
     mask = best_colors(mask & ~taken, still + 1)
     best = mask & -mask
-    if best & considered == 0:
-        mask = best  # shortcut 1, or nobody left to wait for
-    possible[v] = np.int32(np.uint32(mask))
+    if shortcut1 and best & considered == 0:
+        mask = best
+    show_low(v, mask, possible)
+    if mask == best:
+        colors[v] = lowest_bit(best)
     return mask == best
 
 
+@compile_part
+def show_high(v, best, colored, colors, possible):
+    """Let neighbors know the color, or else that it is at least `best`; low degrees have no use for 32 or more."""
+    colors[v] = best if colored else ~best
+    mask = 0
+    if best < LOW_DEGREE:
+        mask = 1 << best if colored else (0xFFFFFFFF << best) & 0xFFFFFFFF
+    show_low(v, mask, possible)
+
+
+@compile_part
+def open_high(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+    """List the neighbors that a high-degree vertex waits for and make the colors 0..k possible."""
+    k = 0
+    for e in range(indptr[v], indptr[v + 1]):
+        u = indices[e]
+        if u != v and precedes(u, v, degrees, order, seed):
+            dag[indptr[v] + k] = u
+            k += 1
+    waiting[v] = k
+    word = indptr[v] // 32 + v
+    for w in range(k // 32 + 1):
+        bitmaps[word + w] = 0xFFFFFFFF
+    show_high(v, 0, False, colors, possible)
+
+
+@compile_part
+def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bitmaps):
+    """Advance a high-degree vertex, true once it has its color; the worst that a vertex may get is its degree."""
+    begin, word = indptr[v], indptr[v] // 32 + v
+    still = 0
+    for e in range(begin, begin + waiting[v]):
+        u = dag[e]
+        color = colors[u]
+        if color < 0:
+            dag[begin + still] = u
+            still += 1
+        elif color <= degrees[v]:
+            bitmaps[word + color // 32] &= ~(1 << (color % 32)) & 0xFFFFFFFF
+    waiting[v] = still
+    best = ~colors[v]
+    while not (bitmaps[word + best // 32] >> (best % 32)) & 1:
+        best += 1
+    colored = shortcut1 or still == 0
+    for e in range(begin, begin + still):
+        color = colors[dag[e]]  # read once: it may change
+        if color == best or (color < 0 and ~color <= best <= degrees[dag[e]]):
+            colored = False
+    show_high(v, best, colored, colors, possible)
+    return colored
+
+
 @compile_loop
-def open_all_high(n, indptr, indices, degrees, seed, colors, waiting, possible, dag, bitmaps):
-    """Every vertex is uncolored; those of high degree get their lists."""
+def open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+    """Every vertex is uncolored."""
     for v in prange(n):
-        colors[v] = UNCOLORED
-        if degrees[v] >= LOW_DEGREE:
-            open_high(v, indptr, indices, degrees, seed, waiting, possible, dag, bitmaps)
-
-
-@compile_loop
-def visit_all_high(left, indptr, degrees, colors, waiting, possible, dag, bitmaps):
-    """One round over the uncolored high-degree vertices; returns those that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
-        done[i] = visit_high(left[i], indptr, degrees, colors, waiting, possible, dag, bitmaps)
-    return left[~done]
-
-
-@compile_loop
-def open_low(n, degrees, colors, possible):
-    """Low degrees may get the colors 0..degree. High ones are colored: one bit, or none if the color is beyond."""
-    for v in prange(n):
+        colors[v] = ~0
         if degrees[v] < LOW_DEGREE:
-            possible[v] = np.int32(np.uint32((1 << (degrees[v] + 1)) - 1))
+            open_low(v, degrees, possible)
         else:
-            possible[v] = np.int32(np.uint32(1 << colors[v] if colors[v] < LOW_DEGREE else 0))
+            open_high(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
 
 
 @compile_loop
-def visit_all_low(left, indptr, indices, degrees, seed, possible):
-    """One round over the uncolored low-degree vertices; returns those that stay uncolored."""
+def visit_all(
+    left, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
+):
+    """One round over uncolored vertices; returns those that stay uncolored."""
     done = np.zeros(len(left), np.bool_)
     for i in prange(len(left)):
-        done[i] = visit_low(left[i], indptr, indices, degrees, seed, possible)
+        v = left[i]
+        if degrees[v] < LOW_DEGREE:
+            done[i] = visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible)
+        else:
+            done[i] = visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bitmaps)
     return left[~done]
 
 
 @compile_loop
-def color_low(n, degrees, possible, colors):
-    """The one bit that is left is the color."""
-    for v in prange(n):
-        if degrees[v] < LOW_DEGREE:
-            colors[v] = lowest_bit(np.int64(possible[v]) & 0xFFFFFFFF)
-
-
-@KERNELS.twin
 def priority_keys(n, degrees, seed, keys):
-    """Sort keys: vertices of high degree first, then by falling degree and hash (its first 26 bits)."""
+    """What LDF sorts by: falling degree, then falling hash."""
     for v in prange(n):
-        keys[v] = (max(LOW_DEGREE - degrees[v], 0) << 26) | ((mix(v, seed) ^ 0xFFFFFFFF) >> 6)
+        keys[v] = np.uint64(0x7FFFFFFF - degrees[v]) << np.uint64(32) | np.uint64(mix(v, seed) ^ 0xFFFFFFFF)
 
 
 @KERNELS.resident_twin
-def color_by_degree(
-    n, indptr, indices, degrees, seed, max_degree, colors, possible, worklist, waiting, dag, bitmaps, scratch, log
-):
-    """The whole coloring: high degrees first, then the others, each list visited until nobody is left."""
-    if max_degree >= LOW_DEGREE:
-        open_all_high(n, indptr, indices, degrees, seed, colors, waiting, possible, dag, bitmaps)
-        left = np.flatnonzero(degrees >= LOW_DEGREE)
-        while len(left):
-            before = len(left)
-            left = visit_all_high(left, indptr, degrees, colors, waiting, possible, dag, bitmaps)
-            log_round(log, before - len(left), 0)
-    open_low(n, degrees, colors, possible)
-    left, listed = worklist[:0], np.sum(degrees >= LOW_DEGREE)
+def color_by_priority(
+    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
+    waiting, dag, bitmaps, log,
+):  # fmt: skip
+    """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
+    if order == LDF:
+        keys = np.empty(n, np.uint64)
+        priority_keys(n, degrees, seed, keys)
+        worklist[:] = np.argsort(keys)
+    open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    left, listed = worklist[:0], 0
     while len(left) or listed < n:
         batch = worklist[listed : listed + BATCH]
         before = len(left) + len(batch)
-        left = visit_all_low(np.concatenate((left, batch)), indptr, indices, degrees, seed, possible)
+        left = visit_all(
+            np.concatenate((left, batch)), indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors,
+            possible, waiting, dag, bitmaps,
+        )  # fmt: skip
         log_round(log, before - len(left), 0)
         listed += len(batch)
-    color_low(n, degrees, possible, colors)

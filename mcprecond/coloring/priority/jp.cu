@@ -4,7 +4,6 @@
 // written once; until then all its bits are set, and whoever needs it looks again.
 
 #define LOOKS 4  // neighbors that a thread looks at in one go
-#define PALETTE 64
 #define SHARED_FRONTS 1024
 
 typedef long long State;  // the color in the lower half, the front above it; negative until it is there
@@ -16,15 +15,8 @@ extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const 
     bool begin = true;
     if (p > 0) {
         int v = sequence[p], before = sequence[p - 1];
-        OFFSET low = indptr[v], high = indptr[v + 1], end = high;
-        while (low < high) {
-            OFFSET middle = low + (high - low) / 2;
-            if (indices[middle] < before)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        begin = low == end || indices[low] != before;
+        OFFSET end = indptr[v + 1], place = lower_bound(indices, indptr[v], end, before);
+        begin = place == end || indices[place] != before;
     }
     begins[p] = begin;
 }
@@ -50,15 +42,18 @@ struct Walk {
 struct Visit {
     bool exists;
     int v;
-    OFFSET k, begin, end;
+    OFFSET k, end;  // what is left of the row, its own or at distance 2 then that of a neighbor
     int neighbor[LOOKS];  // -1 where there is none
 
     __device__ __forceinline__ void find_row(const Walk& walk, const OFFSET* indptr, const int* sequence) {
         exists = walk.place < walk.end;
         if (!exists) return;
         v = NATURAL ? (int)walk.place : sequence[walk.place];
-        k = begin = indptr[v];
-        end = indptr[v + 1];
+        turn_to(v, indptr);
+    }
+    __device__ __forceinline__ void turn_to(int row, const OFFSET* indptr) {
+        k = indptr[row];
+        end = indptr[row + 1];
     }
     __device__ __forceinline__ void find_neighbors(const int* indices) {
 #pragma unroll
@@ -76,8 +71,8 @@ struct Visit {
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_fronts(
-        long long n, const OFFSET* indptr, const int* indices, const int* sequence, const int* rank,
-        long long n_chains, const long long* chains, State* states) {
+        long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
+        const int* rank, long long n_chains, const long long* chains, State* states) {
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
     Walk walk = {thread_id() / LANES, 0, 0};
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
@@ -91,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
     now.find_neighbors(indices);
     now.drop_later(rank);
     after.find_neighbors(indices);
-    int offset = 0, front = 0, last = -1, patience = 0;
+    int offset = 0, front = 0, last = -1, patience = 0, rows = 0;  // of neighbors that it has turned to
     State last_state = 0;
     uint64 taken = 0;
     // Teams of a warp go on together: whoever waits looks again while the others proceed, so nobody waits for a team of
@@ -118,6 +113,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         uint32 waiting = __ballot_sync(FULL_WARP, waits) & mates;
         bool complete = now.exists && waiting == 0;
         bool whole_row = complete && now.k + LOOKS * LANES >= now.end;
+        bool more_rows = whole_row && distance == 2 && rows < indptr[now.v + 1] - indptr[now.v];
+        bool all_seen = whole_row && !more_rows;
         uint64 all_taken = taken;
         int latest = front;
 #pragma unroll
@@ -125,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             all_taken |= __shfl_xor_sync(FULL_WARP, all_taken, step);
             latest = max(latest, __shfl_xor_sync(FULL_WARP, latest, step));
         }
-        if (whole_row && ~all_taken) {
+        if (all_seen && ~all_taken) {
             last = now.v;
             last_state = (State)(latest + 1) << 32 | (offset + __ffsll(~all_taken) - 1);
             if (threadIdx.x % LANES == 0) *(volatile State*)&states[last] = last_state;
@@ -136,15 +133,17 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             walk.step(n, n_chains, chains);
             later.find_row(walk, indptr, sequence);
             taken = 0;
-            front = offset = 0;
-        } else if (whole_row) {  // all neighbors are colored, with this palette and more
-            offset += PALETTE;
-            taken = 0;
-            now.k = now.begin;
-            now.find_neighbors(indices);
-            now.drop_later(rank);
+            front = offset = rows = 0;
         } else if (complete) {
-            now.k += LOOKS * LANES;
+            if (all_seen) {  // all are colored, with this palette and more
+                offset += PALETTE;
+                taken = rows = 0;
+                now.turn_to(now.v, indptr);
+            } else if (more_rows) {
+                now.turn_to(indices[indptr[now.v] + rows++], indptr);
+            } else {
+                now.k += LOOKS * LANES;
+            }
             now.find_neighbors(indices);
             now.drop_later(rank);
         }

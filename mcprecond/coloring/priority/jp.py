@@ -19,50 +19,54 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import history_of, new_log
 from mcprecond.coloring.orders import sequence_of
 
 KERNELS = KernelSet(__file__)
 
 PALETTE = 64
+PARTS = 64  # of a front, on the CPU
+READY = 64  # vertices that a part lists together
 
 
-def jp(graph: Graph, *, order: Any = "random", seed: int = 0) -> tuple[Any, np.ndarray]:
+def jp(graph: Graph, *, distance: int = 1, order: Any = "random", seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color first-fit in the given order, front by front.
 
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
+        At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built, and orders by
+        degree go by the number of neighbors.
     order : {"random", "ldf", "natural", "sdl", "sdl_batch"} or array of int, shape (n,)
         Who comes first: at random; largest degree first, ties in row order; row order; smallest degree last, the order
         of which is found serially on the host; the same in parallel, where whole batches of vertices of small remaining
-        degree come before each other; or a permutation: which vertex comes when. Smallest degree last needs at most
-        degeneracy + 1 colors, in batches too.
+        degree come before each other; or a permutation: which vertex comes when. At distance 1 smallest degree last
+        needs at most degeneracy + 1 colors, in batches too.
     seed : int
         Of the random order.
 
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them, the same on every device and in every run.
+        At most one more than a vertex has others within the distance; the same on every device and in every run.
     history : numpy.ndarray of int64, shape (rounds, 2)
-        Front by front, as many as the longest chain of neighbors, each preceding the next. See `Coloring`.
+        Front by front, as many as the longest chain of such vertices, each preceding the next. See `Coloring`.
     """
     natural = isinstance(order, str) and order == "natural"
-    return by_fronts(graph, None if natural else sequence_of(graph, order, seed))
-
-
-def by_fronts(graph: Graph, sequence: Any | None) -> tuple[Any, np.ndarray]:
-    """Color first-fit in the order of `sequence`, a permutation of the vertices; None stands for row order."""
+    sequence = None if natural else sequence_of(graph, order, seed)
     xp, n = graph.backend.xp, graph.n
     colors, log = xp.empty(n, np.int32), new_log(graph)
-    _kernels(graph, sequence).read_states(n, colors_and_fronts(graph, sequence), colors, log)
+    _kernels(graph, sequence).read_states(n, colors_and_fronts(graph, sequence, distance), colors, log)
     return colors, history_of(log, graph)
 
 
-def colors_and_fronts(graph: Graph, sequence: Any | None) -> Any:
-    """One word per vertex (int64): its color in the lower half, the number of its front, from 1, above."""
+def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> Any:
+    """One word per vertex (int64): its color in the lower half, the number of its front, from 1, above.
+
+    `sequence` is a permutation of the vertices; None stands for row order.
+    """
     backend, xp, n = graph.backend, graph.backend.xp, graph.n
     run = _kernels(graph, sequence)
     if sequence is None:
@@ -70,15 +74,25 @@ def colors_and_fronts(graph: Graph, sequence: Any | None) -> Any:
     else:
         rank = xp.empty(n, np.int32)
         rank[sequence] = xp.arange(n, dtype=np.int32)
-    chains, n_chains = None, 0
-    if backend.resident_warps:
-        begins = xp.empty(n, np.bool_)
-        run.mark_chains(n, graph.indptr, graph.indices, sequence, begins)
-        chains = xp.flatnonzero(begins)
-        n_chains = len(chains)
+    chains = _chains(graph, sequence, run) if backend.resident_warps else None
+    n_chains = 0 if chains is None else len(chains)
     states = xp.full(n, -1, np.int64)  # all bits set: not there yet
-    run.color_fronts(n, graph.indptr, graph.indices, sequence, rank, n_chains, chains, states)
+    run.color_fronts(n, distance, graph.indptr, graph.indices, sequence, rank, n_chains, chains, states)
     return states
+
+
+def longest_chain(graph: Graph) -> int:
+    """The length of the longest chain in row order: there are at least as many fronts."""
+    xp, n = graph.backend.xp, graph.n
+    begins = _chains(graph, xp.arange(n, dtype=np.int32), _kernels(graph, None))
+    return int(xp.diff(begins, append=n).max()) if n else 0
+
+
+def _chains(graph: Graph, sequence: Any, run: Any) -> Any:
+    """Where chains begin in the order."""
+    begins = graph.backend.xp.empty(graph.n, np.bool_)
+    run.mark_chains(graph.n, graph.indptr, graph.indices, sequence, begins)
+    return graph.backend.xp.flatnonzero(begins)
 
 
 def _kernels(graph: Graph, sequence: Any | None) -> Any:
@@ -112,15 +126,17 @@ def mark_chains(n, indptr, indices, sequence, begins):
 
 
 @compile_part
-def smallest_free_color(v, indptr, indices, colors):
-    """The smallest color that no neighbor has, looked for 64 at a time."""
+def smallest_free_color(v, distance, indptr, indices, colors):
+    """The smallest color that nobody near v has, looked for 64 at a time; v itself is uncolored, so takes none."""
     offset = 0
     while True:
         taken = np.uint64(0)
-        for k in range(indptr[v], indptr[v + 1]):
-            color = colors[indices[k]] - offset
-            if indices[k] != v and 0 <= color < PALETTE:
-                taken |= np.uint64(1) << np.uint64(color)
+        for j in rows_near(v, distance, indptr):
+            row = row_near(j, v, indptr, indices)
+            for k in range(indptr[row], indptr[row + 1]):
+                color = colors[indices[k]] - offset
+                if 0 <= color < PALETTE:
+                    taken |= np.uint64(1) << np.uint64(color)
         for color in range(PALETTE):
             if not (taken >> np.uint64(color)) & np.uint64(1):
                 return offset + color
@@ -128,42 +144,70 @@ def smallest_free_color(v, indptr, indices, colors):
 
 
 @compile_loop
-def first_front(n, indptr, indices, rank, waiting, front, length):
-    """Count for each vertex the neighbors that precede it; those with none are the first front."""
+def first_front(n, distance, indptr, indices, rank, waiting, front, length):
+    """Count for each vertex how often those near it that precede it are listed; those with none are the first front."""
     for v in prange(n):
         before = 0
-        for k in range(indptr[v], indptr[v + 1]):
-            before += rank[indices[k]] < rank[v]
+        for j in rows_near(v, distance, indptr):
+            row = row_near(j, v, indptr, indices)
+            for k in range(indptr[row], indptr[row + 1]):
+                before += rank[indices[k]] < rank[v]
         waiting[v] = before
         if before == 0:
             front[atomic_add(length, 0, np.int32(1))] = v
 
 
+@compile_part
+def list_ready(ready, count, following, length):
+    """Append the first `count` of `ready` to the next front."""
+    begin = atomic_add(length, 0, np.int32(count))
+    following[begin : begin + count] = ready[:count]
+
+
 @compile_loop
-def color_front(number, count, front, indptr, indices, rank, colors, states, waiting, following, length):
-    """Color the vertices of a front; whoever colors the last that a neighbor waits for lists it for the next."""
-    for i in prange(count):
-        v = front[i]
-        colors[v] = smallest_free_color(v, indptr, indices, colors)
-        states[v] = (number << 32) + colors[v]
-        for k in range(indptr[v], indptr[v + 1]):
-            u = indices[k]
-            if rank[u] > rank[v] and atomic_add(waiting, u, np.int32(-1)) == 1:
-                following[atomic_add(length, 0, np.int32(1))] = u
+def color_front(number, count, front, distance, indptr, indices, colors, states, waiting, following, length):
+    """Color the vertices of a front; whoever colors the last that another one waits for lists it for the next.
+
+    Of those near a vertex the ones with a color precede it, so one pass both finds the color and tells the others.
+    """
+    parts = min(PARTS, 1 + count // READY)
+    for part in prange(parts):
+        ready, listed = np.empty(READY, np.int32), 0  # one list for all threads would have them wait for each other
+        for i in range(part * count // parts, (part + 1) * count // parts):
+            v, taken = front[i], np.uint64(0)
+            for j in rows_near(v, distance, indptr):
+                row = row_near(j, v, indptr, indices)
+                for k in range(indptr[row], indptr[row + 1]):
+                    u = indices[k]
+                    if colors[u] >= 0:
+                        if colors[u] < PALETTE:
+                            taken |= np.uint64(1) << np.uint64(colors[u])
+                    elif u != v and atomic_add(waiting, u, np.int64(-1)) == 1:
+                        if listed == READY:
+                            list_ready(ready, listed, following, length)
+                            listed = 0
+                        ready[listed] = u
+                        listed += 1
+            color = 0
+            while color < PALETTE and (taken >> np.uint64(color)) & np.uint64(1):
+                color += 1
+            colors[v] = color if color < PALETTE else smallest_free_color(v, distance, indptr, indices, colors)
+            states[v] = (number << 32) + colors[v]
+        list_ready(ready, listed, following, length)
 
 
 @KERNELS.resident_twin
-def color_fronts(n, indptr, indices, sequence, rank, n_chains, chains, states):
+def color_fronts(n, distance, indptr, indices, sequence, rank, n_chains, chains, states):
     """Front after front until there is none. In CUDA the vertices of a chain wait for their neighbors' colors."""
-    waiting, front, following = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    waiting, front, following = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
     colors, length = np.full(n, -1, np.int32), np.zeros(1, np.int32)
-    first_front(n, indptr, indices, rank, waiting, front, length)
+    first_front(n, distance, indptr, indices, rank, waiting, front, length)
     number = 0
     while length[0]:
         count = length[0]
         length[0] = 0
         number += 1
-        color_front(number, count, front, indptr, indices, rank, colors, states, waiting, following, length)
+        color_front(number, count, front, distance, indptr, indices, colors, states, waiting, following, length)
         front, following = following, front
 
 

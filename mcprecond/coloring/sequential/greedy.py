@@ -12,19 +12,22 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import compile_part
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 from mcprecond.coloring.history import without_conflicts
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import jp
 
 
-def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any, np.ndarray]:
+def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int = 0) -> tuple[Any, np.ndarray]:
     """Color first-fit in the given order: serially on the CPU, by the fronts of `jp` on the GPU, with equal colors.
 
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
+        At 2 a vertex goes through the rows of its neighbors, too, and orders by degree go by the number of neighbors;
+        only "sd" and "id" build the graph of all such pairs.
     order : {"natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id"} or array of int, shape (n,)
         - "natural": row order.
         - "random"
@@ -43,7 +46,7 @@ def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any,
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them, the same on every device.
+        At most one more than a vertex has others within the distance; the same on every device.
     history : numpy.ndarray of int64, shape (rounds, 2)
         Front by front on the GPU, one round on the CPU and where the host colors. See `Coloring`.
 
@@ -61,13 +64,15 @@ def greedy(graph: Graph, *, order: Any = "natural", seed: int = 0) -> tuple[Any,
     """
     backend = graph.backend
     if isinstance(order, str) and order in DYNAMIC:
+        if distance == 2:
+            graph = graph.squared()
         indptr, indices, degrees = (backend.to_host(array) for array in (graph.indptr, graph.indices, graph.degrees))
         return backend.xp.asarray(DYNAMIC[order](indptr, indices, degrees)), at_once(graph)
     if backend.name == "gpu":
-        return jp(graph, order=order, seed=seed)
+        return jp(graph, distance=distance, order=order, seed=seed)
     sequence = sequence_of(graph, order, seed)
     colors = np.full(graph.n, -1, np.int32)
-    first_fit(graph.indptr, graph.indices, sequence, colors)
+    first_fit(distance, graph.indptr, graph.indices, sequence, colors)
     return colors, at_once(graph)
 
 
@@ -77,11 +82,13 @@ def at_once(graph: Graph) -> np.ndarray:
 
 
 @compile_part
-def color_next(v, indptr, indices, colors, taken_by):
-    """Color v, which has no color yet. `taken_by[c] == v` says that a neighbor of v has color c."""
-    for k in range(indptr[v], indptr[v + 1]):
-        if colors[indices[k]] >= 0:
-            taken_by[colors[indices[k]]] = v
+def color_next(v, distance, indptr, indices, colors, taken_by):
+    """Color v, which has no color yet. `taken_by[c] == v` says that a vertex near v has color c."""
+    for j in rows_near(v, distance, indptr):
+        row = row_near(j, v, indptr, indices)
+        for k in range(indptr[row], indptr[row + 1]):
+            if colors[indices[k]] >= 0:
+                taken_by[colors[indices[k]]] = v
     color = 0
     while taken_by[color] == v:
         color += 1
@@ -89,11 +96,11 @@ def color_next(v, indptr, indices, colors, taken_by):
 
 
 @compile_part
-def first_fit(indptr, indices, sequence, colors):
+def first_fit(distance, indptr, indices, sequence, colors):
     """The serial loop."""
     taken_by = np.full(len(colors) + 1, -1, np.int32)
     for v in sequence:
-        color_next(v, indptr, indices, colors, taken_by)
+        color_next(v, distance, indptr, indices, colors, taken_by)
 
 
 @compile_part
@@ -113,7 +120,7 @@ def by_incidence(indptr, indices, degrees):
     heap, place = heap_of(key)
     for length in range(n, 0, -1):
         v = take_first(heap, place, key, length)
-        color_next(v, indptr, indices, colors, taken_by)
+        color_next(v, 1, indptr, indices, colors, taken_by)
         for k in range(indptr[v], indptr[v + 1]):
             if place[indices[k]] >= 0:
                 raise_key(heap, place, key, indices[k], n)
@@ -133,7 +140,7 @@ def by_saturation(indptr, indices, degrees):
     heap, place = heap_of(key)
     for length in range(n, 0, -1):
         v = take_first(heap, place, key, length)
-        color_next(v, indptr, indices, colors, taken_by)
+        color_next(v, 1, indptr, indices, colors, taken_by)
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             end = indptr[u] + saturation[u]

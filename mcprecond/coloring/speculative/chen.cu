@@ -5,7 +5,6 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per phase, whence the bound of degree + 1 colors.
 
-#define PALETTE 64
 #define BLOCK 256
 #define BLOCK_ROW 1024  // rows at least as long are a block's; those of at least WARP entries are a warp's
 
@@ -18,36 +17,6 @@ template <int N>
 struct Team {
     static constexpr int size = N;
 };
-
-// What the TEAM threads that share a vertex, one, a warp or the block, have found together. All of them call it.
-template <int TEAM>
-__device__ uint64 united(uint64 bits) {
-    if constexpr (TEAM > 1)
-        for (int step = WARP / 2; step > 0; step /= 2) bits |= __shfl_xor_sync(FULL_WARP, bits, step);
-    if constexpr (TEAM > WARP) {
-        __shared__ uint64 parts[TEAM / WARP];
-        if (lane_id() == 0) parts[threadIdx.x / WARP] = bits;
-        __syncthreads();
-        for (uint64 part : parts) bits |= part;
-        __syncthreads();
-    }
-    return bits;
-}
-
-// v is uncolored, so an entry on the diagonal takes nothing.
-template <int TEAM>
-__device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indices, const int* C) {
-    OFFSET first = indptr[v] + threadIdx.x % TEAM, end = indptr[v + 1];
-    for (int offset = 0;; offset += PALETTE) {
-        uint64 taken = 0;
-        for (OFFSET k = first; k < end; k += TEAM) {
-            int color = fresh(&C[indices[k]]) - offset;  // uncolored ones lie below every palette
-            if (color >= 0 && color < PALETTE) taken |= 1ull << color;
-        }
-        taken = united<TEAM>(taken);
-        if (~taken) return offset + __ffsll((long long)~taken) - 1;
-    }
-}
 
 template <int TEAM>
 __device__ bool loses(int v, const OFFSET* indptr, const int* indices, const int* degrees, const int* C) {

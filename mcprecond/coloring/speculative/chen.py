@@ -114,7 +114,7 @@ def color_unsettled(n, indptr, indices, C, settled):
     """First-fit for all that are not settled."""
     for v in prange(n):
         if not settled[v]:
-            C[v] = smallest_free_color(v, indptr, indices, C)
+            C[v] = smallest_free_color(v, 1, indptr, indices, C)
 
 
 @compile_loop
@@ -123,7 +123,7 @@ def settle(n, indptr, indices, degrees, C, settled):
     left = 0
     for v in prange(n):
         if not settled[v]:
-            if loses(v, indptr, indices, degrees, True, C):
+            if loses(v, 1, indptr, indices, degrees, True, C):
                 C[v] = UNCOLORED
                 left += 1
             else:
@@ -147,7 +147,7 @@ def color_by_topology(n, indptr, indices, degrees, C, settled, scratch, log):
 def color_worklist(worklist, indptr, indices, C):
     """First-fit for all in the worklist."""
     for i in prange(len(worklist)):
-        C[worklist[i]] = smallest_free_color(worklist[i], indptr, indices, C)
+        C[worklist[i]] = smallest_free_color(worklist[i], 1, indptr, indices, C)
 
 
 @KERNELS.resident_twin
@@ -158,5 +158,5 @@ def color_by_worklist(n, indptr, indices, degrees, C, worklists, in_order, marks
     while len(worklist):
         before = len(worklist)
         color_worklist(worklist, indptr, indices, C)
-        worklist = detect_conflicts(worklist, indptr, indices, degrees, True, C)
+        worklist = detect_conflicts(worklist, 1, indptr, indices, degrees, True, C)
         log_round(log, before, len(worklist))

@@ -4,6 +4,9 @@
 // Races that are meant: tentative colors are read and written without order (Algorithm 8 is speculation, and a lost
 // update is caught by detect_conflict, which runs behind a grid barrier); in detect_conflict two edges may uncolor the
 // same vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
+//
+// Only the tentative phase needs the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
+// every barrier empties: neighbors are mostly neighbors of the next vertex, too. In detect_conflict an older color will do.
 
 #define SET_SIZE 31
 #define ALL_FORBIDDEN 0x7fffffff
@@ -18,32 +21,24 @@ __device__ __forceinline__ int beyond(int degree, int color_set) {
 }
 
 __device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
-    int cu = fresh(&C[edge.x]), cv = fresh(&C[edge.y]);
+    int cu = C[edge.x], cv = C[edge.y];
     if (cu != 0 && cv != 0) return false;
     if (cu == 0 && cv == 0) return true;
     int colored = cu ? edge.x : edge.y, other = cu ? edge.y : edge.x;
-    int set = fresh(&CS[colored]), other_set = fresh(&CS[other]);
+    int set = CS[colored], other_set = CS[other];
     if (set == other_set) atomicOr(&VF[other], cu | cv);
     return set > other_set;
 }
 
-// Whether forbid_color keeps the edge; true to the same edges, since only VF changes in between.
-__device__ bool stays(int2 edge, const int* C, const int* CS) {
-    int cu = fresh(&C[edge.x]), cv = fresh(&C[edge.y]);
-    if (cu != 0 && cv != 0) return false;
-    if (cu == 0 && cv == 0) return true;
-    return fresh(&CS[cu ? edge.x : edge.y]) > fresh(&CS[cu ? edge.y : edge.x]);
-}
-
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
-    int low = min(edge.x, edge.y), high = max(edge.x, edge.y);
+    int low = edge.x, high = edge.y;
     int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
-    if (c_low > 0 || c_high > 0 || fresh(&CS[low]) != fresh(&CS[high])) return;
+    if (c_low > 0 || c_high > 0 || CS[low] != CS[high]) return;
     if (c_low == 0 && c_high == 0) {
-        c_high = -first_available(fresh(&VF[high]) | fresh(&TVF[high]));
+        c_high = -first_available(VF[high] | fresh(&TVF[high]));
         C[high] = c_high;
     } else if (c_low == c_high) {
-        c_low = -first_available(fresh(&VF[low]) | fresh(&TVF[low]) | -c_high);
+        c_low = -first_available(VF[low] | fresh(&TVF[low]) | -c_high);
         C[low] = c_low;
     }
     if (c_high < 0 && !(fresh(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
@@ -67,9 +62,20 @@ __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF
 }
 
 __device__ void detect_conflict(int2 edge, int* C, const int* CS) {
-    int color = fresh(&C[edge.x]);
-    if (color != 0 && color == fresh(&C[edge.y]) && fresh(&CS[edge.x]) == fresh(&CS[edge.y]))
-        C[min(edge.x, edge.y)] = 0;
+    int color = C[edge.x];
+    if (color != 0 && color == C[edge.y] && CS[edge.x] == CS[edge.y]) C[edge.x] = 0;
+}
+
+__device__ __forceinline__ void start_vertex(long long v, int degree, int* C, int* CS, int* VF, int* TVF) {
+    C[v] = 0;
+    CS[v] = 0;
+    TVF[v] = 0;
+    VF[v] = beyond(degree, 0);
+}
+
+// From bits to numbers: CS(v) * 31 + log2 C(v).
+__device__ void from_bits(long long n, int* C, const int* CS) {
+    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
 }
 
 // The sum of a value over the block; every thread gets it.
@@ -124,24 +130,27 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 extern "C" __global__ void __launch_bounds__(256) color_edges(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* CS, int* VF, int* TVF,
-        int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, int* C, int* CS,
+        int* VF, int* TVF, int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps,
+        long long chunk, int2* log) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
     int *U = uncolored, *spare_U = uncolored + n;
 
-    // The edge list in row order: count, scan over blocks, write. LANES threads share a row.
+    // The edge list in row order, the end first that gives way: count what rows list above the diagonal, scan over
+    // blocks, write. Rows are sorted, so counting is a search; LANES threads share a row when it is written.
     long long rows = (n + gridDim.x - 1) / gridDim.x;
     long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
     int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES, count = 0;
-    for (long long v = first_row + team; v < last_row; v += teams)
-        for (OFFSET k = indptr[v] + lane, end = indptr[v + 1]; k < end; k += LANES) count += indices[k] > v;
+    int* above = spare_U;
+    for (long long v = first_row + threadIdx.x; v < last_row; v += blockDim.x) {
+        OFFSET end = indptr[v + 1];
+        above[v] = (int)(end - lower_bound(indices, indptr[v], end, v + 1));
+        count += above[v];
+    }
     for (long long v = thread_id(); v < n; v += thread_count()) {
-        C[v] = 0;
-        CS[v] = 0;
-        TVF[v] = 0;
-        VF[v] = beyond(degrees[v], 0);
+        start_vertex(v, degrees[v], C, CS, VF, TVF);
         U[v] = (int)v;
     }
     count = block_sum(count);
@@ -150,15 +159,11 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     int length, offset = stretch_offset(counts, length), vertices = (int)n;
     for (long long v0 = first_row; v0 < last_row; v0 += teams) {
         long long v = v0 + team;
-        OFFSET begin = v < last_row ? indptr[v] : 0, end = v < last_row ? indptr[v + 1] : 0;
-        int own = 0, tile;
-        for (OFFSET k = begin + lane; k < end; k += LANES) own += indices[k] > v;
-        own = lane_sum<LANES>(own);
+        int own = v < last_row ? above[v] : 0, tile;
         int position = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, tile), 0, LANES);
-        for (OFFSET k = begin + lane; __any_sync(FULL_WARP, k < end); k += LANES) {
-            bool keep = k < end && indices[k] > v;
-            int place = place_in_row<LANES>(keep, position);
-            if (keep) E[place] = make_int2((int)v, indices[k]);
+        for (int e = lane; e < own; e += LANES) {
+            int u = indices[indptr[v + 1] - own + e];
+            E[position + e] = gives_way((int)v, u, by_degree, degrees) ? make_int2((int)v, u) : make_int2(u, (int)v);
         }
         offset += tile;
     }
@@ -187,31 +192,25 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
             int position = warp_append(left, &control->uncolored[round & 1]);
             if (left) spare_U[position] = v;
         }
-        int stretch = (length + gridDim.x - 1) / gridDim.x;
-        int first = min(blockIdx.x * stretch, length), last = min(first + stretch, length);
+        // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves that
+        // behind what the warps before it keep.
+        long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
+        int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
+        int packed = first;
+        for (int e0 = first; e0 < last; e0 += WARP) {
+            int e = e0 + lane_id();
+            int2 edge = e < last ? E[e] : make_int2(0, 0);
+            bool keep = e < last && forbid_color(edge, C, CS, VF);
+            int place = pps ? place_in_row<WARP>(keep, packed) : warp_append(keep, &control->length[round & 1]);
+            if (keep) (pps ? E : spare)[place] = edge;
+        }
         if (pps) {
-            count = 0;
-            for (int e = first + threadIdx.x; e < last; e += blockDim.x) count += forbid_color(E[e], C, CS, VF);
-            count = block_sum(count);
-            if (threadIdx.x == 0) counts[blockIdx.x] = count;
+            int kept = packed - first, of_block;
+            offset = block_scan(lane_id() == 0 ? kept : 0, of_block);
+            if (threadIdx.x == 0) counts[blockIdx.x] = of_block;
             grid_barrier(&control->arrivals);
-            offset = stretch_offset(counts, length);
-            if (length)
-                for (int e0 = first; e0 < last; e0 += blockDim.x) {
-                    int e = e0 + threadIdx.x, tile;
-                    bool keep = e < last && stays(E[e], C, CS);
-                    int position = offset + block_scan(keep, tile);
-                    if (keep) spare[position] = E[e];
-                    offset += tile;
-                }
-        } else {
-            int* kept = &control->length[round & 1];
-            for (int e0 = first; e0 < last; e0 += blockDim.x) {
-                int e = e0 + threadIdx.x;
-                bool keep = e < last && forbid_color(E[e], C, CS, VF);
-                int position = warp_append(keep, kept);
-                if (keep) spare[position] = E[e];
-            }
+            offset = __shfl_sync(FULL_WARP, offset, 0) + stretch_offset(counts, length);
+            for (int i = lane_id(); i < kept; i += WARP) spare[offset + i] = E[first + i];
         }
         grid_barrier(&control->arrivals);
         if (!pps) length = fresh(&control->length[round & 1]);
@@ -226,6 +225,71 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         U = spare_U;
         spare_U = U_before;
     }
-    // From bits to numbers: CS(v) * 31 + log2 C(v).
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
+    from_bits(n, C, CS);
+}
+
+// At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
+extern "C" __global__ void __launch_bounds__(256) color_pairs(
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, int* reach,
+        int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch, int2* log) {
+    Control* control = (Control*)scratch;
+    int *U = uncolored, *spare_U = uncolored + n;
+    long long first_team = thread_id() / LANES, teams = thread_count() / LANES;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        int most = degrees[v];
+        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) most = max(most, degrees[indices[k]]);
+        reach[v] = most;
+        start_vertex(v, most, C, CS, VF, TVF);
+        U[v] = (int)v;
+    }
+    grid_barrier(&control->arrivals);
+    int vertices = (int)n;
+    auto visit_pairs = [&](auto visit) {
+        for (long long i = first_team; i < vertices; i += teams) {
+            int v = U[i];
+            any_near<LANES>(v, 2, indptr, indices, [&](OFFSET k) {
+                int u = indices[k];
+                if (u > v) visit(gives_way(v, u, by_degree, reach) ? make_int2(v, u) : make_int2(u, v));
+                return false;
+            });
+        }
+    };
+
+    for (int round = 1;; ++round) {
+        visit_pairs([&](int2 edge) { tentative_color(edge, C, CS, VF, TVF); });
+        grid_barrier(&control->arrivals);
+
+        for (long long i = thread_id(); i < vertices; i += thread_count()) assign_color(U[i], reach, C, CS, VF, TVF);
+        grid_barrier(&control->arrivals);
+
+        visit_pairs([&](int2 edge) { detect_conflict(edge, C, CS); });
+        if (thread_id() == 0) control->uncolored[round & 1] = 0;
+        grid_barrier(&control->arrivals);
+
+        for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < vertices; i0 += teams) {
+            long long i = i0 + lane_id() / LANES;
+            int v = i < vertices ? U[i] : 0, finals = 0;
+            bool left = i < vertices && C[v] == 0;
+            if (left)
+                any_near<LANES>(v, 2, indptr, indices, [&](OFFSET k) {
+                    int u = indices[k];
+                    if (CS[u] == CS[v]) finals |= C[u];
+                    return false;
+                });
+            finals = (int)united<LANES>((uint32)finals);
+            bool leads = left && lane_id() % LANES == 0;
+            if (leads) VF[v] = finals | beyond(max(__popc(finals), reach[v] - CS[v] * SET_SIZE), 0);
+            int position = warp_append(leads, &control->uncolored[round & 1]);
+            if (leads) spare_U[position] = v;
+        }
+        grid_barrier(&control->arrivals);
+        int before = vertices;
+        vertices = fresh(&control->uncolored[round & 1]);
+        if (thread_id() == 0) log_round(log, n, round, before, vertices);
+        if (vertices == 0) break;
+        int* U_before = U;
+        U = spare_U;
+        spare_U = U_before;
+    }
+    from_bits(n, C, CS);
 }

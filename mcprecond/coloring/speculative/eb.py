@@ -10,6 +10,15 @@ round. The colors that a vertex of degree d may never need, those above d + 1, a
 colors that were taken back could otherwise push it beyond the bound of Lemma 2. And in the tentative phase a thread of
 a GPU takes several consecutive edges, as Section IV-C has it for vertices: they mostly share a vertex, so that its
 neighbors hear of each choice before the next one is made.
+
+The paper lets the smaller index give way (Section III-B2). Here the smaller degree does, unless `resolution` says
+otherwise; the paper has that for vertex-based methods (Section IV-D). Where degrees differ much it takes fewer colors,
+and no time: edges are listed with the end first that gives way.
+
+At distance 2 the edges, pairs with a common neighbor too, are too many to be listed. They are found again in every
+phase, from the uncolored vertices through the rows of their neighbors, and an uncolored vertex looks for all final
+colors itself. How many others are within distance two is not known; instead of degree + 1 colors a vertex may have one
+more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen.
 """
 
 from __future__ import annotations
@@ -21,8 +30,9 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
 WORKLISTS = ("pps", "atomic")
@@ -34,40 +44,54 @@ STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
 
-def eb(graph: Graph, *, seed: int = 0, worklist: str = "pps") -> tuple[Any, np.ndarray]:
+def eb(
+    graph: Graph, *, distance: int = 1, seed: int = 0, worklist: str = "pps", resolution: str = "degree"
+) -> tuple[Any, np.ndarray]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
+        At 2 no edges are listed, and `worklist` means nothing.
     seed : int
         Accepted for uniformity; EB draws no random numbers.
     worklist : {"pps", "atomic"}
         How the surviving edges are listed: by a parallel prefix sum, which keeps their order, or by an atomic counter,
         which scatters them (Section IV-A).
+    resolution : {"index", "degree"}
+        Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index.
 
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most one more than a vertex has others within the distance; not reproducible from run to run, since threads
+        race by design.
     history : numpy.ndarray of int64, shape (rounds, 2)
         A round takes up all uncolored vertices; one whose color set is full counts in both columns. See `Coloring`.
     """
     if worklist not in WORKLISTS:
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
+    check_resolution(resolution)
     xp, n = graph.backend.xp, graph.n
-    max_edges = graph.indices.size // 2
-    # Threads that share a row when edges are listed: many where a few rows are very long.
+    by_degree = int(resolution == "degree")
+    # Threads that share a row when edges are listed or looked for: many where a few rows are very long.
     lanes = 32 if graph.max_degree >= LONG_ROW else 4 if graph.indices.size > 8 * n else 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Edges as (u, v) pairs. Both lists shrink from one half to the other.
     C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
-    edges = xp.empty((2, max(max_edges, 1), 2), np.int32)
     uncolored = xp.empty((2, n), np.int32)
     scratch = xp.zeros(8192, np.int64)
     log = new_log(graph)
+    if distance == 2:
+        reach = xp.empty(n, np.int32)
+        run.color_pairs(
+            n, graph.indptr, graph.indices, graph.degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log
+        )  # fmt: skip
+        return C, history_of(log, graph)
+    edges = xp.empty((2, max(graph.indices.size // 2, 1), 2), np.int32)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, C, CS, VF, TVF, uncolored, edges,
+        n, graph.indptr, graph.indices, graph.degrees, by_degree, C, CS, VF, TVF, uncolored, edges,
         edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, log,
     )  # fmt: skip
     return C, history_of(log, graph)
@@ -104,9 +128,8 @@ def forbid_color(u, v, C, CS, VF):
 
 
 @compile_part
-def tentative_color(u, v, C, CS, VF, TVF):
-    """Algorithm 8 on one edge: both ends hear of each other's intended color; the smaller index gives way."""
-    low, high = min(u, v), max(u, v)
+def tentative_color(low, high, C, CS, VF, TVF):
+    """Algorithm 8 on one edge: both ends hear of each other's intended color; the low one gives way."""
     if CS[low] != CS[high] or C[low] > 0 or C[high] > 0:
         return
     if C[low] == 0 and C[high] == 0:
@@ -134,15 +157,15 @@ def assign_color(v, degree, C, CS, VF, TVF):
 
 
 @compile_part
-def detect_conflict(u, v, C, CS):
-    """Uncolor the end with the smaller index if both ends of an edge have the same color."""
-    if C[u] != 0 and C[u] == C[v] and CS[u] == CS[v]:
-        C[min(u, v)] = 0
+def detect_conflict(low, high, C, CS):
+    """Uncolor the low end if both ends of an edge have the same color."""
+    if C[low] != 0 and C[low] == C[high] and CS[low] == CS[high]:
+        C[low] = 0
 
 
 @compile_loop
-def list_edges(n, indptr, indices, E):
-    """Write every edge once, from its smaller end; return how many there are."""
+def list_edges(n, indptr, indices, degrees, by_degree, E):
+    """Write every edge once, in row order, the end first that gives way; return how many there are."""
     starts = np.zeros(n + 1, np.int64)
     for v in prange(n):
         count = 0
@@ -153,8 +176,10 @@ def list_edges(n, indptr, indices, E):
     for v in prange(n):
         e = starts[v]
         for k in range(indptr[v], indptr[v + 1]):
-            if indices[k] > v:
-                E[e, 0], E[e, 1] = v, indices[k]
+            u = indices[k]
+            if u > v:
+                first = gives_way(v, u, by_degree, degrees)
+                E[e, 0], E[e, 1] = (v, u) if first else (u, v)
                 e += 1
     return starts[n]
 
@@ -220,10 +245,12 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 
 
 @KERNELS.resident_twin
-def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log):
+def color_edges(
+    n, indptr, indices, degrees, by_degree, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log
+):
     """Algorithm 5: the rounds."""
     E, kept = edges[0], edges[1]
-    length = list_edges(n, indptr, indices, E)
+    length = list_edges(n, indptr, indices, degrees, by_degree, E)
     start_vertices(n, degrees, C, CS, VF, TVF)
     U = np.arange(n, dtype=np.int32)
     while len(U):
@@ -239,6 +266,69 @@ def color_edges(n, indptr, indices, degrees, C, CS, VF, TVF, uncolored, edges, m
             keep_scattered(length, E, C, CS, VF, kept, scratch)
             length = scratch[0]
         E, kept = kept, E
+    from_bits(n, C, CS)
+
+
+@compile_loop
+def find_reach(n, indptr, indices, degrees, reach):
+    """The largest degree of a vertex and its neighbors: at least so many others are within distance two."""
+    for v in prange(n):
+        reach[v] = degrees[v]
+        for k in range(indptr[v], indptr[v + 1]):
+            reach[v] = max(reach[v], degrees[indices[k]])
+
+
+@compile_loop
+def visit_pairs(U, tentative, indptr, indices, by_degree, reach, C, CS, VF, TVF):
+    """TENTATIVECOLOR or DETECTCONFLICTS on all pairs of uncolored vertices within distance two."""
+    for i in prange(len(U)):
+        v = U[i]
+        for j in rows_near(v, 2, indptr):
+            row = row_near(j, v, indptr, indices)
+            for k in range(indptr[row], indptr[row + 1]):
+                u = indices[k]
+                if u > v:
+                    low, high = (v, u) if gives_way(v, u, by_degree, reach) else (u, v)
+                    if tentative:
+                        tentative_color(low, high, C, CS, VF, TVF)
+                    else:
+                        detect_conflict(low, high, C, CS)
+
+
+@compile_part
+def forbidden_near(v, indptr, indices, reach, C, CS):
+    """VFORBIDDEN of a vertex at distance two: the final colors, and those beyond what it knows that it may need."""
+    finals = known = 0
+    for j in rows_near(v, 2, indptr):
+        row = row_near(j, v, indptr, indices)
+        for k in range(indptr[row], indptr[row + 1]):
+            if CS[indices[k]] == CS[v]:
+                finals |= C[indices[k]]
+    for bit in range(SET_SIZE):
+        known += (finals >> bit) & 1
+    return finals | beyond(max(known, reach[v] - CS[v] * SET_SIZE), 0)
+
+
+@compile_loop
+def forbid_near(U, indptr, indices, reach, C, CS, VF):
+    """FORBIDCOLORS on the list of uncolored vertices."""
+    for i in prange(len(U)):
+        VF[U[i]] = forbidden_near(U[i], indptr, indices, reach, C, CS)
+
+
+@KERNELS.resident_twin
+def color_pairs(n, indptr, indices, degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log):
+    """Algorithm 5 at distance two: the rounds, without a list of edges."""
+    find_reach(n, indptr, indices, degrees, reach)
+    start_vertices(n, reach, C, CS, VF, TVF)
+    U = np.arange(n, dtype=np.int32)
+    while len(U):
+        visit_pairs(U, True, indptr, indices, by_degree, reach, C, CS, VF, TVF)
+        assign_colors(U, reach, C, CS, VF, TVF)
+        visit_pairs(U, False, indptr, indices, by_degree, reach, C, CS, VF, TVF)
+        before, U = len(U), U[C[U] == 0]
+        log_round(log, before, len(U))
+        forbid_near(U, indptr, indices, reach, C, CS, VF)
     from_bits(n, C, CS)
 
 

@@ -66,7 +66,7 @@ def color_blocks(n, indptr, indices, C):
     share = -(-n // PROCESSORS)
     for t in prange(PROCESSORS):
         for v in range(t * share, min((t + 1) * share, n)):
-            C[v] = smallest_free_color(v, indptr, indices, C)
+            C[v] = smallest_free_color(v, 1, indptr, indices, C)
 
 
 @KERNELS.resident_twin
@@ -74,9 +74,9 @@ def color_and_repair(n, indptr, indices, degrees, C, conflicts, scratch, log):
     """All three steps."""
     C[:] = UNCOLORED
     color_blocks(n, indptr, indices, C)
-    lost = detect_conflicts(np.arange(n), indptr, indices, degrees, False, C)
+    lost = detect_conflicts(np.arange(n), 1, indptr, indices, degrees, False, C)
     for v in lost:
-        C[v] = smallest_free_color(v, indptr, indices, C)
+        C[v] = smallest_free_color(v, 1, indptr, indices, C)
     if n:
         log_round(log, n, len(lost))
     if len(lost):

@@ -13,19 +13,13 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the worklists, by parity of the round
 };
 
-__device__ __forceinline__ bool gives_way(int v, int u, bool by_degree, const int* degrees) {
-    if (by_degree && degrees[v] != degrees[u]) return degrees[v] < degrees[u];
-    return v < u;
-}
-
-__device__ bool loses(int v, const OFFSET* indptr, const int* adjacency, const int* degrees, bool by_degree,
-                      const int* C) {
+__device__ bool loses(int v, long long distance, const OFFSET* indptr, const int* adjacency, const int* degrees,
+                      bool by_degree, const int* C) {
     int color = fresh(&C[v]);
-    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+    return any_near<1>(v, distance, indptr, adjacency, [&](OFFSET k) {
         int u = adjacency[k];
-        if (fresh(&C[u]) == color && gives_way(v, u, by_degree, degrees)) return true;
-    }
-    return false;
+        return fresh(&C[u]) == color && gives_way(v, u, by_degree, degrees);
+    });
 }
 
 // FORBIDDEN of IPGC: a time stamp per color and, last, the time.
@@ -72,21 +66,24 @@ struct Bits {
 // Algorithm 4. A row is permuted by the one thread that colors its vertex in this phase; the next one to read it does
 // so behind a grid barrier.
 template <typename Forbidden>
-__device__ int first_fit_by_ranges(int v, const OFFSET* indptr, int* adjacency, bool filtering, const int* C) {
+__device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indptr, int* adjacency, bool filtering,
+                                   const int* C) {
     Forbidden forbidden;
-    OFFSET unseen = indptr[v], end = indptr[v + 1];
+    OFFSET seen = 0;  // entries of its row that filtering has put in front
     for (int offset = 0;; offset += MAXFORBID) {
         forbidden.clear();
-        for (OFFSET k = unseen; k < end; ++k) {
+        any_near<1>(v, distance, indptr, adjacency, [&](OFFSET k) {
+            if (filtering && k < indptr[v] + seen) return false;
             int u = adjacency[k];
             int color = fresh(&C[u]) - offset;
-            if (color < 0 || color >= MAXFORBID) continue;
+            if (color < 0 || color >= MAXFORBID) return false;
             forbidden.forbid_color(color);
             if (filtering) {
-                adjacency[k] = adjacency[unseen];
-                adjacency[unseen++] = u;
+                adjacency[k] = adjacency[indptr[v] + seen];
+                adjacency[indptr[v] + seen++] = u;
             }
-        }
+            return false;
+        });
         int color = forbidden.set_color();
         if (color < MAXFORBID) return offset + color;
     }
@@ -94,9 +91,9 @@ __device__ int first_fit_by_ranges(int v, const OFFSET* indptr, int* adjacency, 
 
 // Algorithm 1. `worker` numbers the threads that color, which are `workers` many; the others only detect.
 template <typename FirstFit>
-__device__ void color_iteratively(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees,
-                                  long long chunk, bool by_degree, int* C, int* worklists, void* scratch, int2* log,
-                                  long long worker, long long workers, FirstFit first_fit) {
+__device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
+                                  const int* degrees, long long chunk, bool by_degree, int* C, int* worklists,
+                                  void* scratch, int2* log, long long worker, long long workers, FirstFit first_fit) {
     Control* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) {
         C[v] = UNCOLORED;
@@ -122,7 +119,7 @@ __device__ void color_iteratively(long long n, const OFFSET* indptr, const int* 
         for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
             long long i = i0 + lane_id();
             int v = i < length ? conf[i] : 0;
-            bool lost = i < length && loses(v, indptr, adjacency, degrees, by_degree, C);
+            bool lost = i < length && loses(v, distance, indptr, adjacency, degrees, by_degree, C);
             if (lost) C[v] = UNCOLORED;
             int position = warp_append(lost, new_length);
             if (lost) new_conf[position] = v;
@@ -141,22 +138,22 @@ extern "C" __global__ void __launch_bounds__(256) color_ipgc(
     long long worker = (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
     long long workers = min(threads, thread_count());
     Stamps own = {forbidden + worker * row, forbidden + worker * row + row - 1};
-    color_iteratively(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, worker, workers,
+    color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, worker, workers,
                       [&](int v) { return own.first_fit(v, indptr, indices, C); });
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_vb(
-        long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        int* C, int* worklists, void* scratch, int2* log, long long filtering) {
-    color_iteratively(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, thread_id(),
-                      thread_count(),
-                      [&](int v) { return first_fit_by_ranges<Flags>(v, indptr, adjacency, filtering, C); });
+        long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+        long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
+    color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
+                      thread_id(), thread_count(),
+                      [&](int v) { return first_fit_by_ranges<Flags>(v, distance, indptr, adjacency, filtering, C); });
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_vb_bit(
-        long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        int* C, int* worklists, void* scratch, int2* log, long long filtering) {
-    color_iteratively(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, thread_id(),
-                      thread_count(),
-                      [&](int v) { return first_fit_by_ranges<Bits>(v, indptr, adjacency, filtering, C); });
+        long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+        long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
+    color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
+                      thread_id(), thread_count(),
+                      [&](int v) { return first_fit_by_ranges<Bits>(v, distance, indptr, adjacency, filtering, C); });
 }

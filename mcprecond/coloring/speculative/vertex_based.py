@@ -16,7 +16,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import history_of, log_round, new_log
 
 KERNELS = KernelSet(__file__)
@@ -67,7 +67,13 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
 
 
 def vb(
-    graph: Graph, *, seed: int = 0, edge_filtering: bool = False, chunk_size: int = 8, resolution: str = "index"
+    graph: Graph,
+    *,
+    distance: int = 1,
+    seed: int = 0,
+    edge_filtering: bool = False,
+    chunk_size: int = 8,
+    resolution: str = "index",
 ) -> tuple[Any, np.ndarray]:
     """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
 
@@ -76,11 +82,14 @@ def vb(
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
+        At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built.
     seed : int
         Accepted for uniformity; no random numbers are drawn.
     edge_filtering : bool
         Move neighbors whose color was considered to the front of the row, in a copy of the adjacency, and skip them in
-        the next color ranges (Section IV-B). Pays where many colors are needed.
+        the next color ranges (Section IV-B). Pays where many colors are needed. At distance 1 only: at distance 2
+        others read the row.
     chunk_size : int
         So many consecutive vertices of the worklist are colored by one thread, one after another (Section IV-C).
     resolution : {"index", "degree"}
@@ -94,11 +103,17 @@ def vb(
     history : numpy.ndarray of int64, shape (rounds, 2)
         See `Coloring`.
     """
-    return by_color_ranges("color_vb", graph, edge_filtering, chunk_size, resolution)
+    return by_color_ranges("color_vb", graph, distance, edge_filtering, chunk_size, resolution)
 
 
 def vb_bit(
-    graph: Graph, *, seed: int = 0, edge_filtering: bool = False, chunk_size: int = 8, resolution: str = "index"
+    graph: Graph,
+    *,
+    distance: int = 1,
+    seed: int = 0,
+    edge_filtering: bool = False,
+    chunk_size: int = 8,
+    resolution: str = "index",
 ) -> tuple[Any, np.ndarray]:
     """Color by VB BIT (Section III-A2, Algorithm 4): FORBIDDEN is one word of 64 bits.
 
@@ -107,6 +122,7 @@ def vb_bit(
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
     seed : int
     edge_filtering : bool
     chunk_size : int
@@ -118,14 +134,16 @@ def vb_bit(
     history : numpy.ndarray of int64, shape (rounds, 2)
         See `Coloring`.
     """
-    return by_color_ranges("color_vb_bit", graph, edge_filtering, chunk_size, resolution)
+    return by_color_ranges("color_vb_bit", graph, distance, edge_filtering, chunk_size, resolution)
 
 
 def by_color_ranges(
-    kernel: str, graph: Graph, edge_filtering: bool, chunk_size: int, resolution: str
+    kernel: str, graph: Graph, distance: int, edge_filtering: bool, chunk_size: int, resolution: str
 ) -> tuple[Any, np.ndarray]:
     """Run VB or VB BIT."""
     check_options(chunk_size, resolution)
+    if edge_filtering and distance == 2:
+        raise ValueError("edge_filtering works at distance 1 only; leave it out at distance 2")
     xp, n = graph.backend.xp, graph.n
     edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
     adjacency = graph.indices.copy() if edge_filtering else graph.indices
@@ -133,8 +151,8 @@ def by_color_ranges(
     log = new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     getattr(run, kernel)(
-        n, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch, log,
-        int(bool(edge_filtering)),
+        n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists,
+        scratch, log, int(bool(edge_filtering)),
     )  # fmt: skip
     return C, history_of(log, graph)
 
@@ -143,6 +161,11 @@ def check_options(chunk_size: int, resolution: str) -> None:
     """Raise ValueError for an option that no method here knows."""
     if not isinstance(chunk_size, int | np.integer) or chunk_size <= 0:
         raise ValueError(f"chunk_size must be a positive integer, got {chunk_size!r}")
+    check_resolution(resolution)
+
+
+def check_resolution(resolution: str) -> None:
+    """Raise ValueError for a rule that `gives_way` does not know."""
     if resolution not in RESOLUTIONS:
         raise ValueError(f"resolution must be one of {', '.join(RESOLUTIONS)}, got {resolution!r}")
 
@@ -156,22 +179,24 @@ def gives_way(v, u, by_degree, degrees):
 
 
 @compile_part
-def loses(v, indptr, adjacency, degrees, by_degree, C):
-    """Algorithm 3 on one vertex."""
+def loses(v, distance, indptr, adjacency, degrees, by_degree, C):
+    """Algorithm 3 on one vertex, which does not give way to itself."""
     color = C[v]
-    for k in range(indptr[v], indptr[v + 1]):
-        u = adjacency[k]
-        if C[u] == color and gives_way(v, u, by_degree, degrees):
-            return True
+    for j in rows_near(v, distance, indptr):
+        row = row_near(j, v, indptr, adjacency)
+        for k in range(indptr[row], indptr[row + 1]):
+            u = adjacency[k]
+            if C[u] == color and gives_way(v, u, by_degree, degrees):
+                return True
     return False
 
 
 @compile_loop
-def detect_conflicts(conf, indptr, adjacency, degrees, by_degree, C):
+def detect_conflicts(conf, distance, indptr, adjacency, degrees, by_degree, C):
     """DETECTCONFLICTS: uncolor those who give way; returns the new worklist."""
     lost = np.zeros(len(conf), np.bool_)
     for i in prange(len(conf)):
-        if loses(conf[i], indptr, adjacency, degrees, by_degree, C):
+        if loses(conf[i], distance, indptr, adjacency, degrees, by_degree, C):
             C[conf[i]] = UNCOLORED
             lost[i] = True
     return conf[lost]
@@ -218,24 +243,25 @@ def set_color(forbidden, bitwise):
 
 
 @compile_part
-def first_fit_by_ranges(v, indptr, adjacency, filtering, C, forbidden, bitwise):
+def first_fit_by_ranges(v, distance, indptr, adjacency, filtering, C, forbidden, bitwise):
     """Algorithm 4 on one vertex, with edge filtering on request.
 
-    v itself is uncolored, so that an entry on the diagonal forbids nothing.
+    v itself is uncolored, so that where it is listed it forbids nothing.
     """
-    unseen = indptr[v]
-    offset = 0
+    seen = offset = 0  # entries of its row that filtering has put in front; the first color of the range
     while True:
         forbidden[:] = 0
-        for k in range(unseen, indptr[v + 1]):
-            u = adjacency[k]
-            color = C[u] - offset
-            if 0 <= color < MAXFORBID:
-                forbid_color(forbidden, color, bitwise)
-                if filtering:
-                    adjacency[k] = adjacency[unseen]
-                    adjacency[unseen] = u
-                    unseen += 1
+        for j in rows_near(v, distance, indptr):
+            row = row_near(j, v, indptr, adjacency)
+            for k in range(indptr[row] + seen, indptr[row + 1]):
+                u = adjacency[k]
+                color = C[u] - offset
+                if 0 <= color < MAXFORBID:
+                    forbid_color(forbidden, color, bitwise)
+                    if filtering:
+                        adjacency[k] = adjacency[indptr[v] + seen]
+                        adjacency[indptr[v] + seen] = u
+                        seen += 1
         color = set_color(forbidden, bitwise)
         if color < MAXFORBID:
             return offset + color
@@ -253,13 +279,13 @@ def assign_ipgc(conf, chunk, indptr, indices, C, forbidden):
 
 
 @compile_loop
-def assign_by_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise):
+def assign_by_ranges(conf, chunk, distance, indptr, adjacency, filtering, C, bitwise):
     """ASSIGNCOLORS of VB and VB BIT, chunk by chunk."""
     for t in prange(-(-len(conf) // chunk)):
         forbidden = np.empty(MAXFORBID, np.uint64)
         for i in range(t * chunk, min((t + 1) * chunk, len(conf))):
             C[conf[i]] = first_fit_by_ranges(
-                conf[i], indptr, adjacency, filtering, C, forbidden[:1] if bitwise else forbidden, bitwise
+                conf[i], distance, indptr, adjacency, filtering, C, forbidden[:1] if bitwise else forbidden, bitwise
             )
 
 
@@ -271,29 +297,29 @@ def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scra
     while len(conf):
         assign_ipgc(conf, chunk, indptr, indices, C, forbidden.reshape((threads, row)))
         before = len(conf)
-        conf = detect_conflicts(conf, indptr, indices, degrees, by_degree, C)
+        conf = detect_conflicts(conf, 1, indptr, indices, degrees, by_degree, C)
         log_round(log, before, len(conf))
 
 
 @compile_part
-def color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, bitwise):
+def color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, bitwise):
     """Algorithm 1 with Algorithm 4."""
     C[:] = UNCOLORED
     conf = np.arange(n)
     while len(conf):
-        assign_by_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise)
+        assign_by_ranges(conf, chunk, distance, indptr, adjacency, filtering, C, bitwise)
         before = len(conf)
-        conf = detect_conflicts(conf, indptr, adjacency, degrees, by_degree, C)
+        conf = detect_conflicts(conf, distance, indptr, adjacency, degrees, by_degree, C)
         log_round(log, before, len(conf))
 
 
 @KERNELS.resident_twin
-def color_vb(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
+def color_vb(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
     """VB: flags."""
-    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, False)
+    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, False)
 
 
 @KERNELS.resident_twin
-def color_vb_bit(n, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
+def color_vb_bit(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
     """VB BIT: bits."""
-    color_by_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, True)
+    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, True)

@@ -1,0 +1,112 @@
+"""Colorings on the CPU beside PyAMG's vertex_coloring and NetworkX's greedy_color in the same run.
+
+    python benchmarks/coloring_cpu.py            # graphs of about 2^20 vertices, two threads
+    python benchmarks/coloring_cpu.py --small
+
+writes benchmarks/results/coloring-cpu.json or coloring-cpu-small.json (or where --output says). Times are medians of
+wall times of the coloring alone; the methods take turns. Our methods get the checked graph, PyAMG the CSR matrix,
+NetworkX its own graph object. PyAMG is compiled and serial, ours runs on as many threads as --threads says. NetworkX is
+pure Python and would take minutes on a million vertices, so it runs on a small graph of each family. On a busy machine
+threads that spin at barriers keep each other from running; OMP_WAIT_POLICY=passive lets them sleep. It is recorded, and
+so is the load before each graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from coloring import SEED, checked
+from measure import RESULTS, record, save, timed_in_turns, wall_ms
+
+from mcprecond.backends import get_backend
+from mcprecond.coloring import Graph, user_coloring
+from mcprecond.problems import graphs
+
+#: Family -> generator for log2 of about how many vertices.
+FAMILIES: dict[str, Callable[[int], Any]] = {
+    "grid2d": lambda scale: graphs.grid2d(2 ** (scale // 2)),
+    "delaunay": lambda scale: graphs.delaunay(2**scale, seed=SEED),
+    "rgg": lambda scale: graphs.random_geometric(2**scale, seed=SEED),
+    "rmat": lambda scale: graphs.rmat(scale, seed=SEED),
+    "fenl": lambda scale: graphs.fenl(round(2 ** (scale / 3)) - 1),
+}
+SCALE, NETWORKX_SCALE, SMALL_SCALE = 20, 14, 10
+METHODS = ["eb", "vb_bit", "jp", "ecl_gc", "greedy"]
+PYAMG = ["JP", "LDF", "MIS"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    numba.set_num_threads(arguments.threads)
+    small, repeats = arguments.small, arguments.repeats
+    output = arguments.output or RESULTS / f"coloring-cpu{'-small' if small else ''}.json"
+    cases: list[dict[str, Any]] = []
+    for name in arguments.families:
+        for scale in [SMALL_SCALE] if small else [SCALE, NETWORKX_SCALE]:
+            case = {"name": f"{name}{scale}", "family": name, "load": os.getloadavg()[0]}
+            case |= measure_matrix(FAMILIES[name](scale), repeats, scale <= NETWORKX_SCALE)
+            cases.append(case)
+            print(case, flush=True)
+            policy = os.environ.get("OMP_WAIT_POLICY", "default")
+            document = record("coloring-cpu", "cpu", cases, seed=SEED, small=small, wait_policy=policy)
+            save(document | {"versions": document["versions"] | opponents()}, output)
+
+
+def measure_matrix(A: Any, repeats: int, with_networkx: bool) -> dict[str, Any]:
+    """Color a matrix by PyAMG's, by NetworkX's where it is small enough, and by ours."""
+    graph = Graph.of(A)
+    case: dict[str, Any] = {"vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
+    case["pattern_ms"] = wall_ms(lambda: Graph.of(A), graph.backend.synchronize, repeats)
+    calls = {f"PyAMG {method}": pyamg_checked(A, method) for method in PYAMG}
+    if with_networkx:
+        calls["NetworkX greedy"] = networkx_checked(A)
+    calls |= {method: checked(method, {}, graph, A) for method in METHODS}
+    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats)
+    return case | {"methods": {row: times[row] | found for row, (_, found) in calls.items()}}
+
+
+def pyamg_checked(A: Any, method: str) -> tuple[Callable[[], Any], dict[str, Any]]:
+    from pyamg.graph import vertex_coloring
+
+    def run() -> np.ndarray:
+        return vertex_coloring(A, method)
+
+    np.random.seed(SEED)  # noqa: NPY002 - PyAMG draws its weights from the old generator
+    return run, {"colors": user_coloring(run(), A, get_backend("cpu")).n_colors}
+
+
+def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
+    import networkx
+
+    G = networkx.from_scipy_sparse_array(A)
+    G.remove_edges_from(list(networkx.selfloop_edges(G)))
+
+    def run() -> dict[int, int]:
+        return networkx.greedy_color(G, strategy="largest_first")
+
+    colors = run()
+    in_row_order = np.array([colors[v] for v in range(A.shape[0])])
+    return run, {"colors": user_coloring(in_row_order, A, get_backend("cpu")).n_colors}
+
+
+def opponents() -> dict[str, str]:
+    import networkx
+    import pyamg
+
+    return {"pyamg": pyamg.__version__, "networkx": networkx.__version__}
+
+
+if __name__ == "__main__":
+    main()

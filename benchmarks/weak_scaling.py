@@ -1,0 +1,71 @@
+"""FENL from 17,576 to 27 million unknowns on a GPU: what an iteration, an application and a product cost per unknown.
+
+    python benchmarks/weak_scaling.py                    # n = 25 to 300
+    python benchmarks/weak_scaling.py 25 50 --output x.json
+
+writes benchmarks/results/weak-scaling-gpu.json (or where --output says). Device times of replayed graphs, but for the
+library's product (queued calls); the iteration is that of PCG in Eisenstat's form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import RESULTS, graph_ms, queued_ms, record, save
+
+from mcprecond import MulticolorSGS, problems
+from mcprecond.backends import get_backend
+from mcprecond.solvers.eisenstat import EisenstatIteration
+
+SEED = 0
+SIZES = [25, 50, 75, 100, 150, 200, 250, 300]
+#: Row of the results -> coloring. On a GPU "greedy" is `jp` in row order.
+COLORINGS = {"natural": "greedy", "eb": "eb"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("n", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=RESULTS / "weak-scaling-gpu.json")
+    arguments = parser.parse_args()
+    cases = []
+    for n in arguments.n:
+        cases.append(measure_case(n, arguments.repeats))
+        save(record("weak-scaling", "gpu", cases, seed=SEED), arguments.output)
+
+
+def measure_case(n: int, repeats: int) -> dict[str, Any]:
+    backend = get_backend("gpu")
+    xp, problem = backend.xp, problems.fenl(n, device="gpu")
+    A = problem.jacobian(problem.exact())
+    b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
+    case: dict[str, Any] = {"name": f"fenl_{n}", "unknowns": A.shape[0], "nnz": int(A.nnz)}
+    case["spmv_ms"] = queued_ms(lambda: A @ b, repeats=repeats)
+    for label, coloring in COLORINGS.items():
+        case[label] = measure_coloring(A, b, coloring, backend, repeats)
+        xp.get_default_memory_pool().free_all_blocks()
+    print(case, flush=True)
+    return case
+
+
+def measure_coloring(A: Any, b: Any, coloring: str, backend: Any, repeats: int) -> dict[str, Any]:
+    backend.synchronize()
+    started = time.perf_counter()
+    M, z = MulticolorSGS(A, coloring), backend.xp.empty_like(b)
+    backend.synchronize()
+    # Setting up is timed once; the first case compiles kernels.
+    row = {"colors": M.n_colors, "setup_once_ms": 1e3 * (time.perf_counter() - started)}
+    row["apply_ms"] = graph_ms(lambda: M.enqueue(b, z), repeats=repeats)
+    iteration = EisenstatIteration(A, b, backend.xp.zeros_like(b), M, backend)
+    iteration.start(0.0, 10**9)
+    row["iteration_ms"] = graph_ms(iteration._step, repeats=repeats)
+    return row
+
+
+if __name__ == "__main__":
+    main()

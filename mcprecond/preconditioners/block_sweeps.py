@@ -1,0 +1,113 @@
+"""The twins of the sweeps over blocks of nodes.
+
+They are those of sweeps.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
+block. The CUDA side is the same text for both. The sum that a row multiplies with its inverse block needs a place of
+its own: an array that the row writes anyway.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+
+KERNELS = KernelSet(str(Path(__file__).with_name("sweeps.py")))
+
+
+@compile_part
+def add_products(i, indptr, indices, values, y, total):
+    """total += sum_j T_ij y_j."""
+    b = len(total)
+    for k in range(indptr[i], indptr[i + 1]):
+        j = indices[k]
+        for p in range(b):
+            for q in range(b):
+                total[p] += values[k, p, q] * y[j, q]
+
+
+@compile_part
+def product(block, x, p):
+    """Number p of block x."""
+    total = x.dtype.type(0)
+    for q in range(len(x)):
+        total += block[p, q] * x[q]
+    return total
+
+
+@compile_loop
+def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, work, finish, z):
+    """The rows of one color."""
+    for i in prange(first, end):
+        work[i] = 0
+        add_products(i, indptr, indices, values, y, work[i])
+        for p in range(y.shape[1]):
+            work[i, p] = scale * r[perm[i], p] - omega * work[i, p]
+        for p in range(y.shape[1]):
+            y[i, p] = product(dinv[i], work[i], p)
+        if finish:
+            z[perm[i]] = y[i]
+
+
+@KERNELS.resident_twin
+def substitute(
+    n_slices, slices, backwards, indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+):  # fmt: skip
+    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; empties `spent`."""
+    for c in range(n_slices):
+        k = n_slices - 1 - c if backwards else c
+        substitute_rows(
+            slices[k], slices[k + 1], indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+        )  # fmt: skip
+
+
+@compile_loop
+def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega, y, t, z):
+    """The rows of one color."""
+    for i in prange(first, end):
+        work = z[perm[i]]
+        work[:] = 0
+        add_products(i, indptr, indices, values, t, work)
+        for p in range(t.shape[1]):
+            t[i, p] = y[i, p] - omega * product(dinv[i], work, p)
+        z[perm[i]] = t[i]
+
+
+@KERNELS.resident_twin
+def back_substitute(n_slices, slices, indptr, indices, values, dinv, perm, omega, y, t, z):
+    """t_i = y_i - w inv(D_i) sum_j U_ij t_j, to z in the order of the matrix; empties y."""
+    for k in range(n_slices - 1, -1, -1):
+        back_substitute_rows(slices[k], slices[k + 1], indptr, indices, values, dinv, perm, omega, y, t, z)
+
+
+@compile_loop
+def relax_rows(
+    first, end, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r, omega,
+    old, new, z,
+):  # fmt: skip
+    """The rows of one color."""
+    for i in prange(first, end):
+        work = z[perm[i]]
+        work[:] = 0
+        add_products(i, lower_indptr, lower_indices, lower, old if backwards else new, work)
+        add_products(i, upper_indptr, upper_indices, upper, new if backwards else old, work)
+        for p in range(new.shape[1]):
+            work[p] = r[perm[i], p] - work[p]
+        for p in range(new.shape[1]):
+            new[i, p] = (1 - omega) * old[i, p] + omega * product(dinv[i], work, p)
+        z[perm[i]] = new[i]
+
+
+@KERNELS.resident_twin
+def relax(
+    n_slices, slices, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r,
+    omega, old, new, z,
+):  # fmt: skip
+    """new_i = (1 - w) old_i + w inv(D_i) (r_i - sum_j (L + U)_ij y_j), y new where the sweep was already."""
+    for c in range(n_slices):
+        k = n_slices - 1 - c if backwards else c
+        relax_rows(
+            slices[k], slices[k + 1], backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper,
+            dinv, perm, r, omega, old, new, z,
+        )  # fmt: skip

@@ -1,0 +1,113 @@
+// Blocks of nodes: the pattern of the nodes, and their blocks in the order of slices. See node_blocks.py.
+
+// The first place in indices[begin..end), which rise, that holds `column` or a larger one.
+__device__ __forceinline__ OFFSET place_of(const int* indices, OFFSET begin, OFFSET end, long long column) {
+    while (begin < end) {
+        OFFSET middle = begin + (end - begin) / 2;
+        if (indices[middle] < column)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+// Whether entry k of row `row` is the first one of its node's row in that column of nodes.
+__device__ __forceinline__ bool opens_block(long long first_row, long long row, OFFSET k, const OFFSET* indptr,
+                                            const int* indices) {
+    long long node = indices[k] / BLOCK_SIZE;
+    if (k > indptr[row] && indices[k - 1] / BLOCK_SIZE == node) return false;
+    for (long long other = first_row; other < row; ++other) {
+        OFFSET end = indptr[other + 1], place = place_of(indices, indptr[other], end, node * BLOCK_SIZE);
+        if (place < end && indices[place] / BLOCK_SIZE == node) return false;
+    }
+    return true;
+}
+
+extern "C" __global__ void count_blocks(long long n_nodes, const OFFSET* indptr, const int* indices, OFFSET* counts) {
+    long long node = thread_id() / LANES, first_row = node * BLOCK_SIZE;
+    int count = 0;
+    if (node < n_nodes)
+        for (long long row = first_row; row < first_row + BLOCK_SIZE; ++row)
+            for (OFFSET k = indptr[row] + threadIdx.x % LANES; k < indptr[row + 1]; k += LANES)
+                count += opens_block(first_row, row, k, indptr, indices);
+    count = lane_sum<LANES>(count);
+    if (node < n_nodes && threadIdx.x % LANES == 0) counts[node] = count;
+}
+
+extern "C" __global__ void list_blocks(long long n_nodes, const OFFSET* indptr, const int* indices,
+                                       const OFFSET* node_indptr, int* node_indices) {
+    long long node = thread_id() / LANES, first_row = node * BLOCK_SIZE;
+    bool active = node < n_nodes;
+    OFFSET place = active ? node_indptr[node] : 0;
+    for (long long row = first_row; row < first_row + BLOCK_SIZE; ++row) {
+        OFFSET end = active ? indptr[row + 1] : 0;
+        for (OFFSET k = active ? indptr[row] + threadIdx.x % LANES : 0; __any_sync(FULL_WARP, k < end); k += LANES) {
+            bool opens = k < end ? opens_block(first_row, row, k, indptr, indices) : false;
+            OFFSET mine = place_in_row<LANES>(opens, place);
+            if (opens) node_indices[mine] = indices[k] / BLOCK_SIZE;
+        }
+    }
+}
+
+// The block of A in node row `row`, node column `column`: number (p, q) goes to block[(p * BLOCK_SIZE + q) * stride].
+__device__ void copy_block(long long row, long long column, const OFFSET* indptr, const int* indices,
+                           const VALUE* values, STORED* block, int stride) {
+    for (int p = 0; p < BLOCK_SIZE; ++p) {
+        VALUE numbers[BLOCK_SIZE] = {};
+        OFFSET end = indptr[row * BLOCK_SIZE + p + 1];
+        OFFSET k = place_of(indices, indptr[row * BLOCK_SIZE + p], end, column * BLOCK_SIZE);
+        for (; k < end && indices[k] / BLOCK_SIZE == column; ++k)
+#pragma unroll
+            for (int q = 0; q < BLOCK_SIZE; ++q)
+                if (indices[k] % BLOCK_SIZE == q) numbers[q] = values[k];
+#pragma unroll
+        for (int q = 0; q < BLOCK_SIZE; ++q) block[(p * BLOCK_SIZE + q) * (long long)stride] = (STORED)numbers[q];
+    }
+}
+
+// Block `number` of a row of nodes without holes.
+__device__ void copy_full_block(long long row, int number, const OFFSET* indptr, const VALUE* values, STORED* block,
+                                int stride) {
+#pragma unroll
+    for (int p = 0; p < BLOCK_SIZE; ++p) {
+        const VALUE* numbers = values + indptr[row * BLOCK_SIZE + p] + number * (OFFSET)BLOCK_SIZE;
+#pragma unroll
+        for (int q = 0; q < BLOCK_SIZE; ++q) block[(p * BLOCK_SIZE + q) * (long long)stride] = (STORED)numbers[q];
+    }
+}
+
+extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, const OFFSET* block_indptr,
+                                       const int* block_indices, const SOURCE* source, STORED* blocks, const int* perm,
+                                       long long full, const OFFSET* indptr, const int* indices, const VALUE* values) {
+    long long k = thread_id() / WARP;
+    if (k >= n_slices) return;
+    Slice slice(slices, k);
+    slice.steps(block_indptr, [&](OFFSET first, int count, int rank, OFFSET) {
+        STORED* block = blocks + first * (BLOCK_SIZE * BLOCK_SIZE) + rank;
+        int row = perm[slice.index()];
+        if (full)
+            copy_full_block(row, source[first + rank], indptr, values, block, count);
+        else
+            copy_block(row, perm[block_indices[first + rank]], indptr, indices, values, block, count);
+    });
+}
+
+extern "C" __global__ void fill_diagonal(long long n_nodes, const int* perm, const OFFSET* indptr, const int* indices,
+                                         const VALUE* values, STORED* diagonal) {
+    long long i = thread_id();
+    if (i < n_nodes)
+        copy_block(perm[i], perm[i], indptr, indices, values, diagonal + i * (BLOCK_SIZE * BLOCK_SIZE), 1);
+}
+
+extern "C" __global__ void blocks_by_rows(long long n_slices, const int* slices, const OFFSET* block_indptr,
+                                          const STORED* blocks, STORED* result) {
+    long long k = thread_id() / WARP;
+    if (k >= n_slices) return;
+    Slice slice(slices, k);
+    slice.steps(block_indptr, [&](OFFSET first, int count, int rank, OFFSET e) {
+        const STORED* block = blocks + first * (BLOCK_SIZE * BLOCK_SIZE) + rank;
+        for (int p = 0; p < BLOCK_SIZE * BLOCK_SIZE; ++p)
+            result[e * (BLOCK_SIZE * BLOCK_SIZE) + p] = block[p * (long long)count];
+    });
+}

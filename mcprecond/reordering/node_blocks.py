@@ -1,0 +1,237 @@
+"""Blocks of nodes: color blocks of a matrix whose unknowns come b by b, as displacements do in elasticity.
+
+The nodes are colored instead of the unknowns. A triangle has a dense b x b block for each pair of neighboring nodes,
+with zeros where A stores nothing, and one index per block; the diagonal consists of such blocks, too.
+
+On a GPU the numbers of the blocks that the threads of a warp take in one step lie number by number: first the upper
+left ones of all these blocks, and so on, so that a warp reads contiguous memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
+from mcprecond.backends.inputs import canonical, csr_system
+from mcprecond.coloring import Coloring
+from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
+
+KERNELS = KernelSet(__file__)
+
+
+class NodeBlocks(ColorBlocks):
+    """The permutation of a coloring of nodes, and P A Pᵀ stored as lower + diagonal + upper in blocks.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        float32 or float64, any format; n = b n_nodes. Node i has the unknowns b i .. b i + b - 1.
+    coloring : str, Coloring or array of int, shape (n_nodes,)
+        A method of `color`, or a coloring of the graph of nodes, which is checked.
+    block_size : int
+        b, at least 2.
+    dtype : dtype, optional
+        Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
+
+    Attributes
+    ----------
+    coloring, perm, inverse, offsets, slices
+        As in `ColorBlocks`, of nodes.
+    lower, upper : Triangle
+        With values of shape (entries, b, b).
+    diagonal : array, shape (n_nodes, b, b)
+        In color order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `ColorBlocks`; also if b does not divide n.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond.reordering import NodeBlocks
+    >>> A = scipy.sparse.csr_array(np.kron([[4.0, -1.0], [-1.0, 4.0]], [[2.0, 1.0], [1.0, 2.0]]))
+    >>> blocks = NodeBlocks(A, [1, 0], block_size=2)
+    >>> blocks.lower.values
+    array([[[-2., -1.],
+            [-1., -2.]]])
+    """
+
+    def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
+        csr, backend = csr_system(A)
+        self.block_size = block_size
+        csr = canonical(csr)
+        nodes = node_pattern(csr, block_size, backend)
+        # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
+        self._full = csr.indices.size == nodes.indices.size * block_size**2
+        self._build(csr, nodes, backend, coloring, dtype)
+
+    @property
+    def vector_shape(self) -> tuple[int, ...]:
+        """See `ColorBlocks`."""
+        return len(self.perm), self.block_size
+
+    def times_diagonal(self, diagonal: Any, x: Any) -> Any:
+        """See `ColorBlocks`."""
+        return (diagonal @ x[:, :, None])[:, :, 0]
+
+    def _new_values(self, entries: int, dtype: Any) -> Any:
+        return self.backend.xp.empty((entries, self.block_size, self.block_size), dtype)
+
+    def _kernels(self, stored: Any) -> Any:
+        return self.backend.kernels(
+            KERNELS,
+            OFFSET=self.lower.indptr.dtype,
+            VALUE=self.dtype,
+            STORED=stored,
+            SOURCE=self.lower.source.dtype,
+            BLOCK_SIZE=self.block_size,
+            LANES=32,
+        )
+
+    def _fill_values(self, csr: Any) -> None:
+        run, matrix = self._kernels(self._stored), (*self._pattern(csr), csr.data)
+        for triangle in (self.lower, self.upper):
+            run.fill_blocks(
+                len(self.slices) - 1, self.slices, triangle.indptr, triangle.indices, triangle.source, triangle.values,
+                self.perm, int(self._full), *matrix,
+            )  # fmt: skip
+        self._kernels(self.dtype).fill_diagonal(len(self.perm), self.perm, *matrix, self.diagonal)
+
+    def permuted(self) -> Any:
+        """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; it stores the whole of every block."""
+        xp, b, n_nodes = self.backend.xp, self.block_size, len(self.perm)
+        nodes = xp.arange(n_nodes, dtype=np.int32)
+        rows, columns, values = [nodes], [nodes], [self.diagonal]
+        for triangle in (self.lower, self.upper):
+            entries = xp.arange(len(triangle.indices))
+            rows.append((xp.searchsorted(triangle.indptr, entries, side="right") - 1).astype(np.int32))
+            columns.append(self._interleaved(triangle.indptr, triangle.indices, back=True))
+            values.append(self._values_by_rows(triangle))
+        row, column, value = (xp.concatenate(arrays) for arrays in (rows, columns, values))
+        within = xp.arange(b, dtype=np.int32)
+        i = xp.broadcast_to(row[:, None, None] * b + within[:, None], value.shape).reshape(-1)
+        j = xp.broadcast_to(column[:, None, None] * b + within, value.shape).reshape(-1)
+        matrix = self.backend.sparse.coo_matrix((value.reshape(-1), (i, j)), shape=self.shape).tocsr()
+        matrix.sort_indices()
+        return matrix
+
+    def _values_by_rows(self, triangle: Triangle) -> Any:
+        values = self.backend.xp.empty_like(triangle.values)
+        self._kernels(self._stored).blocks_by_rows(
+            len(self.slices) - 1, self.slices, triangle.indptr, triangle.values, values
+        )
+        return values.astype(self.dtype)
+
+
+def node_pattern(csr: Any, block_size: int, backend: Backend) -> Any:
+    """Return the pattern of the nodes of a canonical matrix: a canonical CSR matrix of ones, float32."""
+    if csr.shape[0] % block_size:
+        raise ValueError(f"block_size {block_size} does not divide the {csr.shape[0]} unknowns of A")
+    xp, n_nodes = backend.xp, csr.shape[0] // block_size
+    offset = offset_type(csr.indices.size)
+    run = backend.kernels(
+        KERNELS, OFFSET=offset, VALUE=csr.dtype, STORED=csr.dtype, SOURCE=np.int32, BLOCK_SIZE=block_size, LANES=32
+    )  # fmt: skip
+    pattern = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+    counts = xp.zeros(n_nodes + 1, offset)
+    run.count_blocks(n_nodes, *pattern, counts[1:])
+    indptr = xp.cumsum(counts, dtype=offset)
+    indices = xp.empty(int(indptr[-1]), np.int32)
+    run.list_blocks(n_nodes, *pattern, indptr, indices)
+    nodes = backend.sparse.csr_matrix((xp.ones(len(indices), np.float32), indices, indptr), shape=(n_nodes, n_nodes))
+    nodes.sort_indices()
+    return nodes
+
+
+# What the twins know of the size of a block is the shape of their arrays, or the ratio of two row counts.
+
+
+@compile_part
+def opens_block(first_row, row, k, b, indptr, indices):
+    """Whether entry k of a row is the first one of its node's rows, from first_row on, in that column of nodes."""
+    node = indices[k] // b
+    if k > indptr[row] and indices[k - 1] // b == node:
+        return False
+    for other in range(first_row, row):
+        columns = indices[indptr[other] : indptr[other + 1]]
+        place = np.searchsorted(columns, node * b)
+        if place < len(columns) and columns[place] // b == node:
+            return False
+    return True
+
+
+@KERNELS.twin
+def count_blocks(n_nodes, indptr, indices, counts):
+    """How many blocks each row of nodes has."""
+    b = (len(indptr) - 1) // n_nodes
+    for node in prange(n_nodes):
+        count = 0
+        for row in range(b * node, b * (node + 1)):
+            for k in range(indptr[row], indptr[row + 1]):
+                count += opens_block(b * node, row, k, b, indptr, indices)
+        counts[node] = count
+
+
+@KERNELS.twin
+def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
+    """Their columns."""
+    b = (len(indptr) - 1) // n_nodes
+    for node in prange(n_nodes):
+        place = node_indptr[node]
+        for row in range(b * node, b * (node + 1)):
+            for k in range(indptr[row], indptr[row + 1]):
+                if opens_block(b * node, row, k, b, indptr, indices):
+                    node_indices[place] = indices[k] // b
+                    place += 1
+
+
+@compile_part
+def copy_block(row, column, indptr, indices, values, block):
+    """The block of A in a row and a column of nodes."""
+    b = len(block)
+    block[:] = 0
+    for p in range(b):
+        begin, end = indptr[row * b + p], indptr[row * b + p + 1]
+        k = begin + np.searchsorted(indices[begin:end], column * b)
+        while k < end and indices[k] // b == column:
+            block[p, indices[k] % b] = values[k]
+            k += 1
+
+
+@compile_part
+def copy_full_block(row, number, indptr, values, block):
+    """Block `number` of a row of nodes without holes."""
+    b = len(block)
+    for p in range(b):
+        for q in range(b):
+            block[p, q] = values[indptr[row * b + p] + number * b + q]
+
+
+@KERNELS.twin
+def fill_blocks(n_slices, slices, block_indptr, block_indices, source, blocks, perm, full, indptr, indices, values):
+    """The blocks of a triangle."""
+    for i in prange(slices[n_slices]):
+        for e in range(block_indptr[i], block_indptr[i + 1]):
+            if full:
+                copy_full_block(perm[i], source[e], indptr, values, blocks[e])
+            else:
+                copy_block(perm[i], perm[block_indices[e]], indptr, indices, values, blocks[e])
+
+
+@KERNELS.twin
+def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal):
+    """The blocks of the diagonal."""
+    for i in prange(n_nodes):
+        copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
+
+
+@KERNELS.twin
+def blocks_by_rows(n_slices, slices, block_indptr, blocks, result):
+    """The blocks in the order of CSR."""
+    for e in prange(block_indptr[slices[n_slices]]):
+        result[e] = blocks[e]

@@ -1,0 +1,135 @@
+"""The twins of Eisenstat's form over blocks of nodes.
+
+They are those of eisenstat.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
+block. The CUDA side is the same text for both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.preconditioners.block_sweeps import add_products, product
+from mcprecond.solvers.iteration import ALPHA, BETA, BETA_OF_RZ, PAP, RESIDUAL, RUNNING, STATE, close, inner
+
+KERNELS = KernelSet(str(Path(__file__).with_name("eisenstat.py")))
+
+
+@compile_loop
+def solve_lower_rows(first, end, indptr, indices, values, Tinv, r, rho):
+    """The rows of one color."""
+    for i in prange(first, end):
+        work = np.zeros_like(r[i])
+        add_products(i, indptr, indices, values, rho, work)
+        work[:] = r[i] - work
+        for p in range(len(work)):
+            rho[i, p] = product(Tinv[i], work, p)
+
+
+@KERNELS.resident_twin
+def solve_lower(n_slices, slices, indptr, indices, values, Tinv, r, rho):
+    """rho = inv(T + L) r."""
+    for c in range(n_slices):
+        solve_lower_rows(slices[c], slices[c + 1], indptr, indices, values, Tinv, r, rho)
+
+
+@compile_loop
+def sweep_back_rows(first, end, indptr, indices, values, T, Tinv, rho, beta, q, t, ts):
+    """The rows of one color."""
+    for i in prange(first, end):
+        work = ts[i, 1]  # which the forward sweep will write
+        work[:] = 0
+        add_products(i, indptr, indices, values, t, work)
+        for p in range(len(work)):
+            q[i, p] = product(T[i], rho[i], p) + beta * q[i, p]
+            work[p] = q[i, p] - work[p]
+        for p in range(len(work)):
+            t[i, p] = product(Tinv[i], work, p)
+        ts[i, 0] = t[i]
+
+
+@KERNELS.resident_twin
+def sweep_back(n_slices, slices, indptr, indices, values, T, Tinv, rho, q, t, ts, control, scalars):
+    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty."""
+    if control[STATE] != RUNNING:
+        return
+    beta = t.dtype.type(scalars[BETA])
+    for c in range(n_slices - 1, -1, -1):
+        sweep_back_rows(slices[c], slices[c + 1], indptr, indices, values, T, Tinv, rho, beta, q, t, ts)
+
+
+@compile_loop
+def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q, ts, At):
+    """The rows of one color, and their share of q'w."""
+    total = 0.0
+    for i in prange(first, end):
+        t, s = ts[i, 0], ts[i, 1]
+        L_t, work = np.zeros_like(t), np.zeros_like(t)
+        add_products(i, indptr, indices, values, ts[:, 0], L_t)
+        add_products(i, indptr, indices, values, ts[:, 1], work)
+        for p in range(len(t)):
+            T_t, D_t = product(T[i], t, p), product(diagonal[i], t, p)
+            work[p] = q[i, p] - (2 * T_t - D_t) - work[p]
+            At[i, p] = q[i, p] + L_t[p] + (D_t - T_t)
+        for p in range(len(t)):
+            s[p] = product(Tinv[i], work, p)
+            total += inner(q[i, p], t[p] + s[p])
+    return total
+
+
+@KERNELS.resident_twin
+def sweep_forward(
+    n_slices, slices, indptr, indices, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
+):  # fmt: skip
+    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows."""
+    if control[STATE] != RUNNING:
+        return
+    total = 0.0
+    for c in range(n_slices):
+        total += sweep_forward_rows(
+            slices[c], slices[c + 1], indptr, indices, values, T, Tinv, diagonal, q, ts, At
+        )  # fmt: skip
+    close(PAP, total, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials):
+    """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho; in CUDA, t becomes empty."""
+    if control[STATE] != RUNNING:
+        return
+    alpha = r.dtype.type(scalars[ALPHA])
+    rr, rz = 0.0, 0.0
+    for i in prange(n):
+        for p in range(r.shape[1]):
+            x[i, p] += alpha * ts[i, 0, p]
+            r[i, p] -= alpha * At[i, p]
+            rho[i, p] -= alpha * (ts[i, 0, p] + ts[i, 1, p])
+            rr += inner(r[i, p], r[i, p])
+        for p in range(r.shape[1]):
+            rz += inner(product(T[i], rho[i], p), rho[i, p])
+    close(RESIDUAL, rr, control, scalars, history)
+    close(BETA_OF_RZ, rz, control, scalars, history)
+
+
+@compile_loop
+def residual_rows(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r):
+    """The same for CSR."""
+    for i in prange(n):
+        for p in range(r.shape[1]):
+            r[i, p] = product(diagonal[i], x[i], p)
+        add_products(i, lower_indptr, lower_indices, lower, x, r[i])
+        add_products(i, upper_indptr, upper_indices, upper, x, r[i])
+        r[i] = b[i] - r[i]
+
+
+@KERNELS.resident_twin
+def residual_of_blocks(
+    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+):  # fmt: skip
+    """r = b - (L + D + U) x."""
+    residual_rows(
+        slices[n_slices], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+    )  # fmt: skip

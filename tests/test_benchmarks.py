@@ -1,0 +1,57 @@
+"""The benchmarks of colorings run, small, and record what the pages need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def benchmark(tmp_path):
+    """Run a script of benchmarks with --small and return what it wrote."""
+
+    def run(script: str, *arguments: str) -> dict:
+        output = tmp_path / "run.json"
+        command = [sys.executable, ROOT / "benchmarks" / script, *arguments, "--small", "--output", output]
+        subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        document = json.loads(output.read_text())
+        assert {"benchmark", "machine", "versions", "date", "seed", "small", "cases"} <= document.keys()
+        return document
+
+    return run
+
+
+def test_methods_on_families(benchmark):
+    document = benchmark("coloring.py", "cpu", "--families", "rgg20", "--methods", "eb", "vb_bit ef", "jp")
+    methods = document["cases"][0]["methods"]
+    assert list(methods) == ["eb", "vb_bit ef", "jp"]
+    assert all(row["ms"] > 0 and row["spread_ms"] >= 0 and row["repeats"] >= 2 for row in methods.values())
+
+
+def test_growing_graphs(benchmark):
+    cases = benchmark("coloring_scaling.py", "cpu", "--rgg", "8", "9", "--rmat", "8")["cases"]
+    assert [case["name"] for case in cases] == ["rgg8", "rgg9", "rmat8"]
+    assert [case["vertices"] for case in cases] == [256, 512, 256]
+    assert {"eb", "ecl_gc", "sirg", "vb_bit", "jp"} == cases[0]["methods"].keys()
+
+
+def test_opponents_on_the_cpu(benchmark):
+    document = benchmark("coloring_cpu.py", "--families", "grid2d")
+    assert {"pyamg", "networkx", "numba"} <= document["versions"].keys()
+    methods = document["cases"][0]["methods"]
+    assert {"PyAMG JP", "PyAMG LDF", "PyAMG MIS", "NetworkX greedy", "eb", "vb_bit", "jp"} <= methods.keys()
+    assert methods["greedy"]["colors"] == 2
+
+
+def test_shortcuts_never_take_more_steps(benchmark):
+    cases = benchmark("coloring_steps.py")["cases"]
+    assert all(case["colors"] <= case["steps"] for case in cases)
+    assert all(case["steps_with_shortcuts"] <= case["steps"] for case in cases)
+    assert any(case["steps_with_shortcuts"] < case["steps"] for case in cases)

@@ -1,0 +1,104 @@
+"""docs/colorings.md says what the runs in benchmarks/results found, and nothing of runs that do not exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SECTIONS = {
+    "coloring-gpu": "## On a GPU",
+    "coloring-steps": "## Steps with and without shortcuts",
+    "coloring-scaling-gpu": "## Growing graphs",
+    "coloring-cpu": "## On a CPU",
+}
+GPU_ROWS = ["csrcolor", "vb", "vb_bit", "eb atomic", "eb", "sirg", "chen_wlc", "greedy"]
+
+
+@pytest.fixture(scope="module")
+def colorings():
+    specification = importlib.util.spec_from_file_location("colorings", ROOT / "tools" / "colorings.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def run(*cases: dict) -> dict:
+    machine = {"gpu": "a GPU", "cpu": "a processor", "threads": 2}
+    return {"machine": machine, "versions": {"numpy": "2.4"}, "date": "2026-11-21T00:00", "cases": list(cases)}
+
+
+def case(name: str, rows: list[str], **facts) -> dict:
+    size = {"vertices": 1000, "entries": 6000, "max_degree": 9, "pattern_ms": 0.5}
+    methods = {row: {"ms": 2.0**-k, "colors": 1024 // 2**k, "rounds": 1} for k, row in enumerate(rows)}
+    return {"name": name, **size, "methods": methods, **facts}
+
+
+@pytest.fixture
+def documents() -> dict:
+    sizes = [("rgg", 15), ("rgg", 16), ("rmat", 20)]
+    growing = [case(f"{f}{s}", ["csrcolor", "eb"], family=f, scale=s, vertices=2**s) for f, s in sizes]
+    return {
+        "coloring-gpu": run(case("fenl_100", GPU_ROWS), case("rgg20", GPU_ROWS)),
+        "coloring-steps": run({"name": "rmat16", "vertices": 65536, "steps": 300, "steps_with_shortcuts": 60}),
+        "coloring-scaling-gpu": run(*growing),
+        "coloring-cpu": run(case("grid2d20", ["PyAMG JP", "eb"], load=0.5)) | {"wait_policy": "passive"},
+    }
+
+
+def test_page_is_current(colorings):
+    assert colorings.PAGE.read_text() == colorings.page(colorings.load(colorings.RESULTS)), "run `make readme`"
+
+
+def test_its_pictures_exist(colorings):
+    pictures = re.findall(r"\]\((images/[^)]+)\)", colorings.PAGE.read_text())
+    assert pictures
+    assert [name for name in pictures if not (colorings.PAGE.parent / name).exists()] == []
+
+
+@pytest.mark.parametrize("missing", SECTIONS)
+def test_a_run_that_is_missing_hides_its_section_only(colorings, documents, missing):
+    everything = colorings.page(documents)
+    del documents[missing]
+    text = colorings.page(documents)
+    for name, title in SECTIONS.items():
+        assert title in everything
+        assert (title in text) == (name != missing)
+
+
+def test_tables_show_what_was_measured_beside_what_is_printed(colorings, documents):
+    text = colorings.page(documents)
+    for line in (
+        "| eb | 0.0625 / 64 | 0.0625 / 64 |",
+        "| rgg20 | 1,024 | 512 | 64 | 8 | rgg_n_2_24_s0 | 64 | 24.8 | 24.8 | 23 |",
+        "| paper, relative to csrcolor | 1.00 | 4.28 | 3.59 | 0.92 | 0.67 |",
+        "| rmat16 | 300 | 60 | 218 | 1,092 | 5.00 | rmat16.sym | 188 | 30 | 6.27 |",
+        "| grid2d20 | 0.5 | 1,000 | 6,000 | 0.5 | 1 / 1024 | 0.5 / 512 |",
+    ):
+        assert line + "\n" in text
+
+
+def test_shortcuts_are_compared_once_they_were_switched(colorings, documents):
+    assert "Table 5" not in colorings.page(documents)
+    rows = ["ecl_gc, no shortcut", "ecl_gc, shortcut 2", "ecl_gc, shortcut 1", "ecl_gc"]
+    for found in documents["coloring-gpu"]["cases"]:
+        found["methods"] |= case("", rows)["methods"]
+    assert "| rgg20 | 4.00 | 2.00 | 8.00 |\n" in colorings.page(documents)
+
+
+def test_a_method_that_was_not_run_has_no_mean(colorings, documents):
+    del documents["coloring-gpu"]["cases"][0]["methods"]["sirg"]
+    text = colorings.page(documents)
+    assert "| sirg | not run | 0.0312 / 32 |\n" in text
+    assert "| sirg |  | 0.03 |  |\n" in text
+
+
+def test_pictures_are_the_same_every_time(colorings, documents, tmp_path):
+    for name in ("a", "b"):
+        colorings.draw(documents, tmp_path / name)
+    drawn = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert drawn == ["colorings-profile.svg", "colorings-scaling.svg", "colorings-trade-off.svg"]
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in drawn)

@@ -1,0 +1,116 @@
+"""Colorings at distance two: proper, bounded, and without the graph of all pairs where they say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import NAMED, grid5, neighbors, patterns, stencil27
+from hypothesis import HealthCheck, given, settings
+from test_coloring import serial_first_fit
+
+from mcprecond import color
+from mcprecond.coloring import Graph
+
+#: Methods that go through the rows of their neighbors.
+VARIANTS = {
+    "eb": ("eb", {}),
+    "eb-index": ("eb", {"resolution": "index"}),
+    "vb": ("vb", {}),
+    "vb_bit": ("vb_bit", {}),
+    "vb_bit-degree": ("vb_bit", {"resolution": "degree", "chunk_size": 1}),
+    "jp-random": ("jp", {"seed": 2}),
+    "jp-natural": ("jp", {"order": "natural"}),
+    "jp-ldf": ("jp", {"order": "ldf"}),
+    "greedy": ("greedy", {}),
+    "greedy-sdl": ("greedy", {"order": "sdl"}),
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request):
+    return VARIANTS[request.param]
+
+
+@pytest.fixture
+def no_squares(monkeypatch):
+    """Whoever builds the graph of all pairs within distance two fails."""
+
+    def refuse(graph):
+        raise AssertionError("the squared graph was built")
+
+    monkeypatch.setattr(Graph, "squared", refuse)
+
+
+def within_two(A) -> list[set[int]]:
+    """All vertices within distance two of each, the slow and obvious way."""
+    near = neighbors(A)
+    return [near[v].union(*(near[u] for u in near[v])) - {v} for v in range(len(near))]
+
+
+def check(A, colors: np.ndarray) -> None:
+    """Proper at distance two, from 0 on without gaps, and at most one color more than a vertex has others around it."""
+    around = within_two(A)
+    assert all(colors[v] != colors[u] for v, near in enumerate(around) for u in near)
+    assert len(np.unique(colors)) == max(colors, default=-1) + 1 <= max(map(len, around), default=-1) + 1
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_proper_on_named_graphs(name, variant, backend, to_device, no_squares):
+    method, options = variant
+    coloring = color(to_device(NAMED[name]), method, distance=2, **options)
+    check(NAMED[name], backend.to_host(coloring.colors))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_proper_on_any_pattern(variant, backend, to_device, A):
+    method, options = variant
+    check(A, backend.to_host(color(to_device(A), method, distance=2, **options).colors))
+
+
+def test_more_than_one_palette(variant, backend, to_device):
+    """Three hubs, one with 150 neighbors, and a grid behind each: some need more than two words of colors."""
+    hubs = sp.lil_matrix((400, 400))
+    hubs[0, 1:151] = hubs[151, 140:240] = hubs[399, 230:260] = 1
+    A = sp.csr_matrix(hubs + grid5(20))
+    colors = backend.to_host(color(to_device(A), variant[0], distance=2, **variant[1]).colors)
+    check(A, colors)
+    assert colors.max() >= 150
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+@pytest.mark.parametrize("method", ["jp", "greedy"])
+def test_first_fit_is_serial(name, method, backend, to_device):
+    A = NAMED[name]
+    around = within_two(A)
+    ends = [(v, u) for v, near in enumerate(around) for u in near]
+    squared = sp.coo_matrix((np.ones(len(ends)), tuple(np.array(ends).reshape(-1, 2).T)), shape=A.shape)
+    sequence = np.random.default_rng(3).permutation(A.shape[0])
+    colors = backend.to_host(color(to_device(A), method, distance=2, order=sequence).colors)
+    np.testing.assert_array_equal(colors, serial_first_fit(squared, sequence.tolist()))
+
+
+def test_fronts_of_pairs_are_those_of_the_squared_graph(to_device):
+    A = to_device(stencil27(6))
+    expected = color(A, "jp", order="natural", distance=2)
+    squared = Graph.of(A).squared()
+    np.testing.assert_array_equal(color(_matrix(squared), "jp", order="natural").history, expected.history)
+
+
+def _matrix(graph: Graph):
+    ones = graph.backend.xp.ones(graph.indices.size)
+    return graph.backend.sparse.csr_matrix((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
+
+
+def test_refinements_keep_the_distance(backend, to_device):
+    A = stencil27(6)
+    for options in ({"recolor": 2}, {"balance": True}):
+        colors = backend.to_host(color(to_device(A), "vb_bit", distance=2, **options).colors)
+        around = within_two(A)
+        assert all(colors[v] != colors[u] for v, near in enumerate(around) for u in near)
+
+
+def test_edge_filtering_is_refused(to_device):
+    with pytest.raises(ValueError, match="edge_filtering works at distance 1 only"):
+        color(to_device(grid5(4)), "vb_bit", distance=2, edge_filtering=True)

@@ -1,0 +1,89 @@
+"""Row offsets of 64 bits, as from 2^31 entries on: forced on small matrices, everything gives the same as with 32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphs import spd, stencil27
+
+from mcprecond import COLORINGS, ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems
+from mcprecond.coloring import Graph
+from mcprecond.problems import graphs
+
+FIRST_FIT = {"jp", "greedy", "ecl_gc", "jpl", "cc", "is_minmax", "is_hash", "is_reduce"}
+FIRST_FIT |= {"graphblas_is", "graphblas_mis", "graphblas_jp"}
+
+KINDS = {
+    "SGS": lambda A: MulticolorSGS(A, "ecl_gc"),
+    "SSOR, two sweeps": lambda A: MulticolorSGS(A, "ecl_gc", omega=1.2, sweeps=2),
+    "backward": lambda A: MulticolorGS(A, "ecl_gc", sweep="backward"),
+    "float32": lambda A: MulticolorSGS(A, "ecl_gc", dtype="float32"),
+    "blocks": lambda A: MulticolorSGS(A, "ecl_gc", block_size=3),
+    "DILU": lambda A: MulticolorDILU(A, "ecl_gc"),
+    "ILU0": lambda A: ILU0(A, coloring="ecl_gc"),
+    "ILU0 natural": lambda A: ILU0(A, ordering="natural"),
+    "auto": lambda A: MulticolorSGS(A, "auto"),
+}
+
+
+@pytest.fixture
+def widened(monkeypatch):
+    """A function after whose call row offsets have 64 bits."""
+    return lambda: monkeypatch.setattr("mcprecond.backends.kernels.INT32_LIMIT", 1)
+
+
+@pytest.mark.parametrize("method", COLORINGS)
+def test_colorings(method, to_device, backend, widened):
+    A = to_device(graphs.rmat(8))
+    narrow = color(A, method)
+    widened()
+    assert Graph.of(A).indptr.dtype == np.int64
+    wide = color(A, method)
+    assert wide.is_valid(A)
+    if method in FIRST_FIT:
+        np.testing.assert_array_equal(backend.to_host(wide.colors), backend.to_host(narrow.colors))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_preconditioners_and_solvers(kind, to_device, backend, widened):
+    A = to_device(spd(stencil27(6)))
+    b = to_device(np.random.default_rng(0).uniform(-1, 1, 216))
+    M = KINDS[kind](A)
+    if kind == "auto":  # not the same in every run where "eb" is chosen
+        M = MulticolorSGS(A, M.coloring)
+    expected, solved = backend.to_host(M @ b), None
+    if M.symmetric:
+        solved = [backend.to_host(pcg(A, b, M=m, rtol=1e-10, form=f).x) for m, f in forms(M)]
+    widened()
+    wide = MulticolorSGS(A, M.coloring) if kind == "auto" else KINDS[kind](A)
+    assert wide.blocks.lower.indptr.dtype == np.int64 and M.blocks.lower.indptr.dtype == np.int32
+    np.testing.assert_array_equal(backend.to_host(wide @ b), expected)
+    if solved:
+        for (m, form), x in zip(forms(wide), solved, strict=True):
+            np.testing.assert_allclose(backend.to_host(pcg(A, b, M=m, rtol=1e-10, form=form).x), x, rtol=0, atol=1e-12)
+    wide.update(2 * A)
+    np.testing.assert_allclose(backend.to_host(wide @ b), expected / 2, rtol=1e-6)
+
+
+def forms(M):
+    return [(M, "plain"), (None, "plain")] + ([] if M.obstacle or M._dtype else [(M, "eisenstat")])
+
+
+def test_smoothing(to_device, backend, widened):
+    A = to_device(spd(stencil27(5)))
+    x, b = (to_device(np.random.default_rng(k).uniform(-1, 1, 125)) for k in range(2))
+    narrow = MulticolorGS(A, "ecl_gc", sweeps=2).smooth(x, b)
+    widened()
+    wide = MulticolorGS(A, "ecl_gc", sweeps=2).smooth(x, b)
+    np.testing.assert_array_equal(backend.to_host(wide), backend.to_host(narrow))
+
+
+def test_assembly_and_the_way_to_the_solution(device, widened):
+    narrow = problems.fenl(4, device=device)
+    T, _ = narrow.solve(linear_solver=lambda J, r: pcg(J, r, M=MulticolorSGS(J, "ecl_gc"), rtol=1e-10))
+    widened()
+    wide = problems.fenl(4, device=device)
+    assert wide._indptr.dtype == np.int64
+    same, _ = wide.solve(linear_solver=lambda J, r: pcg(J, r, M=MulticolorSGS(J, "ecl_gc"), rtol=1e-10))
+    to_host = wide.backend.to_host
+    np.testing.assert_allclose(to_host(same), to_host(T), rtol=1e-9)
