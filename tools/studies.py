@@ -508,7 +508,7 @@ STUDIES = [
         "Tables 4 and 5 of Alabandi et al. The coloring is the same in every row of a graph.",
         "Their steps are those of a machine of unlimited width, which the [page of colorings](colorings.md) counts as "
         "they do. Here steps are visits: how often a vertex was looked at until it had its color, with news from its "
-        "neighbors each time. Threads that wait look again as soon as there is news, which is less waiting than a step.",
+        "neighbors each time. Threads that wait look again as soon as there is news, less waiting than a step.",
         tables_ecl, relations_ecl, draw_ecl,
     ),
     Study(
