@@ -109,9 +109,9 @@ def table_of_applications(results):
 
 def page_of_commands():
     """Return the help of every command as Markdown."""
-    parts = ["# Command line", "Exit codes: 0 converged, 1 not converged, 2 bad input."]
+    parts = ["# Command line", "Exit codes: 0 converged, 1 not converged, 2 bad input, 130 interrupted."]
     for name in get_command(app).commands:
-        run = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "96", "NO_COLOR": "1"}, prog_name="mcprecond")
+        run = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}, prog_name="mcprecond")
         text = "\n".join(line.rstrip() for line in run.output.strip().splitlines())
         parts.append(f"## mcprecond {name}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 converged, 1 not converged, 2 bad input."""
+"""The command line. Exit codes: 0 converged, 1 not converged, 2 bad input, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -330,7 +330,9 @@ def advise(
 def study(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.")],
     gpu: Annotated[bool, typer.Option("--gpu", help="Run it on the GPU.")] = False,
-    small: Annotated[bool, typer.Option("--small", help="Small problems: seconds on two cores.")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Small problems: seconds on two cores, once kernels are compiled.")
+    ] = False,
     matrix: Annotated[
         list[str] | None, typer.Option(help="Only matrices with this in their name; can be given again.")
     ] = None,

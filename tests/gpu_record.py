@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", metavar="K/N", default="0/1", help="run share K of N of the tests, K from 0")
 
 
+@pytest.hookimpl(trylast=True)  # behind the choice by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every Nth test, so that those of a module, which need the same kernels at different times, are spread evenly."""
+    """Keep the tests of this process: whole modules, whose tests need the same kernels, about as many in each share."""
     share, of = map(int, config.getoption("--share").split("/"))
-    items[:] = items[share::of]
+    sizes = Counter(item.path for item in items)
+    loads = [0] * of
+    mine = set()
+    for path, size in sorted(sizes.items(), key=lambda entry: (-entry[1], entry[0])):
+        least = loads.index(min(loads))
+        loads[least] += size
+        if least == share:
+            mine.add(path)
+    items[:] = [item for item in items if item.path in mine]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -30,13 +30,19 @@ def test_committed_record_is_of_a_clean_run():
     assert record["counts"]["skipped"] == (TWO_DEVICES if record["gpu"]["devices"] == 1 else 0)
 
 
-def test_shares_are_all_tests_once():
+def test_shares_are_all_tests_once_and_whole_modules():
+    tests = [SimpleNamespace(path=module, number=k) for module, count in zip("abcde", (9, 2, 1, 4, 4), strict=True)
+             for k in range(count)]  # fmt: skip
     shares = []
     for k in range(3):
-        items = list(range(10))
-        gpu_record.pytest_collection_modifyitems(SimpleNamespace(getoption={"--share": f"{k}/3"}.get), items)
-        shares += items
-    assert sorted(shares) == list(range(10))
+        share = list(tests)
+        gpu_record.pytest_collection_modifyitems(SimpleNamespace(getoption={"--share": f"{k}/3"}.get), share)
+        shares.append(share)
+    assert sorted((test.path, test.number) for share in shares for test in share) == [
+        (test.path, test.number) for test in tests
+    ]
+    modules = [{test.path for test in share} for share in shares]
+    assert sum(map(len, modules)) == 5 and [len(share) for share in shares] == [9, 6, 5]
 
 
 def test_without_a_gpu_it_is_said_in_one_line(monkeypatch):

@@ -506,9 +506,9 @@ STUDIES = [
         "ecl-shortcuts",
         "ECL-GC: what the shortcuts are worth",
         "Tables 4 and 5 of Alabandi et al. The coloring is the same in every row of a graph.",
-        "Their steps are those of an ideal machine, which colors in every step all vertices that can be; here a step "
-        "is a visit of the GPU, whose vertices see the colors of the same step, if they come late enough. So there "
-        "are fewer steps without shortcuts, and less to gain.",
+        "Their steps are those of a machine of unlimited width, which the [page of colorings](colorings.md) counts as "
+        "they do. Here steps are visits: how often a vertex was looked at until it had its color, with news from its "
+        "neighbors each time. Threads that wait look again as soon as there is news, less waiting than a step.",
         tables_ecl, relations_ecl, draw_ecl,
     ),
     Study(

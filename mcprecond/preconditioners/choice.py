@@ -334,8 +334,7 @@ def first_rows(graph: Graph, rows: int) -> Graph:
     xp = graph.backend.xp
     indices = graph.indices[: int(graph.indptr[rows])]
     inside = indices < rows
-    before = xp.zeros(len(indices) + 1, graph.indptr.dtype)
-    xp.cumsum(inside, out=before[1:])
+    before = xp.append(xp.zeros(1, graph.indptr.dtype), xp.cumsum(inside, dtype=graph.indptr.dtype))
     indptr = before[graph.indptr[: rows + 1]]
     return Graph(indptr, indices[inside], graph.degrees[:rows], rows, graph.max_degree, graph.backend)
 

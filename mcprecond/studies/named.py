@@ -283,7 +283,7 @@ def bicgstab(A: Any, b: Any, *, rtol: float, maxiter: int | None, M: Any) -> Sol
     return SolveResult(x, reason, products // 2, np.array([float(norm(b)), residual]), residual, 0.0, 0.0)
 
 
-#: Name -> function of a `Setting`; `run` calls them.
+#: The studies by name; `run` runs them.
 STUDIES: dict[str, Callable[[Setting], Table]] = {
     "table-v": table_v_of_all,
     "table-ii-iii": families,
