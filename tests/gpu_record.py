@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
 PROCESSES = 8
+LARGE = 200  # tests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,17 +37,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # behind the choice by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this process: whole modules, whose tests need the same kernels, about as many in each share."""
+    """Keep the tests of this process: about as many in each share, and together what needs the same kernels.
+
+    That is a module, or one test function with all its parameters where a module is large.
+    """
     share, of = map(int, config.getoption("--share").split("/"))
-    sizes = Counter(item.path for item in items)
-    loads = [0] * of
-    mine = set()
-    for path, size in sorted(sizes.items(), key=lambda entry: (-entry[1], entry[0])):
+    of_module = Counter(item.path for item in items)
+
+    def unit(item: Any) -> tuple[Path, str]:
+        return item.path, item.originalname if of_module[item.path] > LARGE else ""
+
+    loads, mine = [0] * of, set()
+    for name, size in sorted(Counter(map(unit, items)).items(), key=lambda entry: (-entry[1], entry[0])):
         least = loads.index(min(loads))
         loads[least] += size
         if least == share:
-            mine.add(path)
-    items[:] = [item for item in items if item.path in mine]
+            mine.add(name)
+    items[:] = [item for item in items if unit(item) in mine]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
