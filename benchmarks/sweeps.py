@@ -61,7 +61,14 @@ def main() -> None:
     for name in arguments.cases:
         cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
         document = record(
-            "sweeps", arguments.device, cases, seed=SEED, rtol=RTOL, small=arguments.small, launch_seconds=LAUNCH
+            "sweeps",
+            arguments.device,
+            cases,
+            seed=SEED,
+            rtol=RTOL,
+            small=arguments.small,
+            launch_seconds=LAUNCH,
+            copied_by="kernel",
         )
         save(document, arguments.output or RESULTS / f"sweeps-{arguments.device}.json")
 

@@ -1,5 +1,5 @@
-"""Write docs/sweeps.md and its picture from benchmarks/results: what sweeps and solves cost on several matrices, how
-that grows with FENL, and the marks that are set for a CPU.
+"""Write docs/sweeps.md and its picture from benchmarks/results: what sweeps and solves cost on several matrices, what
+limits them, how that grows with FENL, short formats, and the marks that are set for a CPU.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ random x\\*, relative residual {rtol:g}. "eb" is the coloring of that name, "nat
 
 An application is one symmetric Gauss-Seidel sweep from zero, two kernels; an iteration is one of PCG in Eisenstat's
 form, three kernels. Both are device times of a replayed graph, and in brackets they are relative to the library's
-product A @ x. One pass is half of the time of a kernel that reads and writes as many bytes as the matrix has, 12 for
-each entry. The model is that of one launch per color, with the bandwidth of that pass: (bytes of the matrix + colors x
+product A @ x. One pass is half of the time in which a {copied} reads and writes as many bytes as the
+matrix has, 12 for each entry. The model is that of one launch per color, with the bandwidth of that pass: (bytes of the matrix + colors x
 bytes of the vector per color) / bandwidth + {launch:g} µs x launches, with 16 n bytes per color and 2 colors - 1
 launches. In blocks of b unknowns an entry takes 8 + 4 / b² bytes.
 """
@@ -32,6 +32,31 @@ a row.
 
 ![Time per unknown on FENL of growing size](images/weak-scaling.svg)
 """
+LIMITS = """## What limits a sweep
+
+The profiler's counters for the two kernels of an application, from benchmarks/limits.py. A share is in percent of what
+that part of the device can do: memory (DRAM), L2, L1, and issuing instructions. Times are longer under the profiler.
+
+Where L2 is near its peak, more colors cost because values are looked at one sector at a time; formats with fewer bytes
+help little, since they leave the looks alone. Where no share is high, on small matrices and many colors, the limit is
+latency: each color waits for looks at the one before it.
+"""
+LIMIT_COLUMNS = {
+    "µs": "microseconds",
+    "DRAM": "dram_share",
+    "L2": "l2_share",
+    "L1": "l1_share",
+    "issue": "issue_share",
+    "L1 hits": "l1_hits",
+    "L2 hits": "l2_hits",
+    "warps active": "warps_active",
+    "DRAM, MB": "dram_megabytes",
+}
+SHORT = """## Fewer bytes per value
+
+The plain form with triangles stored in other formats, from benchmarks/half.py; systems scaled to a unit diagonal.
+float16 is rounded to, not stored, so its application is not timed.
+"""
 MARKS = """## Marks on a CPU
 
 From benchmarks/marks.py, with {threads} threads. Each ratio compares what was timed in turns in one run.
@@ -41,6 +66,10 @@ From benchmarks/marks.py, with {threads} threads. Each ratio compares what was t
 def main() -> None:
     documents = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("sweeps-*.json"))]
     parts = [page(document) for document in documents]
+    if (path := RESULTS / "limits-gpu.json").exists():
+        parts.append(limits(json.loads(path.read_text())))
+    if (path := RESULTS / "half-gpu.json").exists():
+        parts.append(short_formats(json.loads(path.read_text())))
     if (path := RESULTS / "weak-scaling-gpu.json").exists():
         document = json.loads(path.read_text())
         parts.append(weak_scaling(document))
@@ -93,7 +122,11 @@ def page(document: dict[str, Any]) -> str:
             name: f"{library / row['total_ms']:.2f}" for name, row in rows.items() if name.startswith("pcg")
         })  # fmt: skip
     parts = [
-        INTRODUCTION.format(rtol=document["rtol"], launch=1e6 * document["launch_seconds"]),
+        INTRODUCTION.format(
+            rtol=document["rtol"],
+            launch=1e6 * document["launch_seconds"],
+            copied=document.get("copied_by", "copy node of a graph"),
+        ),
         f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n",
         table("sweeps", cases, sweeps),
         table("solver: ms with setup (iterations)", cases, totals),
@@ -104,6 +137,39 @@ def page(document: dict[str, Any]) -> str:
     if choices:
         parts += ['What `coloring="auto"` says of each of them, for 100 iterations:\n', *choices]
     return "\n".join(parts)
+
+
+def limits(document: dict[str, Any]) -> str:
+    """The counters, kernel by kernel."""
+    lines = [
+        "| matrix | coloring | kernel | " + " | ".join(LIMIT_COLUMNS) + " |",
+        "| --- | --- | --- |" + " ---: |" * len(LIMIT_COLUMNS),
+    ]
+    for case in document["cases"]:
+        for row in case["sweeps"]:
+            variant = ", ".join(
+                [row["coloring"], *([row["dtype"]] if "dtype" in row else []),
+                 *([f"blocks of {row['block_size']}"] if "block_size" in row else [])]
+            )  # fmt: skip
+            cells = (number(row[key]) for key in LIMIT_COLUMNS.values())
+            lines.append(f"| {case['name']} | {variant} | `{row['kernel']}` | " + " | ".join(cells) + " |")
+    return "\n".join(
+        [LIMITS, f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n", *lines, ""]
+    )  # fmt: skip
+
+
+def short_formats(document: dict[str, Any]) -> str:
+    """Iterations and application by format."""
+    lines = ["| matrix | coloring | stored | iterations | application, ms |", "| --- | --- | --- | ---: | ---: |"]
+    for case in document["cases"]:
+        for row in case["rows"]:
+            apply = number(row["apply_ms"]) if "apply_ms" in row else ""
+            lines.append(
+                f"| {case['name']} | {row['coloring']} | {row['stored']} | {row['iterations']} | {apply} |"
+            )  # fmt: skip
+    return "\n".join(
+        [SHORT, f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n", *lines, ""]
+    )  # fmt: skip
 
 
 def weak_scaling(document: dict[str, Any]) -> str:
