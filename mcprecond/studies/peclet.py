@@ -60,11 +60,12 @@ def peclet(
     the colors of "eb", and by the same colors renumbered downwind: colors whose rows lie further upstream on average
     come first. Bad pivots are shifted. The right-hand side belongs to a random solution with a fixed seed.
 
-    From a mesh Péclet number of about 5 on most combinations fail, and that is due to the matrix, not to the orders:
+    From a mesh Péclet number of about 5 on most combinations fail, in every order. The matrix has much to do with it:
     Galerkin's method is not stabilized, and natural boundary conditions hold where the flow enters at the sides. There
     the diagonal gets negative entries, first on the edge x = y = 0; at 20 (n = 8) 72 eigenvalues have negative real
-    parts. SciPy's spilu(fill_factor=1, drop_tol=0) calls such matrices (n = 12) exactly singular, and gmres converges
-    only with nearly all of the fill of a complete factorization.
+    parts. SciPy's spilu(fill_factor=1, drop_tol=0) calls such matrices (n = 12) exactly singular, and gmres with spilu
+    converges only with most of the fill of a complete factorization. At 5, gmres without a preconditioner still
+    converges, so there the preconditioners break down before the matrix does.
 
     Parameters
     ----------
