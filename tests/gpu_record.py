@@ -2,8 +2,8 @@
 
     python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, shared out among processes
 
-Most of the time goes into compiling kernels, so processes help although they share the GPU. As a pytest plugin this
-module picks a process's share of the tests and writes their counts.
+Much of the time goes into compiling kernels, so a second process helps although both share the GPU. As a pytest plugin
+this module picks a process's share of the tests and writes their counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGE = TESTS.parent / "mcprecond"
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-PROCESSES = 8
+PROCESSES = 2  # one compiles while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
 
 
