@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -124,3 +127,16 @@ def test_numpy_vectors_with_sweeps_on_the_gpu():
     complex_R = columns(216, 2, np.complex128)
     np.testing.assert_allclose(MulticolorSGS(A, "ecl_gc", device="gpu") @ complex_R,
                                MulticolorSGS(A, "ecl_gc") @ complex_R, rtol=1e-12)  # fmt: skip
+
+
+def test_nothing_keeps_sweeps_alive(to_device):
+    """No cycle of references: what is no longer used frees its memory at once, without a collection."""
+    M = MulticolorSGS(to_device(spd(grid5(4))), "jp")
+    sweeps = weakref.ref(M._sweeps)
+    M._sweeps.fitting(to_device(np.zeros((16, 2))))
+    gc.disable()
+    try:
+        del M._sweeps
+        assert sweeps() is None
+    finally:
+        gc.enable()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcprecond import MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
-from mcprecond.reordering import ColorBlocks, NodeBlocks
+from mcprecond.reordering import NodeBlocks
 from mcprecond.reordering.node_blocks import node_pattern
 
 FIXTURES_STAY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -187,7 +187,3 @@ def test_errors_at_the_door(to_device):
     singular = scipy.sparse.csr_array(scipy.linalg.block_diag(np.eye(2), np.ones((2, 2)), np.eye(2)))
     with pytest.raises(ValueError, match="rows 2 to 3 is singular"):
         MulticolorSGS(to_device(singular), block_size=2)
-
-
-def test_a_matrix_of_nodes_has_no_points(to_device):
-    assert ColorBlocks(to_device(block_matrix(5, 2, seed=0)), "jp").block_size == 1

@@ -49,7 +49,9 @@ class Sweeps:
 
     def __init__(self, blocks: ColorBlocks, dinv: Any, columns: int = 1) -> None:
         self.blocks, self.dinv = blocks, dinv
-        self._of_columns = {columns: self}
+        self._columns = columns
+        # For other numbers of columns; not for this one, since a cycle of references would keep memory of the GPU.
+        self._others: dict[int, Sweeps] = {}
         xp = blocks.backend.xp
         shape = blocks.vector_shape if blocks.block_size > 1 else (*blocks.vector_shape, columns)
         # Intermediate results, in color order. Between applications the first one is empty.
@@ -68,9 +70,11 @@ class Sweeps:
     def fitting(self, r: Any) -> Sweeps:
         """The same sweeps for as many right-hand sides as r has."""
         columns = r.shape[1] if r.ndim == 2 else 1
-        if columns not in self._of_columns:
-            self._of_columns[columns] = Sweeps(self.blocks, self.dinv, columns)
-        return self._of_columns[columns]
+        if columns == self._columns:
+            return self
+        if columns not in self._others:
+            self._others[columns] = Sweeps(self.blocks, self.dinv, columns)
+        return self._others[columns]
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(D + w U) D inv(D + w L) (scale r)."""

@@ -269,10 +269,9 @@ class ColorBlocks:
     def _matched(self, csr: Any) -> tuple[Any, tuple[int, int, int]]:
         """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
         digests = self._digests(csr)
-        if digests[0] != self._pattern_digest and canonical(csr) is not csr:
-            csr = canonical(csr)
-            digests = self._digests(csr)
-        return csr, digests
+        if digests[0] == self._pattern_digest or (mended := canonical(csr)) is csr:
+            return csr, digests
+        return mended, self._digests(mended)
 
     def _digests(self, csr: Any) -> tuple[int, int, int]:
         """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""

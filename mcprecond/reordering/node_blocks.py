@@ -28,7 +28,7 @@ class NodeBlocks(ColorBlocks):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        float32 or float64, any format; n = b n_nodes. Node i has the unknowns b i .. b i + b - 1.
+        Real or complex floats, any format; n = b n_nodes. Node i has the unknowns b i .. b i + b - 1.
     coloring : str, Coloring or array of int, shape (n_nodes,)
         A method of `color`, or a coloring of the graph of nodes, which is checked.
     block_size : int

@@ -62,10 +62,10 @@ def peclet(
 
     From a mesh Péclet number of about 5 on most combinations fail, in every order. The matrix has much to do with it:
     Galerkin's method is not stabilized, and natural boundary conditions hold where the flow enters at the sides. There
-    the diagonal gets negative entries, first on the edge x = y = 0; at 20 (n = 8) 72 eigenvalues have negative real
-    parts. SciPy's spilu(fill_factor=1, drop_tol=0) calls such matrices (n = 12) exactly singular, and gmres with spilu
-    converges only with most of the fill of a complete factorization. At 5, gmres without a preconditioner still
-    converges, so there the preconditioners break down before the matrix does.
+    the diagonal gets negative entries, first on the edge x = y = 0, and at 20 many eigenvalues have negative real
+    parts. SciPy's spilu(fill_factor=1, drop_tol=0) calls such matrices exactly singular, and gmres with spilu converges
+    only with most of the fill of a complete factorization. At 5, gmres without a preconditioner still converges, so
+    there the preconditioners break down before the matrix does.
 
     Parameters
     ----------
