@@ -9,6 +9,7 @@ from graphs import DTYPES, grid5, patterns, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ColorBlocks
+from mcprecond.reordering.vectors import KERNELS as VECTOR_KERNELS
 
 
 def dense_in_color_order(A, perm: np.ndarray) -> np.ndarray:
@@ -97,3 +98,16 @@ def test_the_blocks_keep_nothing_of_the_matrix():
     expected = blocks.permuted().toarray()
     A.data[:] = 7
     np.testing.assert_array_equal(blocks.permuted().toarray(), expected)
+
+
+def test_vectors_there_and_back(backend):
+    xp = backend.xp
+    run = backend.kernels(VECTOR_KERNELS, VALUE=np.dtype(np.float64))
+    perm = xp.asarray(np.random.default_rng(0).permutation(1000).astype(np.int32))
+    inverse = xp.argsort(perm).astype(np.int32)
+    x = xp.arange(1000.0)
+    ordered, back = xp.empty(1000), xp.empty(1000)
+    run.to_color_order(1000, inverse, x, ordered)
+    assert (ordered == x[perm]).all()
+    run.to_row_order(1000, inverse, ordered, back)
+    assert (back == x).all()

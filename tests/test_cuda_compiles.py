@@ -57,6 +57,7 @@ def test_there_are_sources():
 BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 CHOICES: dict[str, list[dict[str, int]]] = {
     "reordering/node_blocks.cu": BLOCK_SIZES,
+    "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}],
     "preconditioners/sweeps.cu": [{}, *BLOCK_SIZES, {"RHS": 2}, {"RHS": 3}, {"RHS": 4}],
     "solvers/eisenstat.cu": [{}, *BLOCK_SIZES],
 }

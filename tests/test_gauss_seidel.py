@@ -10,6 +10,7 @@ from graphs import DTYPES, NAMED, grid5, patterns, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import MulticolorGS, MulticolorSGS, color
+from mcprecond.backends import get_backend
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 
@@ -209,3 +210,21 @@ def test_diagonal_zero_or_missing(stored, to_device):
         A = full
     with pytest.raises(ValueError, match="zero or missing diagonal entry in row 11"):
         MulticolorSGS(to_device(A))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("block_size", [1, 3])
+@pytest.mark.parametrize("coloring", ["eb", "greedy"])
+def test_vectors_larger_than_the_cache(coloring, block_size, monkeypatch):
+    """Put into color order ahead of the sweeps, they give the same to the last bit."""
+    import cupy
+
+    backend = get_backend("gpu")
+    A = backend.sparse.csr_matrix(spd(stencil27(6)))
+    r = cupy.asarray(np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
+    M = MulticolorSGS(A, coloring, block_size=block_size, sweeps=2)
+    expected = M @ r
+    monkeypatch.setattr(type(backend), "shared_cache", 1)
+    moving = MulticolorSGS(A, M.coloring, block_size=block_size, sweeps=2)
+    for _ in range(2):
+        np.testing.assert_array_equal(backend.to_host(moving @ r), backend.to_host(expected))

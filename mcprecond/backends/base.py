@@ -34,6 +34,10 @@ class Backend(Protocol):
     def resident_warps(self) -> int:
         """How many warps the current device works on at once; 0 on the CPU, which has no warps."""
 
+    @property
+    def shared_cache(self) -> int:
+        """Bytes of the cache that all processors of the current device share; 0 on the CPU, where nobody asks."""
+
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.
 

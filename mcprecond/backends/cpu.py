@@ -20,6 +20,7 @@ class CpuBackend:
     iterations_per_look = 1
 
     resident_warps = 0
+    shared_cache = 0
 
     @property
     def xp(self) -> ModuleType:

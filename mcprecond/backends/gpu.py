@@ -89,6 +89,10 @@ class GpuBackend:
         device = self.xp.cuda.Device()
         return device.attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
 
+    @property
+    def shared_cache(self) -> int:
+        return self.xp.cuda.Device().attributes["L2CacheSize"]
+
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)
 

@@ -1,5 +1,7 @@
 // Sweeps over color blocks: one warp per slice, in color order; values are waited for. See sweeps.py.
 
+// In `substitute` and `back_substitute` perm is null where r is in color order and t is the result in that order.
+
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* indices,
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, UNKNOWN* y,
@@ -8,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN b = leads ? r[perm[i]] : UNKNOWN(), total = UNKNOWN();
+        UNKNOWN b = leads ? r[perm ? perm[i] : i] : UNKNOWN(), total = UNKNOWN();
         slice.entries(indptr, indices, values, [&](int j) { return y[j]; },
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&y[j], seen); });
         total = slice.sum(total);
@@ -35,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
         if (leads) {
             UNKNOWN value = own - (REAL)omega * (d * total);
             publish(&t[i], value);
-            z[perm[i]] = value;
+            if (perm) z[perm[i]] = value;
             make_empty(&y[i]);
         }
     });

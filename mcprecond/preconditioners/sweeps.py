@@ -2,7 +2,9 @@
 
 A sweep is one kernel. Rows do not wait for colors but for values: every result starts out empty, the warps take the
 slices in color order and look at the values that their rows need until these are there. Symmetric substitution, which
-is what CG needs, consists of its two sweeps and nothing else: each of them empties the array that the other one fills.
+is what CG needs, consists of its two sweeps: each of them empties the array that the other one fills. They read and
+write vectors in the order of the matrix, one color after another; where lines of memory do not stay in L2 from color
+to color, so that each would come once per color, the vectors are put into color order before and back after.
 
 On the CPU nothing is waited for: colors follow one another.
 """
@@ -17,8 +19,13 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.preconditioners.block_sweeps import KERNELS as BLOCK_KERNELS
 from mcprecond.reordering import ColorBlocks
+from mcprecond.reordering.vectors import KERNELS as VECTOR_KERNELS
 
 KERNELS = KernelSet(__file__)
+
+NULL = 0  # for a kernel's array argument
+VECTORS = 5  # that a sweep goes through: right-hand side, result, diagonal, and two intermediate ones
+SECTOR = 32  # bytes that memory gives at a time
 
 
 def empty_values(shape: tuple[int, ...], dtype: Any, xp: Any) -> Any:
@@ -56,6 +63,10 @@ class Sweeps:
         shape = blocks.vector_shape if blocks.block_size > 1 else (*blocks.vector_shape, columns)
         # Intermediate results, in color order. Between applications the first one is empty.
         self._y, self._t = (empty_values(shape, blocks.dtype, xp) for _ in range(2))
+        self._ordered = None  # room for a right-hand side in color order, where that pays
+        if self._y[:1].nbytes < SECTOR and 0 < blocks.backend.shared_cache < VECTORS * self._y.nbytes:
+            self._ordered = xp.empty_like(self._y)
+            self._move = blocks.backend.kernels(VECTOR_KERNELS, **blocks.macros, VALUE=blocks.dtype, RHS=columns)
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         self._run = blocks.backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
@@ -78,11 +89,16 @@ class Sweeps:
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(D + w U) D inv(D + w L) (scale r)."""
-        self._substitute(self.blocks.lower, r, z, omega, scale, backwards=False, finish=False)
-        upper = self.blocks.upper
+        blocks, perm, n = self.blocks, self.blocks.perm, len(self.blocks.perm)
+        if self._ordered is not None:
+            self._move.to_color_order(n, blocks.inverse, r, self._ordered)
+            r, perm = self._ordered, NULL
+        self._substitute(blocks.lower, perm, r, z, omega, scale, backwards=False, finish=False)
         self._run.back_substitute(
-            *self._slices, *upper.rows, self.dinv, self.blocks.perm, omega, self._y, self._t, self._rows(z)
+            *self._slices, *blocks.upper.rows, self.dinv, perm, omega, self._y, self._t, self._rows(z)
         )  # fmt: skip
+        if self._ordered is not None:
+            self._move.to_row_order(n, blocks.inverse, self._t, z)
         self._last, self._free = self._t, self._y
 
     def forget(self) -> None:
@@ -97,7 +113,7 @@ class Sweeps:
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(D + w T) (scale r) with the lower triangle T, or backwards with the upper one."""
         triangle = self.blocks.upper if backwards else self.blocks.lower
-        self._substitute(triangle, r, z, omega, scale, backwards, finish=True)
+        self._substitute(triangle, self.blocks.perm, r, z, omega, scale, backwards, finish=True)
         self._last, self._free = self._y, self._t
 
     def relax(self, r: Any, z: Any, *, omega: float, backwards: bool) -> None:
@@ -115,16 +131,16 @@ class Sweeps:
         return x.reshape(self._y.shape)
 
     def _substitute(
-        self, triangle: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
+        self, triangle: Any, perm: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
     ) -> None:
         self._run.substitute(
-            *self._slices, int(backwards), *triangle.rows, self.dinv, self.blocks.perm, self._rows(r), omega, scale,
-            self._y, self._t, int(finish), self._rows(z),
+            *self._slices, int(backwards), *triangle.rows, self.dinv, perm, self._rows(r), omega, scale, self._y,
+            self._t, int(finish), self._rows(z),
         )  # fmt: skip
 
 
 # The twins; c counts right-hand sides. What CUDA empties they leave alone, or use as room for sums; see the note on the
-# CPU above.
+# CPU above. To them perm is never null.
 
 
 @compile_inlined

@@ -1,0 +1,11 @@
+// Vectors from one order into the other: one thread per row. See vectors.py.
+
+extern "C" __global__ void to_color_order(long long n, const int* inverse, const UNKNOWN* r, UNKNOWN* ordered) {
+    long long i = thread_id();
+    if (i < n) ordered[inverse[i]] = r[i];
+}
+
+extern "C" __global__ void to_row_order(long long n, const int* inverse, const UNKNOWN* ordered, UNKNOWN* z) {
+    long long i = thread_id();
+    if (i < n) z[i] = ordered[inverse[i]];
+}
