@@ -13,6 +13,8 @@ from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.inputs import FLOATS
 
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
+# For the record of a GPU, whose time is short; each example costs dozens of launches.
+settings.register_profile("gpu", settings.get_profile("mcprecond"), max_examples=10)
 settings.load_profile("mcprecond")
 
 

@@ -64,8 +64,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def run_all(folder: Path) -> dict[str, int]:
-    """Run the tests for a GPU in several processes, print what fails, and return the counts of all."""
+    """Run the tests for a GPU in several processes, print what each says, and return the counts of all."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile", "gpu", "--durations", "20"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
     shares = [folder / f"{k}.json" for k in range(PROCESSES)]
     running = []
@@ -74,8 +75,8 @@ def run_all(folder: Path) -> dict[str, int]:
         log = path.with_suffix(".txt").open("w")
         running.append(subprocess.Popen([*command, *own], env=environment, stdout=log, stderr=subprocess.STDOUT))
     for process, path in zip(running, shares, strict=True):
-        if process.wait():
-            print(path.with_suffix(".txt").read_text())
+        process.wait()
+        print(path.with_suffix(".txt").read_text())
     counts = [json.loads(path.read_text()) if path.exists() else {"error": 1} for path in shares]
     return {outcome: sum(share.get(outcome, 0) for share in counts) for outcome in OUTCOMES}
 
