@@ -228,11 +228,13 @@ def keep_in_order(length, E, C, CS, VF, kept):
                 E[first + count, 0], E[first + count, 1] = E[e, 0], E[e, 1]
                 count += 1
         counts[t + 1] = count
-    starts = np.cumsum(counts)
+    for t in range(STRETCHES):
+        counts[t + 1] += counts[t]
     for t in prange(STRETCHES):
         first = min(t * stretch, length)
-        kept[starts[t] : starts[t + 1]] = E[first : first + counts[t + 1]]
-    return starts[STRETCHES]
+        for k in range(counts[t], counts[t + 1]):  # a copy of slices takes Numba seconds to compile
+            kept[k, 0], kept[k, 1] = E[first + k - counts[t], 0], E[first + k - counts[t], 1]
+    return counts[STRETCHES]
 
 
 @compile_loop
