@@ -157,12 +157,14 @@ def shows(row, color, indptr, shown, counts):
 @compile_part
 def show(row, color, indptr, shown, counts):
     """Insert a color into the sorted list of those that a row shows, unless it is there."""
-    if shows(row, color, indptr, shown, counts):
-        return
-    place = indptr[row] + counts[row]
-    while place > indptr[row] and shown[place - 1] > color:
-        shown[place] = shown[place - 1]
+    begin = indptr[row]
+    place = end = begin + counts[row]
+    while place > begin and shown[place - 1] > color:
         place -= 1
+    if place > begin and shown[place - 1] == color:
+        return
+    for k in range(end, place, -1):
+        shown[k] = shown[k - 1]
     shown[place] = color
     counts[row] += 1
 
