@@ -24,7 +24,19 @@ VARIANTS = {
     "jp-ldf": ("jp", {"order": "ldf"}),
     "greedy": ("greedy", {}),
     "greedy-sdl": ("greedy", {"order": "sdl"}),
+    "greedy-sd": ("greedy", {"order": "sd"}),
+    "greedy-id": ("greedy", {"order": "id"}),
 }
+#: What colors as it does the graph of all pairs: nothing in it goes by the number of neighbors.
+EXACT = {
+    "natural": ("greedy", {}),
+    "random": ("jp", {"order": "random", "seed": 1}),
+    "sd": ("greedy", {"order": "sd"}),
+    "id": ("greedy", {"order": "id"}),
+    "recolor": ("greedy", {"recolor": 3}),
+    "recolor-random": ("jp", {"seed": 3, "recolor": 2}),
+}
+GRAPHS = [name for name in NAMED if NAMED[name].shape[0]]
 
 
 @pytest.fixture(params=VARIANTS)
@@ -48,11 +60,22 @@ def within_two(A) -> list[set[int]]:
     return [near[v].union(*(near[u] for u in near[v])) - {v} for v in range(len(near))]
 
 
+def all_pairs(A) -> sp.csr_matrix:
+    """The graph of all pairs within distance two."""
+    pairs = [(v, u) for v, near in enumerate(within_two(A)) for u in near]
+    return sp.csr_matrix((np.ones(len(pairs)), np.array(pairs, dtype=np.int32).reshape(-1, 2).T), shape=A.shape)
+
+
+def check_proper(A, colors: np.ndarray) -> None:
+    """Proper at distance two, and from 0 on without gaps."""
+    assert all(colors[v] != colors[u] for v, near in enumerate(within_two(A)) for u in near)
+    assert len(np.unique(colors)) == max(colors, default=-1) + 1
+
+
 def check(A, colors: np.ndarray) -> None:
-    """Proper at distance two, from 0 on without gaps, and at most one color more than a vertex has others around it."""
-    around = within_two(A)
-    assert all(colors[v] != colors[u] for v, near in enumerate(around) for u in near)
-    assert len(np.unique(colors)) == max(colors, default=-1) + 1 <= max(map(len, around), default=-1) + 1
+    """And at most one color more than a vertex has others around it."""
+    check_proper(A, colors)
+    assert max(colors, default=-1) <= max(map(len, within_two(A)), default=-1)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -79,16 +102,33 @@ def test_more_than_one_palette(variant, backend, to_device):
     assert colors.max() >= 150
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+@pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("method", ["jp", "greedy"])
 def test_first_fit_is_serial(name, method, backend, to_device):
     A = NAMED[name]
-    around = within_two(A)
-    ends = [(v, u) for v, near in enumerate(around) for u in near]
-    squared = sp.coo_matrix((np.ones(len(ends)), tuple(np.array(ends).reshape(-1, 2).T)), shape=A.shape)
     sequence = np.random.default_rng(3).permutation(A.shape[0])
     colors = backend.to_host(color(to_device(A), method, distance=2, order=sequence).colors)
-    np.testing.assert_array_equal(colors, serial_first_fit(squared, sequence.tolist()))
+    np.testing.assert_array_equal(colors, serial_first_fit(all_pairs(A), sequence.tolist()))
+
+
+def colors_as_all_pairs(A, exact, backend, to_device) -> None:
+    method, options = EXACT[exact]
+    colors = backend.to_host(color(to_device(A), method, distance=2, **options).colors)
+    expected = backend.to_host(color(to_device(all_pairs(A)), method, **options).colors)
+    np.testing.assert_array_equal(colors, expected)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("exact", EXACT)
+def test_colors_are_those_of_all_pairs(name, exact, backend, to_device, no_squares):
+    colors_as_all_pairs(NAMED[name], exact, backend, to_device)
+
+
+@pytest.mark.parametrize("exact", EXACT)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_colors_are_those_of_all_pairs_on_any_pattern(exact, backend, to_device, no_squares, A):
+    colors_as_all_pairs(A, exact, backend, to_device)
 
 
 def test_fronts_of_pairs_are_those_of_the_squared_graph(to_device):
@@ -103,12 +143,37 @@ def _matrix(graph: Graph):
     return graph.backend.sparse.csr_matrix((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
 
 
-def test_refinements_keep_the_distance(backend, to_device):
+def balancing_keeps_the_distance(A, backend, to_device) -> None:
+    plain, balanced = (color(to_device(A), "greedy", distance=2, balance=how) for how in (False, True))
+    check_proper(A, backend.to_host(balanced.colors))
+    assert balanced.n_colors <= plain.n_colors + 1
+    assert balanced.sizes.max() <= plain.sizes.max()
+    assert balanced.sizes.sum() == A.shape[0]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_balancing_keeps_the_distance(name, backend, to_device, no_squares):
+    balancing_keeps_the_distance(NAMED[name], backend, to_device)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_balancing_keeps_the_distance_on_any_pattern(backend, to_device, no_squares, A):
+    balancing_keeps_the_distance(A, backend, to_device)
+
+
+def test_balancing_evens_out(to_device):
+    A = to_device(grid5(30))
+    plain, balanced = (color(A, "greedy", distance=2, balance=how).sizes for how in (False, True))
+    assert balanced.max() / balanced.min() < 0.75 * plain.max() / plain.min()
+
+
+@pytest.mark.parametrize("refinement", [{"recolor": 2}, {"balance": True}, {"recolor": 1, "balance": True}], ids=str)
+@pytest.mark.parametrize("method", ["eb", "jpl"])
+def test_refinements_keep_the_distance(method, refinement, backend, to_device):
+    """Of methods that find pairs as they go, and of those that do not."""
     A = stencil27(6)
-    for options in ({"recolor": 2}, {"balance": True}):
-        colors = backend.to_host(color(to_device(A), "vb_bit", distance=2, **options).colors)
-        around = within_two(A)
-        assert all(colors[v] != colors[u] for v, near in enumerate(around) for u in near)
+    check_proper(A, backend.to_host(color(to_device(A), method, distance=2, **refinement).colors))
 
 
 def test_edge_filtering_is_refused(to_device):

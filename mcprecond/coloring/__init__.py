@@ -104,8 +104,8 @@ def color(
         has the rule); deterministic, without options. The result's `method` says which.
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
-        "vb_bit", "jp" and "greedy" find such pairs as they go; the others color the graph of all of them, which is
-        built first, and so do `recolor` and `balance`.
+        "vb_bit", "jp", "greedy" and the refinements of their colorings find such pairs as they go; the other methods
+        color the graph of all of them, which is built first.
     order : str or array of int, shape (n,), optional
         For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
         "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"
@@ -158,17 +158,17 @@ def color(
     if "distance" in parameters:
         options["distance"] = distance
     elif distance == 2:
-        graph = graph.squared()
+        graph, distance = graph.squared(), 1
     if method == "auto":
         method, options = chosen_for(graph)
     colors, history = COLORINGS[method](graph, seed=seed, **options)
     coloring = finished(colors, method, history, graph.backend)
-    if options.get("distance") == 2 and (recolor or balance):
-        graph = graph.squared()
     if recolor:
-        coloring = finished(recolored(graph, coloring.colors, coloring.sizes, recolor), method, history, graph.backend)
+        colors = recolored(graph, distance, coloring.colors, coloring.sizes, recolor)
+        coloring = finished(colors, method, history, graph.backend)
     if balance:
-        coloring = finished(balanced(graph, coloring.colors, coloring.sizes), method, history, graph.backend)
+        colors = balanced(graph, distance, coloring.colors, coloring.sizes)
+        coloring = finished(colors, method, history, graph.backend)
     return coloring
 
 

@@ -14,14 +14,15 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.sequential.greedy import greedy
 
 
-def recolor(graph: Graph, colors: Any, sizes: np.ndarray, passes: int) -> Any:
+def recolor(graph: Graph, distance: int, colors: Any, sizes: np.ndarray, passes: int) -> Any:
     """Color first-fit again, `passes` times, by classes: in turn the last first, and the largest first.
 
     Parameters
     ----------
     graph : Graph
+    distance : {1, 2}
     colors : array of int32, shape (n,)
-        A proper coloring; contiguous.
+        A coloring, proper at that distance; contiguous.
     sizes : numpy.ndarray of int, shape (n_colors,)
         Vertices per color.
     passes : int
@@ -29,7 +30,7 @@ def recolor(graph: Graph, colors: Any, sizes: np.ndarray, passes: int) -> Any:
     Returns
     -------
     array of int32, shape (n,)
-        A proper coloring with at most as many colors; deterministic.
+        As proper, with at most as many colors; deterministic.
     """
     xp = graph.backend.xp
     for k in range(passes):
@@ -37,6 +38,6 @@ def recolor(graph: Graph, colors: Any, sizes: np.ndarray, passes: int) -> Any:
         rank = np.empty(len(sizes), np.int32)
         rank[classes] = np.arange(len(sizes), dtype=np.int32)
         sequence = xp.argsort(xp.asarray(rank)[colors], kind="stable")
-        colors, _ = greedy(graph, order=sequence)
+        colors, _ = greedy(graph, distance=distance, order=sequence)
         sizes = np.bincount(graph.backend.to_host(colors))
     return colors

@@ -26,20 +26,20 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     ----------
     graph : Graph
     distance : {1, 2}
-        At 2 a vertex goes through the rows of its neighbors, too, and orders by degree go by the number of neighbors;
-        only "sd" and "id" build the graph of all such pairs.
+        At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built, and "ldf", "sdl"
+        and "sdl_batch" go by the number of neighbors.
     order : {"natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id"} or array of int, shape (n,)
         - "natural": row order.
         - "random"
         - "ldf": largest degree first, ties in row order.
         - "sdl": smallest degree last. The order is found serially on the host.
         - "sdl_batch": the same in parallel, see `jp`.
-        - "sd": saturation degree, DSATUR: next comes who has the most colors around it.
-        - "id": incidence degree: next comes who has the most colored neighbors.
+        - "sd": saturation degree, DSATUR: next comes who has the most colors within the distance.
+        - "id": incidence degree: next comes who has the most colored vertices within the distance.
         - a permutation: which vertex comes when.
 
-        In the last two ties go to the larger degree, then to the smaller number. The choice depends on the colors, so
-        both are serial: from a GPU the graph is brought to the host, and the colors back.
+        In "sd" and "id" ties go to who has the most others within the distance, then to the smaller number. The choice
+        depends on the colors, so both are serial: from a GPU the graph is brought to the host, and the colors back.
     seed : int
         Of the random order.
 
@@ -64,10 +64,8 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     """
     backend = graph.backend
     if isinstance(order, str) and order in DYNAMIC:
-        if distance == 2:
-            graph = graph.squared()
-        indptr, indices, degrees = (backend.to_host(array) for array in (graph.indptr, graph.indices, graph.degrees))
-        return backend.xp.asarray(DYNAMIC[order](indptr, indices, degrees)), at_once(graph)
+        on_host = (backend.to_host(array) for array in (graph.indptr, graph.indices))
+        return backend.xp.asarray(DYNAMIC[order](distance, *on_host)), at_once(graph)
     if backend.name == "gpu":
         return jp(graph, distance=distance, order=order, seed=seed)
     sequence = sequence_of(graph, order, seed)
@@ -104,52 +102,106 @@ def first_fit(distance, indptr, indices, sequence, colors):
 
 
 @compile_part
-def keys_by_degree(degrees):
-    """Keys that put larger degrees first and then smaller numbers, between 1 - n and 0."""
-    key = np.empty(len(degrees), np.int64)
-    key[np.argsort(-degrees, kind="mergesort")] = -np.arange(len(degrees))
+def others_near(v, distance, indptr, indices, reached, near):
+    """The others near v, each once, as the front of `near`. `reached[u] == v` says that u has been listed for v."""
+    count = 0
+    reached[v] = v
+    for j in rows_near(v, distance, indptr):
+        row = row_near(j, v, indptr, indices)
+        for k in range(indptr[row], indptr[row + 1]):
+            u = indices[k]
+            if reached[u] != v:
+                reached[u] = v
+                near[count] = u
+                count += 1
+    return near[:count]
+
+
+@compile_part
+def keys_by_degree(distance, indptr, indices):
+    """Keys that put vertices with more others near them first and then smaller numbers, between 1 - n and 0."""
+    n = len(indptr) - 1
+    reached, near, degrees = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    for v in range(n):
+        degrees[v] = len(others_near(v, distance, indptr, indices, reached, near))
+    key = np.empty(n, np.int64)
+    key[np.argsort(-degrees, kind="mergesort")] = -np.arange(n)
     return key
 
 
 @compile_part
-def by_incidence(indptr, indices, degrees):
-    """ID: whoever is colored raises all neighbors by one."""
-    n = len(degrees)
-    colors, taken_by = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
-    key = keys_by_degree(degrees)
+def by_incidence(distance, indptr, indices):
+    """ID: whoever is colored raises all others near it by one."""
+    n = len(indptr) - 1
+    key = keys_by_degree(distance, indptr, indices)
     heap, place = heap_of(key)
+    colors, taken_by = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
+    reached, near = np.full(n, -1, np.int32), np.empty(n, np.int32)
     for length in range(n, 0, -1):
         v = take_first(heap, place, key, length)
-        color_next(v, 1, indptr, indices, colors, taken_by)
-        for k in range(indptr[v], indptr[v + 1]):
-            if place[indices[k]] >= 0:
-                raise_key(heap, place, key, indices[k], n)
-    return colors
-
-
-@compile_part
-def by_saturation(indptr, indices, degrees):
-    """SD: whoever is colored raises those neighbors by one that had not seen that color.
-
-    What u has seen is listed from `seen[indptr[u]]` on.
-    """
-    n = len(degrees)
-    colors, taken_by = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
-    seen, saturation = np.empty(len(indices), np.int32), np.zeros(n, np.int32)
-    key = keys_by_degree(degrees)
-    heap, place = heap_of(key)
-    for length in range(n, 0, -1):
-        v = take_first(heap, place, key, length)
-        color_next(v, 1, indptr, indices, colors, taken_by)
-        for k in range(indptr[v], indptr[v + 1]):
-            u = indices[k]
-            end = indptr[u] + saturation[u]
-            if place[u] >= 0 and not (seen[indptr[u] : end] == colors[v]).any():
-                seen[end] = colors[v]
-                saturation[u] += 1
+        color_next(v, distance, indptr, indices, colors, taken_by)
+        for u in others_near(v, distance, indptr, indices, reached, near):
+            if place[u] >= 0:
                 raise_key(heap, place, key, u, n)
     return colors
 
 
-#: Orders that depend on the colors so far: functions of the graph that color it.
+@compile_part
+def shows(row, color, indptr, shown, counts):
+    """Whether a vertex that the row lists has the color."""
+    colors = shown[indptr[row] : indptr[row] + counts[row]]
+    place = np.searchsorted(colors, color)
+    return place < len(colors) and colors[place] == color
+
+
+@compile_part
+def show(row, color, indptr, shown, counts):
+    """Insert a color into the sorted list of those that a row shows, unless it is there."""
+    begin = indptr[row]
+    place = end = begin + counts[row]
+    while place > begin and shown[place - 1] > color:
+        place -= 1
+    if place > begin and shown[place - 1] == color:
+        return
+    for k in range(end, place, -1):
+        shown[k] = shown[k - 1]
+    shown[place] = color
+    counts[row] += 1
+
+
+@compile_part
+def sees(v, color, distance, indptr, indices, shown, counts):
+    """Whether a row near v shows the color."""
+    for j in rows_near(v, distance, indptr):
+        if shows(row_near(j, v, indptr, indices), color, indptr, shown, counts):
+            return True
+    return False
+
+
+@compile_part
+def by_saturation(distance, indptr, indices):
+    """SD: whoever is colored raises those near it by one that had not seen that color.
+
+    `shown` lists, from `indptr[row]` on, the `counts[row]` different colors of the vertices that the row lists, sorted.
+    The colors around a vertex are those that the rows near it show; to list them by vertex would take the memory of all
+    pairs within distance two.
+    """
+    n = len(indptr) - 1
+    key = keys_by_degree(distance, indptr, indices)
+    heap, place = heap_of(key)
+    colors, taken_by = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
+    reached, near = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    shown, counts = np.empty(len(indices), np.int32), np.zeros(n, np.int32)
+    for length in range(n, 0, -1):
+        v = take_first(heap, place, key, length)
+        color_next(v, distance, indptr, indices, colors, taken_by)
+        for u in others_near(v, distance, indptr, indices, reached, near):
+            if place[u] >= 0 and not sees(u, colors[v], distance, indptr, indices, shown, counts):
+                raise_key(heap, place, key, u, n)
+        for k in range(indptr[v], indptr[v + 1]):
+            show(indices[k], colors[v], indptr, shown, counts)
+    return colors
+
+
+#: Orders that depend on the colors so far: functions of the graph and the distance that color it.
 DYNAMIC = {"sd": by_saturation, "id": by_incidence}
