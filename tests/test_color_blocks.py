@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ from graphs import DTYPES, grid5, patterns, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ColorBlocks
+from mcprecond.reordering import NodeBlocks
 
 
 def dense_in_color_order(A, perm: np.ndarray) -> np.ndarray:
@@ -82,6 +85,18 @@ def test_update_refuses_another_matrix(to_device, backend):
 def test_repeated_entries_add_up(backend, to_device):
     A = sp.csr_matrix((np.array([1.0, 2.0, 3.0, 4.0, 5.0]), [0, 0, 1, 1, 0], [0, 3, 5]), shape=(2, 2))
     check_blocks(A, ColorBlocks(to_device(A)), backend)
+
+
+@pytest.mark.parametrize("make", [ColorBlocks, partial(NodeBlocks, block_size=2)])
+def test_repeated_entries_must_not_overflow(make, to_device):
+    good = sp.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    bad = sp.csr_matrix((np.array([1.0, 2.0, 1e308, 4.0, 1e308]), [0, 1, 0, 1, 0], [0, 2, 5]), shape=(2, 2))
+    blocks = make(to_device(good))
+    for refuse in (make, blocks.update, blocks.holds):
+        with pytest.raises(ValueError, match="A holds inf in row 1, column 0; every value must be finite"):
+            refuse(to_device(bad))
+    assert blocks.holds(to_device(good))
+    assert float(blocks.permuted().sum()) == 10
 
 
 def test_memory_is_that_of_the_matrix(to_device):

@@ -203,7 +203,8 @@ class ColorBlocks:
         Raises
         ------
         TypeError, ValueError
-            If A differs in shape, pattern, dtype or device from the matrix of the blocks (which then stay as they are).
+            If A differs in shape, pattern, dtype or device from the matrix of the blocks, or is not finite. They then
+            stay as they are.
         """
         csr, backend = csr_matrix(A)
         if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
@@ -213,7 +214,7 @@ class ColorBlocks:
             )
         csr, (pattern, digest, not_finite) = self._matched(csr)
         if not_finite:
-            csr_system(A)  # raises and says where
+            csr_system(csr)  # raises and says where
         if pattern != self._pattern_digest:
             row = int((self._keys(csr) != self._row_keys).argmax())
             raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
