@@ -64,6 +64,19 @@ def test_update_takes_new_values(backend, to_device):
     check_blocks(B, blocks, backend)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_hold_their_matrix_to_the_last_bit(to_device, dtype):
+    A = spd(grid5(6), dtype=dtype)
+    blocks = ColorBlocks(to_device(A), "greedy")
+    assert blocks.holds(to_device(A.copy()))
+    parts = A.data.view(np.finfo(dtype).dtype)
+    for part in (0, len(parts) - 1):
+        kept = parts[part]
+        parts[part] = np.nextafter(kept, np.inf)
+        assert not blocks.holds(to_device(A))
+        parts[part] = kept
+
+
 def test_update_refuses_another_matrix(to_device, backend):
     A = spd(grid5(6))
     blocks = ColorBlocks(to_device(A), "greedy")

@@ -277,8 +277,7 @@ class ColorBlocks:
     def _digests(self, csr: Any) -> tuple[int, int, int]:
         """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
         digests = self.backend.xp.zeros(3, np.int64)
-        bits = csr.data.view(f"i{min(self.dtype.itemsize, 8)}")
-        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, bits, digests)
+        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
         pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
         return pattern, both, not_finite
 
@@ -361,18 +360,24 @@ def row_keys(n, indptr, indices, keys):
         keys[i] = np.int64(key)
 
 
+@compile_part
+def bits(x):
+    """The bits of a real number as a double, which tells floats apart, too."""
+    return np.float64(x).view(np.uint64)
+
+
 @KERNELS.strided_twin
-def digest(entries, n, indptr, indices, values, bits, digests):
-    """Hash the pattern, and the pattern with the values, whose `bits` are words; count what is not finite."""
-    words = len(bits) // max(entries, 1)
+def digest(entries, n, indptr, indices, values, digests):
+    """Hash the pattern, and the pattern with the values; count what is not finite."""
     pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
-        for w in range(words * k, words * (k + 1)):
-            entry = mix64(entry ^ np.uint64(bits[w]))
+        entry = mix64(entry ^ bits(values[k].real))
+        if np.iscomplexobj(values):
+            entry = mix64(entry ^ bits(values[k].imag))
         both += entry
         not_finite += not np.isfinite(values[k])
     digests[0] = np.int64(pattern)
