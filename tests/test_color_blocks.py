@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from graphs import DTYPES, grid5, patterns, spd, stencil27
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcprecond import ColorBlocks
 from mcprecond.reordering import NodeBlocks
@@ -93,6 +94,19 @@ def test_update_refuses_another_matrix(to_device, backend):
     with pytest.raises(ValueError, match="shape"):
         blocks.update(to_device(spd(grid5(5))))
     check_blocks(A, blocks, backend)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), toggled=st.lists(st.integers(0, 10**6), min_size=1, max_size=3, unique=True))
+def test_update_names_the_first_row_of_another_pattern(to_device, pattern, toggled):
+    n = pattern.shape[0]
+    blocks = ColorBlocks(to_device(pattern), "greedy")
+    places = {place % n**2 for place in toggled}
+    other = pattern.toarray() != 0
+    for place in places:
+        other[divmod(place, n)] ^= True
+    with pytest.raises(ValueError, match=f"another pattern than before in row {min(places) // n}; build a new object"):
+        blocks.update(to_device(sp.csr_matrix(other.astype(pattern.dtype))))
 
 
 def test_repeated_entries_add_up(backend, to_device):

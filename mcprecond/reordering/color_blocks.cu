@@ -132,16 +132,6 @@ __device__ __forceinline__ uint64 mix64(uint64 x) {
     return x ^ x >> 31;
 }
 
-extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int* indices, uint64* keys) {
-    long long i = thread_id() / LANES;
-    uint64 key = 0;
-    if (i < n)
-        for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES; k < indptr[i + 1]; k += LANES)
-            key += mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
-    key = lane_sum<LANES>(key);
-    if (i < n && threadIdx.x % LANES == 0) keys[i] = key;
-}
-
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, uint64* digests) {
     uint64 pattern = 0, both = 0, not_finite = 0;

@@ -152,7 +152,6 @@ class ColorBlocks:
             for k, ends in enumerate((lower_indptr, upper_indptr))
         )
         self.diagonal = self._new_values(n, self.dtype)
-        self._row_keys = self._keys(csr)
         self._pattern_digest, self._digest, _ = self._digests(csr)
         self._fill_values(csr)
 
@@ -163,10 +162,9 @@ class ColorBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Memory of triangles, diagonal, permutations and row keys in bytes."""
+        """Memory of triangles, diagonal and permutations in bytes."""
         arrays = (
             self.lower, self.upper, self.diagonal, self._diagonal_source, self.perm, self.inverse, self.slices,
-            self._row_keys,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays)
 
@@ -216,8 +214,8 @@ class ColorBlocks:
         if not_finite:
             csr_system(csr)  # raises and says where
         if pattern != self._pattern_digest:
-            row = int((self._keys(csr) != self._row_keys).argmax())
-            raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
+            where = self._where_other(csr)
+            raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
         self._digest = digest
         self._fill_values(csr)
 
@@ -261,11 +259,33 @@ class ColorBlocks:
             self._diagonal_source, self.diagonal,
         )  # fmt: skip
 
-    def _keys(self, csr: Any) -> Any:
-        """A hash of the pattern of each row of A: int64."""
-        keys = self.backend.xp.empty(self.shape[0], np.int64)
-        self._run.row_keys(self.shape[0], *self._pattern(csr), keys)
-        return keys
+    def _rows_and_columns(self, triangle: Triangle) -> tuple[Any, Any]:
+        """Of the entries of a triangle by rows, in color order."""
+        xp = self.backend.xp
+        rows = xp.searchsorted(triangle.indptr, xp.arange(len(triangle.indices)), side="right") - 1
+        return rows.astype(np.int32), self._interleaved(triangle.indptr, triangle.indices, back=True)
+
+    def _where_other(self, csr: Any) -> str:
+        """Where the pattern of a canonical matrix is not that of the blocks."""
+        return f"in row {self._first_other(csr)}"
+
+    def _first_other(self, graph: Any) -> int | None:
+        """The first row of a canonical matrix that has other columns than the blocks."""
+        host, perm, n = self.backend.to_host, self.backend.to_host(self.perm), len(self.perm)
+        source = host(self._diagonal_source)
+        diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)
+        rows, columns = [diagonal], [diagonal]
+        for triangle in (self.lower, self.upper):
+            of_triangle = self._rows_and_columns(triangle)
+            rows.append(host(of_triangle[0]))
+            columns.append(host(of_triangle[1]))
+        before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
+        now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
+        before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
+        both = min(len(before), len(now))
+        other = before[:both] != now[:both]
+        k = int(other.argmax())
+        return int(min(before[k], now[k])) // n if other.any() else None
 
     def _matched(self, csr: Any) -> tuple[Any, tuple[int, int, int]]:
         """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
@@ -348,16 +368,6 @@ def mix64(x):
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-@KERNELS.twin
-def row_keys(n, indptr, indices, keys):
-    """Hash the columns of each row, in their order."""
-    for i in prange(n):
-        key = np.uint64(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            key += mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
-        keys[i] = np.int64(key)
 
 
 @compile_part
