@@ -190,7 +190,7 @@ class ColorBlocks:
     def holds(self, A: Any) -> bool:
         """Whether the blocks are those of A: the same entries in the same places, told by 64-bit hashes.
 
-        A must be CSR and of the blocks' shape, dtype and device.
+        A must be CSR and of the blocks' shape, dtype and device, and is refused if sums of repeated entries overflow.
         """
         _, digests = self._matched(A)
         return digests[1] == self._digest
