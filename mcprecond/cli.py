@@ -153,7 +153,7 @@ def solve(
     gpu: Annotated[bool, typer.Option("--gpu", help="Color and solve on the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Solve A x = b by conjugate gradients, for a symmetric positive definite matrix.
+    """Solve A x = b by conjugate gradients, for a symmetric (or complex Hermitian) positive definite matrix.
 
     The seconds include compiling on first use.
 
@@ -230,8 +230,9 @@ def _symmetric(A: Any, file: Path) -> Any:
     largest = abs(A.data).max(initial=0.0)
     if not np.isfinite(largest):
         raise ValueError(f"{file} holds a NaN or an infinity; every value must be finite")
-    if A.nnz and abs(A - A.T).max() > SYMMETRY * largest:
-        raise ValueError(f"{file} holds an unsymmetric matrix; conjugate gradients need a symmetric one")
+    if A.nnz and abs(A - A.conj().T).max() > SYMMETRY * largest:
+        needed = "Hermitian" if A.dtype.kind == "c" else "symmetric"
+        raise ValueError(f"{file} holds a matrix that is not {needed}; conjugate gradients need a {needed} one")
     return A
 
 

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from graphs import grid5, spd
 from test_cli import run
 
 import mcprecond
 from mcprecond import studies
-from mcprecond.problems import graphs
+from mcprecond.problems.graphs import grid2d
 from mcprecond.studies.advice import CANDIDATES
 
 
 def test_best_first_and_runnable(to_device, backend):
-    A = to_device(graphs.grid2d(30))
+    A = to_device(grid2d(30))
     table = studies.advise(A)
     assert sorted(row["method"] for row in table.rows) == sorted(CANDIDATES)
     seconds = [row["seconds"] for row in table.rows]
@@ -36,8 +37,13 @@ def test_best_first_and_runnable(to_device, backend):
         assert eval(row["python"], names).converged
 
 
+def test_hermitian_matrices(to_device):
+    table = studies.advise(to_device(spd(grid5(8), dtype=np.complex128)))
+    assert len(table.rows) == len(CANDIDATES) and all(row["verified"] for row in table.rows)
+
+
 def test_what_fails_comes_last():
-    table = studies.advise(-graphs.grid2d(8))
+    table = studies.advise(-grid2d(8))
     assert not any(row["verified"] for row in table.rows)
     rows = {row["method"]: row for row in table.rows}
     assert rows["none"]["reason"] == "indefinite_a" and "not positive" in rows["Jacobi"]["reason"]
@@ -47,6 +53,7 @@ def test_what_fails_comes_last():
     ("A", "message"),
     [
         (sp.csr_matrix([[1.0, 2.0], [0.0, 1.0]]), "A is not symmetric"),
+        (sp.csr_matrix([[2.0, 1j], [1j, 2.0]]), "A is not Hermitian"),
         (sp.csr_matrix((0, 0)), "A has no rows"),
         (sp.csr_matrix((2, 3)), "A must be square"),
     ],
@@ -58,7 +65,7 @@ def test_bad_matrices(A, message):
 
 def test_the_command(tmp_path):
     path = tmp_path / "grid.mtx"
-    scipy.io.mmwrite(path, graphs.grid2d(12), symmetry="symmetric")
+    scipy.io.mmwrite(path, grid2d(12), symmetry="symmetric")
     result = run("advise", str(path))
     assert result.returncode == 0, result.stderr
     for word in ("grid.mtx: 144 rows", "SGS eb", "Jacobi", "none", "iterations", "colors", "Use: pcg(A, b"):
@@ -68,7 +75,7 @@ def test_the_command(tmp_path):
 
 
 def test_nothing_converges_is_exit_code_1(tmp_path):
-    scipy.io.mmwrite(tmp_path / "negative.mtx", -graphs.grid2d(4))
+    scipy.io.mmwrite(tmp_path / "negative.mtx", -grid2d(4))
     result = run("advise", str(tmp_path / "negative.mtx"))
     assert result.returncode == 1 and "none of them converged" in result.stderr and "Use:" not in result.stdout
     assert "none failed: indefinite_a" in result.stdout and "Jacobi failed: no prec" in result.stdout

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from graphs import grid5, spd
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -185,6 +186,17 @@ def test_solve_finds_what_made_the_right_hand_side(here, grid, preconditioner):
     assert ("colors" in facts) == (preconditioner == "sgs")
 
 
+@pytest.mark.parametrize("preconditioner", ["sgs", "jacobi"])
+def test_solve_with_a_hermitian_matrix(here, tmp_path, preconditioner):
+    A = spd(grid5(12), dtype=np.complex128)
+    scipy.io.mmwrite(tmp_path / "a.mtx", A, symmetry="hermitian", precision=17)
+    code, _, _ = here(
+        "solve", tmp_path / "a.mtx", "--preconditioner", preconditioner, "--output", tmp_path / "x.mtx", "--rtol", 1e-12
+    )
+    x = scipy.io.mmread(tmp_path / "x.mtx").ravel()
+    assert code == 0 and np.linalg.norm(x - np.random.default_rng(0).standard_normal(144)) < 1e-8
+
+
 def test_solve_with_a_right_hand_side(here, stored, tmp_path):
     A, path = stored
     b = np.arange(99.0)
@@ -245,17 +257,19 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
         (("solve", "GRID", "--rhs", "none.npy"), "none.npy"),
         (("solve", "GRID", "--rhs", "GRID"), "must end in .npy, .mtx or .mtx.gz"),
         (("solve", "SHORT"), "must be square"),
-        (("solve", "WIND"), "unsymmetric"),
+        (("solve", "WIND"), "not symmetric"),
+        (("solve", "TURNED"), "not Hermitian"),
         (("solve", "HOLE", "--preconditioner", "jacobi"), "zero on the diagonal, in row 1"),
     ],
 )
 def test_bad_input_of_color_and_solve_is_one_line(here, grid, tmp_path, arguments, message):
     sp.save_npz(tmp_path / "short.npz", sp.csr_matrix(np.ones((2, 3))))
     sp.save_npz(tmp_path / "wind.npz", sp.csr_matrix(np.array([[2.0, 1.0], [-1.0, 2.0]])))
+    sp.save_npz(tmp_path / "turned.npz", sp.csr_matrix(np.array([[2.0, 1j], [1j, 2.0]])))
     sp.save_npz(tmp_path / "hole.npz", sp.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]])))
     (tmp_path / "vector.mtx").write_text("1 2 3")
     files = {"GRID": grid, "NOVECTOR": str(tmp_path / "vector.mtx")} | {
-        name: str(tmp_path / f"{name.lower()}.npz") for name in ("SHORT", "WIND", "HOLE")
+        name: str(tmp_path / f"{name.lower()}.npz") for name in ("SHORT", "WIND", "TURNED", "HOLE")
     }
     code, said, complaint = here(*(files.get(argument, argument) for argument in arguments))
     assert code == 2

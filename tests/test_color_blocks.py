@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import DTYPES, grid5, patterns, spd, stencil27
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcprecond import ColorBlocks
 from mcprecond.reordering.vectors import KERNELS as VECTOR_KERNELS
+
+
+from mcprecond.reordering import NodeBlocks
 
 
 def dense_in_color_order(A, perm: np.ndarray) -> np.ndarray:
@@ -62,6 +68,19 @@ def test_update_takes_new_values(backend, to_device):
     check_blocks(B, blocks, backend)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_hold_their_matrix_to_the_last_bit(to_device, dtype):
+    A = spd(grid5(6), dtype=dtype)
+    blocks = ColorBlocks(to_device(A), "greedy")
+    assert blocks.holds(to_device(A.copy()))
+    parts = A.data.view(np.finfo(dtype).dtype)
+    for part in (0, len(parts) - 1):
+        kept = parts[part]
+        parts[part] = np.nextafter(kept, np.inf)
+        assert not blocks.holds(to_device(A))
+        parts[part] = kept
+
+
 def test_update_refuses_another_matrix(to_device, backend):
     A = spd(grid5(6))
     blocks = ColorBlocks(to_device(A), "greedy")
@@ -80,9 +99,34 @@ def test_update_refuses_another_matrix(to_device, backend):
     check_blocks(A, blocks, backend)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), toggled=st.lists(st.integers(0, 10**6), min_size=1, max_size=3, unique=True))
+def test_update_names_the_first_row_of_another_pattern(to_device, pattern, toggled):
+    n = pattern.shape[0]
+    blocks = ColorBlocks(to_device(pattern), "greedy")
+    places = {place % n**2 for place in toggled}
+    other = pattern.toarray() != 0
+    for place in places:
+        other[divmod(place, n)] ^= True
+    with pytest.raises(ValueError, match=f"another pattern than before in row {min(places) // n}; build a new object"):
+        blocks.update(to_device(sp.csr_matrix(other.astype(pattern.dtype))))
+
+
 def test_repeated_entries_add_up(backend, to_device):
     A = sp.csr_matrix((np.array([1.0, 2.0, 3.0, 4.0, 5.0]), [0, 0, 1, 1, 0], [0, 3, 5]), shape=(2, 2))
     check_blocks(A, ColorBlocks(to_device(A)), backend)
+
+
+@pytest.mark.parametrize("make", [ColorBlocks, partial(NodeBlocks, block_size=2)])
+def test_repeated_entries_must_not_overflow(make, to_device):
+    good = sp.csr_matrix(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    bad = sp.csr_matrix((np.array([1.0, 2.0, 1e308, 4.0, 1e308]), [0, 1, 0, 1, 0], [0, 2, 5]), shape=(2, 2))
+    blocks = make(to_device(good))
+    for refuse in (make, blocks.update, blocks.holds):
+        with pytest.raises(ValueError, match="A holds inf in row 1, column 0; every value must be finite"):
+            refuse(to_device(bad))
+    assert blocks.holds(to_device(good))
+    assert float(blocks.permuted().sum()) == 10
 
 
 def test_memory_is_that_of_the_matrix(to_device):

@@ -171,8 +171,17 @@ def test_update_and_unsorted_rows(device, backend, to_device):
     assert np.array_equal(reversed_rows.indices, before_indices)
     M.update(to_device(reversed_rows))
     assert np.allclose(backend.to_host(M @ r), before, rtol=1e-13)
-    with pytest.raises(ValueError, match="another pattern than before in row 0"):
-        M.update(to_device(scipy.sparse.eye_array(A.shape[0], format="csr")))
+
+
+def test_update_says_where_the_pattern_is_another(to_device):
+    A = scipy.sparse.csr_array(np.kron(np.diag([4.0, 4, 4, 4]) + np.diag([1.0, 1, 1], 1), np.ones((3, 3))))
+    blocks = NodeBlocks(to_device(A), "greedy", block_size=3)
+    for dropped, where in (((7, 11), "inside of its blocks"), ((slice(6, 9), slice(9, 12)), "in rows 6 to 8")):
+        other = A.toarray()
+        other[dropped] = 0
+        with pytest.raises(ValueError, match=f"another pattern than before {where}; build a new object"):
+            blocks.update(to_device(scipy.sparse.csr_array(other)))
+    assert blocks.holds(to_device(A))
 
 
 def test_errors_at_the_door(to_device):

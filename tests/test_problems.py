@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from graphs import grid5, spd
 from scipy.sparse.csgraph import connected_components
 
 from mcprecond import problems
@@ -84,16 +85,16 @@ def test_bad_circuits(arguments):
 
 
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])
-@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "hermitian"])
 def test_matrix_market_round_trip(tmp_path, suffix, symmetry):
-    A = problems.circuit(5)
+    A = spd(grid5(5), dtype=np.complex128) if symmetry == "hermitian" else problems.circuit(5)
     scipy.io.mmwrite(tmp_path / "a.mtx", A, symmetry=symmetry, precision=17)
     path = tmp_path / f"b{suffix}"
     text = (tmp_path / "a.mtx").read_bytes()
     path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
     B = problems.matrix_market(str(path))
     np.testing.assert_array_equal(B.toarray(), A.toarray())
-    assert B.dtype == np.float64 and B.format == "csr" and B.has_canonical_format
+    assert B.dtype == A.dtype and B.format == "csr" and B.has_canonical_format
 
 
 def test_pattern_and_repeated_entries(tmp_path):
@@ -111,7 +112,6 @@ def test_pattern_and_repeated_entries(tmp_path):
         "not a matrix\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 4.0\n",
         "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 4.0\n",
-        "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 4.0 1.0\n",
         "%%MatrixMarket matrix array real general\n1 1\n4.0\n",
     ],
 )
@@ -133,6 +133,9 @@ def test_npz(tmp_path):
     A = problems.circuit(4)
     sp.save_npz(tmp_path / "a.npz", A.tocoo().astype(np.float32))
     np.testing.assert_array_equal(files.npz(tmp_path / "a.npz").toarray(), A.toarray().astype(np.float32))
+    sp.save_npz(tmp_path / "c.npz", (1j * A).astype(np.complex64))
+    C = files.npz(tmp_path / "c.npz")
+    assert C.dtype == np.complex128 and (C.toarray() == (1j * A).astype(np.complex64).toarray()).all()
     np.savez(tmp_path / "b.npz", a=np.ones(3))
     with pytest.raises(ValueError, match=r"b\.npz cannot be read"):
         files.npz(tmp_path / "b.npz")

@@ -56,11 +56,18 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
 
 
 def canonical(csr: Any) -> Any:
-    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy."""
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
+    """Return a CSR matrix with sorted rows and without repeated entries: the matrix itself, or a copy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `csr_system`, if it has to be copied: sums of finite values may overflow.
+    """
+    if csr.has_canonical_format:
+        return csr
+    csr = csr.copy()
+    csr.sum_duplicates()
+    return csr_system(csr)[0]
 
 
 def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:

@@ -14,6 +14,7 @@ from mcprecond.backends.inputs import csr_matrix
 
 KERNELS = KernelSet(__file__)
 
+UNCOLORED = -1  # instead of a color; mirrored in device.cuh
 # What check_pattern reports, as bits; mirrored in graph.cu.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 

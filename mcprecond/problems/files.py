@@ -23,15 +23,16 @@ def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
 
     Returns
     -------
-    scipy.sparse.csr_matrix of float64
-        Sorted, repeated entries added up, of a symmetric file both triangles. Entries of a pattern are ones.
+    scipy.sparse.csr_matrix of float64 or complex128
+        Sorted, repeated entries added up, of a symmetric or Hermitian file both triangles. Entries of a pattern are
+        ones.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not a Matrix Market file, or its matrix is dense or complex.
+        If it is not a Matrix Market file, or its matrix is dense.
 
     References
     ----------
@@ -56,7 +57,7 @@ def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
         raise ValueError(f"{path} cannot be read as a Matrix Market file: {error}") from error
     if not sp.issparse(A):
         raise ValueError(f"{path} holds a dense matrix (array); only sparse ones (coordinate) can be used")
-    return canonical(A, path)
+    return canonical(A)
 
 
 def npz(path: str | PathLike[str]) -> sp.csr_matrix:
@@ -66,7 +67,7 @@ def npz(path: str | PathLike[str]) -> sp.csr_matrix:
         A = sp.load_npz(path)
     except Exception as error:  # NumPy and zipfile raise errors of many kinds for what is no such file
         raise ValueError(f"{path} cannot be read as a file of scipy.sparse.save_npz: {error}") from error
-    return canonical(A, path)
+    return canonical(A)
 
 
 def vector(path: str | PathLike[str]) -> np.ndarray:
@@ -100,10 +101,8 @@ def _existing(path: str | PathLike[str]) -> Path:
     return path
 
 
-def canonical(A: sp.sparray, source: str | Path) -> sp.csr_matrix:
-    """Return the matrix as a sorted csr_matrix of float64, repeated entries added up; a ValueError names the source."""
-    if A.dtype.kind == "c":
-        raise ValueError(f"{source} holds a complex matrix; only real ones can be used")
-    csr = sp.csr_matrix(A, dtype=np.float64)
+def canonical(A: sp.sparray) -> sp.csr_matrix:
+    """Return the matrix as a sorted csr_matrix of float64 or complex128, repeated entries added up."""
+    csr = sp.csr_matrix(A, dtype=np.complex128 if A.dtype.kind == "c" else np.float64)
     csr.sum_duplicates()
     return csr

@@ -27,16 +27,15 @@ def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
     Returns
     -------
     csr_matrix of SciPy or CuPy
-        float64, sorted, without repeated entries. Of functions that return more than a matrix (near null spaces, a
-        right-hand side) the matrix alone.
+        float64 or complex128, sorted, without repeated entries. Of functions that return more than a
+        matrix (near null spaces, a right-hand side) the matrix alone.
 
     Raises
     ------
     ImportError
         If PyAMG is not installed.
     ValueError
-        If the gallery has no such function, it makes no sparse matrix or a complex one, or the device is unknown or
-        missing.
+        If the gallery has no such function, it makes no sparse matrix, or the device is unknown or missing.
     TypeError, ValueError
         What the function raises.
 
@@ -67,4 +66,4 @@ def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
         found = found[0]
     if not sp.issparse(found):
         raise ValueError(f"pyamg.gallery.{name} makes no sparse matrix but {type(found).__name__}")
-    return placed(canonical(found, f"pyamg.gallery.{name}"), backend)
+    return placed(canonical(found), backend)

@@ -37,13 +37,13 @@ def suitesparse(name: str, *, cache: str | os.PathLike[str] | None = None, url: 
 
     Returns
     -------
-    scipy.sparse.csr_matrix of float64
+    scipy.sparse.csr_matrix of float64 or complex128
         As `matrix_market` returns it.
 
     Raises
     ------
     ValueError
-        If the name is not of this form, the collection has no such matrix, or it is complex or dense.
+        If the name is not of this form, the collection has no such matrix, or it is dense.
     ConnectionError
         If the file is not there yet and cannot be downloaded; the message says where to put it by hand.
 

@@ -132,34 +132,16 @@ __device__ __forceinline__ uint64 mix64(uint64 x) {
     return x ^ x >> 31;
 }
 
-extern "C" __global__ void row_keys(long long n, const OFFSET* indptr, const int* indices, uint64* keys) {
-    long long i = thread_id() / LANES;
-    uint64 key = 0;
-    if (i < n)
-        for (OFFSET begin = indptr[i], k = begin + threadIdx.x % LANES; k < indptr[i + 1]; k += LANES)
-            key += mix64(((uint64)(k - begin) << 32) + (uint64)(long long)indices[k]);
-    key = lane_sum<LANES>(key);
-    if (i < n && threadIdx.x % LANES == 0) keys[i] = key;
-}
-
-// Mix the bits of a value into a hash, word by word.
-template <typename Value>
-__device__ __forceinline__ uint64 mixed(uint64 hash, Value value) {
-    if (sizeof(Value) < sizeof(uint64)) return mix64(hash ^ (uint64)(long long)*(int*)&value);
-#pragma unroll
-    for (int w = 0; w < sizeof(Value) / sizeof(uint64); ++w) hash = mix64(hash ^ ((uint64*)&value)[w]);
-    return hash;
-}
-
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
-                                  const VALUE* values, const void* bits, uint64* digests) {
+                                  const VALUE* values, uint64* digests) {
     uint64 pattern = 0, both = 0, not_finite = 0;
     for (long long i = thread_id(); i < n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i + 1]);
     auto add = [&](long long k, int column, VALUE value) {
         uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
         pattern += entry;
-        both += mixed(entry, value);
+        each_part(value, [&](REAL part) { entry = mix64(entry ^ (uint64)__double_as_longlong(part)); });
+        both += entry;
         not_finite += !isfinite(value);
     };
     constexpr int BATCH = 4;  // loads under way per thread

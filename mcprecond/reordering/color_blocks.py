@@ -152,7 +152,6 @@ class ColorBlocks:
             for k, ends in enumerate((lower_indptr, upper_indptr))
         )
         self.diagonal = self._new_values(n, self.dtype)
-        self._row_keys = self._keys(csr)
         self._pattern_digest, self._digest, _ = self._digests(csr)
         self._fill_values(csr)
 
@@ -163,10 +162,9 @@ class ColorBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Memory of triangles, diagonal, permutations and row keys in bytes."""
+        """Memory of triangles, diagonal and permutations in bytes."""
         arrays = (
             self.lower, self.upper, self.diagonal, self._diagonal_source, self.perm, self.inverse, self.slices,
-            self._row_keys,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays)
 
@@ -192,7 +190,7 @@ class ColorBlocks:
     def holds(self, A: Any) -> bool:
         """Whether the blocks are those of A: the same entries in the same places, told by 64-bit hashes.
 
-        A must be CSR and of the blocks' shape, dtype and device.
+        A must be CSR and of the blocks' shape, dtype and device, and is refused if sums of repeated entries overflow.
         """
         _, digests = self._matched(A)
         return digests[1] == self._digest
@@ -203,7 +201,8 @@ class ColorBlocks:
         Raises
         ------
         TypeError, ValueError
-            If A differs in shape, pattern, dtype or device from the matrix of the blocks (which then stay as they are).
+            If A differs in shape, pattern, dtype or device from the matrix of the blocks, or is not finite. They then
+            stay as they are.
         """
         csr, backend = csr_matrix(A)
         if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
@@ -213,10 +212,10 @@ class ColorBlocks:
             )
         csr, (pattern, digest, not_finite) = self._matched(csr)
         if not_finite:
-            csr_system(A)  # raises and says where
+            csr_system(csr)  # raises and says where
         if pattern != self._pattern_digest:
-            row = int((self._keys(csr) != self._row_keys).argmax())
-            raise ValueError(f"A has another pattern than before in row {row}; build a new object for a new pattern")
+            where = self._where_other(csr)
+            raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
         self._digest = digest
         self._fill_values(csr)
 
@@ -260,11 +259,33 @@ class ColorBlocks:
             self._diagonal_source, self.diagonal,
         )  # fmt: skip
 
-    def _keys(self, csr: Any) -> Any:
-        """A hash of the pattern of each row of A: int64."""
-        keys = self.backend.xp.empty(self.shape[0], np.int64)
-        self._run.row_keys(self.shape[0], *self._pattern(csr), keys)
-        return keys
+    def _rows_and_columns(self, triangle: Triangle) -> tuple[Any, Any]:
+        """Of the entries of a triangle by rows, in color order."""
+        xp = self.backend.xp
+        rows = xp.searchsorted(triangle.indptr, xp.arange(len(triangle.indices)), side="right") - 1
+        return rows.astype(np.int32), self._interleaved(triangle.indptr, triangle.indices, back=True)
+
+    def _where_other(self, csr: Any) -> str:
+        """Where the pattern of a canonical matrix is not that of the blocks."""
+        return f"in row {self._first_other(csr)}"
+
+    def _first_other(self, graph: Any) -> int | None:
+        """The first row of a canonical matrix that has other columns than the blocks."""
+        host, perm, n = self.backend.to_host, self.backend.to_host(self.perm), len(self.perm)
+        source = host(self._diagonal_source)
+        diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)
+        rows, columns = [diagonal], [diagonal]
+        for triangle in (self.lower, self.upper):
+            of_triangle = self._rows_and_columns(triangle)
+            rows.append(host(of_triangle[0]))
+            columns.append(host(of_triangle[1]))
+        before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
+        now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
+        before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
+        both = min(len(before), len(now))
+        other = before[:both] != now[:both]
+        k = int(other.argmax())
+        return int(min(before[k], now[k])) // n if other.any() else None
 
     def _matched(self, csr: Any) -> tuple[Any, tuple[int, int, int]]:
         """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
@@ -276,8 +297,7 @@ class ColorBlocks:
     def _digests(self, csr: Any) -> tuple[int, int, int]:
         """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
         digests = self.backend.xp.zeros(3, np.int64)
-        bits = csr.data.view(f"i{min(self.dtype.itemsize, 8)}")
-        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, bits, digests)
+        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
         pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
         return pattern, both, not_finite
 
@@ -350,28 +370,24 @@ def mix64(x):
     return x ^ (x >> np.uint64(31))
 
 
-@KERNELS.twin
-def row_keys(n, indptr, indices, keys):
-    """Hash the columns of each row, in their order."""
-    for i in prange(n):
-        key = np.uint64(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            key += mix64((np.uint64(k - indptr[i]) << np.uint64(32)) + np.uint64(indices[k]))
-        keys[i] = np.int64(key)
+@compile_part
+def bits(x):
+    """The bits of a real number as a double, which tells floats apart, too."""
+    return np.float64(x).view(np.uint64)
 
 
 @KERNELS.strided_twin
-def digest(entries, n, indptr, indices, values, bits, digests):
-    """Hash the pattern, and the pattern with the values, whose `bits` are words; count what is not finite."""
-    words = len(bits) // max(entries, 1)
+def digest(entries, n, indptr, indices, values, digests):
+    """Hash the pattern, and the pattern with the values; count what is not finite."""
     pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
-        for w in range(words * k, words * (k + 1)):
-            entry = mix64(entry ^ np.uint64(bits[w]))
+        entry = mix64(entry ^ bits(values[k].real))
+        if np.iscomplexobj(values):
+            entry = mix64(entry ^ bits(values[k].imag))
         both += entry
         not_finite += not np.isfinite(values[k])
     digests[0] = np.int64(pattern)

@@ -108,9 +108,9 @@ class NodeBlocks(ColorBlocks):
         nodes = xp.arange(n_nodes, dtype=np.int32)
         rows, columns, values = [nodes], [nodes], [self.diagonal]
         for triangle in (self.lower, self.upper):
-            entries = xp.arange(len(triangle.indices))
-            rows.append((xp.searchsorted(triangle.indptr, entries, side="right") - 1).astype(np.int32))
-            columns.append(self._interleaved(triangle.indptr, triangle.indices, back=True))
+            of_triangle = self._rows_and_columns(triangle)
+            rows.append(of_triangle[0])
+            columns.append(of_triangle[1])
             values.append(self._values_by_rows(triangle))
         row, column, value = (xp.concatenate(arrays) for arrays in (rows, columns, values))
         within = xp.arange(b, dtype=np.int32)
@@ -119,6 +119,11 @@ class NodeBlocks(ColorBlocks):
         matrix = self.backend.sparse.coo_matrix((value.reshape(-1), (i, j)), shape=self.shape).tocsr()
         matrix.sort_indices()
         return matrix
+
+    def _where_other(self, csr: Any) -> str:
+        """Which entries of a block A had is not known, only which blocks."""
+        node, b = self._first_other(node_pattern(csr, self.block_size, self.backend)), self.block_size
+        return "inside of its blocks" if node is None else f"in rows {b * node} to {b * node + b - 1}"
 
     def _values_by_rows(self, triangle: Triangle) -> Any:
         values = self.backend.xp.empty_like(triangle.values)

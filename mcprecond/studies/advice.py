@@ -18,7 +18,7 @@ RTOL, MAXITER = 1e-6, 1000
 
 def _jacobi(A: Any) -> Any:
     sparse, diagonal = backend_of(A).sparse, A.diagonal()
-    if not (diagonal > 0).all():
+    if not (diagonal.real > 0).all():
         raise ValueError("A has a diagonal entry that is not positive")
     return sparse.csr_matrix(sparse.diags(1 / diagonal))
 
@@ -50,7 +50,7 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Symmetric positive definite, float32 or float64. It is solved where it lives.
+        Symmetric, or complex Hermitian, and positive definite. It is solved where it lives.
     repeats : int
         Timed solves for each preconditioner, after one to warm up.
     progress : function of a str, optional
@@ -67,9 +67,9 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     Raises
     ------
     TypeError
-        If A is not a sparse matrix of float32 or float64.
+        If A is not a sparse matrix of real or complex floats.
     ValueError
-        If A is not square, empty, not symmetric, or holds NaN or infinity.
+        If A is not square, empty, not symmetric or Hermitian, or holds NaN or infinity.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     if not A.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
     largest = float(abs(A.data).max()) if A.nnz else 0.0
-    difference = abs(A.copy() - A.T)  # CuPy's differences sort the rows of a matrix in place
+    difference = abs(A.copy() - A.conj().T)  # CuPy's differences sort the rows of a matrix in place
     if difference.nnz and float(difference.data.max()) > 1e-6 * largest:
-        raise ValueError("A is not symmetric, which CG needs")
+        raise ValueError(f"A is not {'Hermitian' if A.dtype.kind == 'c' else 'symmetric'}, which CG needs")
     found = convergence(
         {"A": A},
         {label: build for label, (build, _) in CANDIDATES.items()},

@@ -279,14 +279,9 @@ def scaling(table: Table, ax: Any = None) -> Any:
     ValueError
         If no row is verified.
     """
-    rows = _verified(table)
-    ax = _axes(ax)
-    for method, look in _looks(_names(table, "method")):
-        points = sorted((row["vertices"], row["seconds"]) for row in rows if row["method"] == method)
-        if points:
-            ax.plot(*zip(*points, strict=True), label=method, **look)
+    rows = sorted(_verified(table), key=lambda row: (row["vertices"], row["seconds"]))
+    ax = _plot_methods(rows, _names(table, "method"), "vertices", "seconds", _axes(ax))
     ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time [s]")
-    ax.legend()
     return ax
 
 
@@ -294,12 +289,17 @@ def _against_colors(table: Table, column: str, label: str, scale: str, ax: Any) 
     rows = [row for row in _verified(table) if row.get("colors") is not None and row.get(column) is not None]
     if not rows:
         raise ValueError(f"the table has no verified row with colors and {column}")
-    ax = _axes(ax)
-    for method, look in _looks(_names(table, "method")):
-        points = [(row["colors"], row[column]) for row in rows if row["method"] == method]
-        if points:
-            ax.plot(*zip(*points, strict=True), label=method, **(look | {"linestyle": "none"}))
+    ax = _plot_methods(rows, _names(table, "method"), "colors", column, _axes(ax), linestyle="none")
     ax.set(xscale="log", yscale=scale, xlabel="colors", ylabel=label)
+    return ax
+
+
+def _plot_methods(rows: list[dict[str, Any]], methods: list[str], x: str, y: str, ax: Any, **style: Any) -> Any:
+    """Plot one column over another, in the look of each method."""
+    for method, look in _looks(methods):
+        points = [(row[x], row[y]) for row in rows if row["method"] == method]
+        if points:
+            ax.plot(*zip(*points, strict=True), label=method, **(look | style))
     ax.legend()
     return ax
 

@@ -13,13 +13,12 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 
-UNCOLORED = -1
 MOST_HASHES = 32  # the bits of a word in cc.cu
 
 

@@ -22,13 +22,12 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_max
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 
-UNCOLORED = -1
 # What a place in a hash table holds besides colors. NO_REUSE, in the first place: do not ask this table any more.
 EMPTY, NO_REUSE = -1, -2
 LARGEST_TABLE = 63  # one bit less than a word of the search for a color

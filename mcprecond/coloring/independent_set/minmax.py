@@ -12,13 +12,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
-
-UNCOLORED = -1
 
 
 def is_minmax(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:

@@ -25,11 +25,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import smallest_free_color
-from mcprecond.coloring.speculative.vertex_based import UNCOLORED, detect_conflicts, loses
+from mcprecond.coloring.speculative.vertex_based import detect_conflicts, loses
 
 KERNELS = KernelSet(__file__)
 

@@ -12,8 +12,7 @@ __device__ bool in_conflict(int v, const OFFSET* indptr, const int* indices, con
     int color = fresh(&C[v]);
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
         int u = indices[k];
-        if (fresh(&C[u]) != color) continue;
-        if (by_degree && degrees[u] != degrees[v] ? degrees[u] > degrees[v] : u > v) return true;
+        if (fresh(&C[u]) == color && gives_way(v, u, by_degree, degrees)) return true;
     }
     return false;
 }

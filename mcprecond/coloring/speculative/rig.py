@@ -23,12 +23,12 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.gpu import BLOCK
-from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
 
-UNCOLORED = -1
 WORD = 64
 ALL_FREE = np.uint64(2**WORD - 1)
 K0 = 256  # colors in a palette of SIRG at first
@@ -82,8 +82,7 @@ def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: b
     ValueError
         If resolution is something else.
     """
-    if resolution not in ("degree", "index"):
-        raise ValueError(f"resolution must be one of index, degree, got {resolution!r}")
+    check_resolution(resolution)
     most = min(K0, estimate(graph)) if doubling else estimate(graph)
     return resolve_in_palettes(graph, by_degree=resolution == "degree", max_color=most)
 
@@ -119,7 +118,7 @@ def in_conflict(v, indptr, indices, degrees, by_degree, C):
     color = C[v]
     for k in range(indptr[v], indptr[v + 1]):
         u = indices[k]
-        if C[u] == color and (degrees[u] > degrees[v] if by_degree and degrees[u] != degrees[v] else u > v):
+        if C[u] == color and gives_way(v, u, by_degree, degrees):
             return True
     return False
 

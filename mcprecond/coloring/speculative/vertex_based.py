@@ -16,13 +16,12 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.coloring.graph import Graph, row_near, rows_near
+from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import history_of, log_round, new_log
 
 KERNELS = KernelSet(__file__)
 RESOLUTIONS = ("index", "degree")
 
-UNCOLORED = -1
 MAXFORBID = 64
 FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
