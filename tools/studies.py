@@ -488,8 +488,8 @@ STUDIES = [
         "rmat-scaling",
         "Figure 4: R-MAT graphs of growing size",
         "Time per million edges; a flat line is linear scaling.",
-        "The paper has scales 20, 22 and 24. What methods with a thread for each vertex wait for is the longest row. On "
-        "their GPU it grows faster than the work on all others; this one is wide enough that time per edge still falls.",
+        "The paper has scales 20, 22 and 24. What methods with a thread for each vertex wait for is the longest row. "
+        "On their GPU it grows faster than the work on the others; this one is so wide that time per edge still falls.",
         per_million_edges, relations_rmat, draw_rmat,
     ),
     Study(
