@@ -58,7 +58,15 @@ BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 CHOICES: dict[str, list[dict[str, int]]] = {
     "reordering/node_blocks.cu": BLOCK_SIZES,
     "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}],
-    "preconditioners/sweeps.cu": [{}, *BLOCK_SIZES, {"RHS": 2}, {"RHS": 3}, {"RHS": 4}],
+    "preconditioners/sweeps.cu": [
+        {},
+        *BLOCK_SIZES,
+        {"RHS": 2},
+        {"RHS": 3},
+        {"RHS": 4},
+        {"BLOCK_SIZE": 2, "RHS": 4},
+        {"BLOCK_SIZE": 3, "RHS": 2},
+    ],
     "solvers/eisenstat.cu": [{}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.

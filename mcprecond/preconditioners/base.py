@@ -15,7 +15,10 @@ from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
 
-MOST_COLUMNS = 4  # right-hand sides that one pass serves; registers hold no more
+
+def columns_at_once(block_size: int) -> int:
+    """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
+    return 4 if block_size <= 2 else 2
 
 
 @functools.cache
@@ -30,7 +33,7 @@ class Preconditioner:
 
     A subclass sets `blocks` by `_open`, makes `_sweeps` and implements `enqueue`. Vectors come in and go out in the
     order of A; `matmat` keeps them in buffers of its own, so one object serves one stream at a time. One pass over the
-    factors serves up to four right-hand sides.
+    factors serves up to four right-hand sides, or two where block_size is 3 or more.
     """
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
@@ -116,7 +119,7 @@ class Preconditioner:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
 
         r and z are arrays of the operator's dtype on its device, and not the same: of shape (n,), or (n, k) in C order
-        with k up to 4, once ``M @ R`` has been computed for such an R.
+        with k up to 4 (2 if block_size is 3 or more), once ``M @ R`` has been computed for such an R.
         """
 
     @abstractmethod
@@ -150,7 +153,7 @@ class Preconditioner:
             both = self._matmat(self._door.xp.concatenate((R.real, R.imag), axis=1))
             return both[:, :count] + 1j * both[:, count:]
         R, Z = xp.asarray(R), xp.empty(R.shape, self.blocks.dtype)
-        at_once = MOST_COLUMNS if self.blocks.block_size == 1 else 1
+        at_once = columns_at_once(self.blocks.block_size)
         for first in range(0, count, at_once):
             part = slice(first, min(first + at_once, count))
             r, z, apply = self._application(part.stop - first)

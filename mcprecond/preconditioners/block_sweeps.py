@@ -3,6 +3,9 @@
 They are those of sweeps.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
 block. The CUDA side is the same text for both. The sum that a row multiplies with its inverse block needs a place of
 its own: an array that the row writes anyway.
+
+Vectors have the shape (nodes, b, right-hand sides); c counts these. A row serves one after another, while the cache
+still holds its blocks.
 """
 
 from __future__ import annotations
@@ -40,12 +43,14 @@ def product(block, x, p):
 def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, work, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
-        work[i] = 0
-        add_products(i, indptr, indices, values, y, work[i])
-        for p in range(y.shape[1]):
-            work[i, p] = scale * r[perm[i], p] - omega * work[i, p]
-        for p in range(y.shape[1]):
-            y[i, p] = product(dinv[i], work[i], p)
+        for c in range(y.shape[2]):
+            total = work[i, :, c]
+            total[:] = 0
+            add_products(i, indptr, indices, values, y[:, :, c], total)
+            for p in range(len(total)):
+                total[p] = scale * r[perm[i], p, c] - omega * total[p]
+            for p in range(len(total)):
+                y[i, p, c] = product(dinv[i], total, p)
         if finish:
             z[perm[i]] = y[i]
 
@@ -66,11 +71,12 @@ def substitute(
 def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega, y, t, z):
     """The rows of one color."""
     for i in prange(first, end):
-        work = z[perm[i]]
-        work[:] = 0
-        add_products(i, indptr, indices, values, t, work)
-        for p in range(t.shape[1]):
-            t[i, p] = y[i, p] - omega * product(dinv[i], work, p)
+        for c in range(t.shape[2]):
+            total = z[perm[i], :, c]
+            total[:] = 0
+            add_products(i, indptr, indices, values, t[:, :, c], total)
+            for p in range(len(total)):
+                t[i, p, c] = y[i, p, c] - omega * product(dinv[i], total, p)
         z[perm[i]] = t[i]
 
 
@@ -88,14 +94,15 @@ def relax_rows(
 ):  # fmt: skip
     """The rows of one color."""
     for i in prange(first, end):
-        work = z[perm[i]]
-        work[:] = 0
-        add_products(i, lower_indptr, lower_indices, lower, old if backwards else new, work)
-        add_products(i, upper_indptr, upper_indices, upper, new if backwards else old, work)
-        for p in range(new.shape[1]):
-            work[p] = r[perm[i], p] - work[p]
-        for p in range(new.shape[1]):
-            new[i, p] = (1 - omega) * old[i, p] + omega * product(dinv[i], work, p)
+        for c in range(new.shape[2]):
+            total = z[perm[i], :, c]
+            total[:] = 0
+            add_products(i, lower_indptr, lower_indices, lower, (old if backwards else new)[:, :, c], total)
+            add_products(i, upper_indptr, upper_indices, upper, (new if backwards else old)[:, :, c], total)
+            for p in range(len(total)):
+                total[p] = r[perm[i], p, c] - total[p]
+            for p in range(len(total)):
+                new[i, p, c] = (1 - omega) * old[i, p, c] + omega * product(dinv[i], total, p)
         z[perm[i]] = new[i]
 
 

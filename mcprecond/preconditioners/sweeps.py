@@ -60,7 +60,7 @@ class Sweeps:
         # For other numbers of columns; not for this one, since a cycle of references would keep memory of the GPU.
         self._others: dict[int, Sweeps] = {}
         xp = blocks.backend.xp
-        shape = blocks.vector_shape if blocks.block_size > 1 else (*blocks.vector_shape, columns)
+        shape = (*blocks.vector_shape, columns)
         # Intermediate results, in color order. Between applications the first one is empty.
         self._y, self._t = (empty_values(shape, blocks.dtype, xp) for _ in range(2))
         self._ordered = None  # room for a right-hand side in color order, where that pays
