@@ -67,7 +67,8 @@ def run_all(folder: Path) -> dict[str, int]:
     """Run the tests for a GPU in several processes, print what each says, and return the counts of all."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile", "gpu", "--durations", "20"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+    paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     shares = [folder / f"{k}.json" for k in range(PROCESSES)]
     running = []
     for k, path in enumerate(shares):

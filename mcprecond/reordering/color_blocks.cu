@@ -132,6 +132,14 @@ __device__ __forceinline__ uint64 mix64(uint64 x) {
     return x ^ x >> 31;
 }
 
+// As a double, subnormal floats too: a cast would flush them to zero, which CuPy asks of the compiler.
+__device__ __forceinline__ double widened(double x) { return x; }
+__device__ __forceinline__ double widened(float x) {
+    double wide;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+    return wide;
+}
+
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, uint64* digests) {
     uint64 pattern = 0, both = 0, not_finite = 0;
@@ -140,7 +148,7 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
     auto add = [&](long long k, int column, VALUE value) {
         uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
         pattern += entry;
-        each_part(value, [&](REAL part) { entry = mix64(entry ^ (uint64)__double_as_longlong(part)); });
+        each_part(value, [&](REAL part) { entry = mix64(entry ^ (uint64)__double_as_longlong(widened(part))); });
         both += entry;
         not_finite += !isfinite(value);
     };
