@@ -174,7 +174,7 @@ def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, 
     """All rounds; the uncolored vertices are kept in a worklist. The new colors of a round are new and new + 1."""
     own = tables.reshape((n, table_size))
     left = np.arange(n)
-    new = 0
+    new = np.int64(0)  # a literal would have all callees compiled twice
     while len(left):
         propose(left, new, indptr, indices, seed, colors, proposals, own)
         color_proposed(left, new, colors, proposals, own)

@@ -73,7 +73,7 @@ def color_by_sets(n, indptr, indices, seed, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED
     left = np.arange(n)
-    c = 0
+    c = np.int64(0)  # a literal would have all callees compiled twice
     while len(left):
         before = len(left)
         left = color_set(left, c, indptr, indices, seed, colors)

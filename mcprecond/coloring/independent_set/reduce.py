@@ -84,7 +84,7 @@ def color_by_reduction(n, indptr, indices, seed, colors, worklists, scratch, log
     """GUNROCKARCOLOR: all rounds."""
     colors[:] = UNCOLORED
     F = np.arange(n)
-    iteration = 0
+    iteration = np.int64(0)  # a literal would have all callees compiled twice
     while len(F):
         before = len(F)
         F = color_removed(F, iteration, indptr, indices, seed, colors)
