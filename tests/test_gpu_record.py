@@ -12,9 +12,9 @@ import pytest
 
 TESTS = Path(__file__).parent
 TWO_DEVICES = 2  # tests that skip where there is one GPU only
-# Date of a committed record -> failures that are known. In this run PyAMG was not found where a page of the documentation
-# needs it, and a hash did not see that a float had become subnormal. Both were mended when no GPU could be had any more.
-# A later record has to be clean.
+# Date of a committed record -> failures that are known. In this run PyAMG was not found where a page of the
+# documentation needs it, and a hash did not see that a float had become subnormal. Both were mended when no GPU could
+# be had any more. A later record has to be clean.
 KNOWN_FAILURES = {"2026-11-21T14:08:15+00:00": 2}
 
 

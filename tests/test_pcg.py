@@ -81,6 +81,15 @@ def test_solves_any_positive_definite_system(backend, to_device, pattern):
     np.testing.assert_allclose(backend.to_host(result.x), solution, atol=1e-8)
 
 
+@pytest.mark.parametrize("form", ["plain", "eisenstat"])
+def test_a_guess_of_zero_is_no_guess(form, backend, to_device):
+    A, b = to_device(grid5(12)), to_device(random_vector(144))
+    M = MulticolorSGS(A, "greedy")
+    result, guessed = (pcg(A, b, x0=x0, M=M, form=form) for x0 in (None, to_device(np.zeros(144))))
+    assert result.iterations == guessed.iterations
+    np.testing.assert_allclose(result.residuals, guessed.residuals, rtol=1e-10)
+
+
 def test_sgs_halves_the_iterations(backend, to_device):
     A = to_device(grid5(50))
     b = to_device(random_vector(2500))

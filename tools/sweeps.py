@@ -79,9 +79,10 @@ ASKED: dict[str, tuple[str, dict[str, tuple[float, str]]]] = {
 }  # fmt: skip
 #: Solves by the best configuration of AmgX on these systems, without setup, in ms: measured once, apart from this run.
 AMGX_MS = dict(zip(CASES, [13, 50, 266, 80, 219], strict=True))
-ASKED_TEXT = """What was asked for of this design, and what is found. x is one product A @ x of the library; elasticity is swept
-in blocks of three unknowns. Solves are the fastest of ours with SGS. AmgX's times come from another run on such a GPU,
-and are of its solves alone. [The log](performance.md) says what the bounds that are missed would take.
+ASKED_TEXT = """What was asked for of this design, and what is found. x is one product A @ x of the library;
+elasticity is swept in blocks of three unknowns. Solves are the fastest of ours with SGS. AmgX's times come from another
+run on such a GPU, and are of its solves alone. [The log](performance.md) says what the bounds that are missed would
+take.
 """
 MARKS = """## Marks on a CPU
 

@@ -46,6 +46,9 @@ class Iteration:
 
     #: One iteration; does nothing once the state is no longer RUNNING.
     step: Callable[[], None]
+    #: The right-hand side and the residual, in the order of the subclass.
+    b: Any
+    r: Any
 
     def __init__(self, n: int, dtype: Any, offset: Any, lanes: int, backend: Backend) -> None:
         xp = backend.xp
@@ -77,11 +80,16 @@ class Iteration:
         self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.books)
         return float(self.scalars[RR])
 
-    def start(self, limit: float, maxiter: int) -> None:
-        """The residual of the initial guess and the first direction."""
-        self.control[MAXITER] = min(maxiter, 2**62)
+    def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
+        """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
+        self.limit, self.maxiter = limit, min(maxiter, 2**62)
+        self.control[MAXITER] = self.maxiter
         self.scalars[TOLERANCE] = limit**2
-        self.measure_residual()
+        if norm is None:
+            self.measure_residual()
+        else:
+            self.r[...] = self.b
+            self.true_residual_norm = norm
         self.residuals = [self.true_residual_norm]
         self.start_over()
 
@@ -93,11 +101,10 @@ class Iteration:
 
     def start_over(self) -> None:
         """Steepest descent from the residual. Nothing to do if it is small enough, or not finite."""
-        exhausted = self.count >= int(self.control[MAXITER])
         self.control[STATE] = (
             NAN if not math.isfinite(self.true_residual_norm)
-            else REACHED if self.true_residual_norm**2 <= float(self.scalars[TOLERANCE])
-            else EXHAUSTED if exhausted
+            else REACHED if self.true_residual_norm <= self.limit
+            else EXHAUSTED if self.count >= self.maxiter
             else RUNNING
         )  # fmt: skip
         self.precondition()

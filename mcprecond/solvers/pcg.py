@@ -125,8 +125,9 @@ def pcg(
     iteration = (
         PlainIteration(csr, b, x, applier, backend) if obstacle else EisenstatIteration(csr, b, x, applier, backend)
     )
-    limit = max(rtol * math.sqrt(iteration.dot(b)), atol)
-    iteration.start(limit, maxiter)
+    norm = math.sqrt(iteration.dot(b))
+    limit = max(rtol * norm, atol)
+    iteration.start(limit, int(maxiter), norm if x0 is None else None)
     ready = time.perf_counter()
     reason = _iterate(iteration, limit, callback)
     finished = time.perf_counter()
