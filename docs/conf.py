@@ -160,7 +160,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 7,
     "show_prev_next": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "colorings": [], "studies": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "colorings": [], "studies": [], "sweeps": [], "factorizations": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
