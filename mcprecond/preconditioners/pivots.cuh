@@ -2,15 +2,8 @@
 
 // The place of a column in the sorted indices[begin..end - 1], or -1.
 __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET end, int column) {
-    OFFSET low = begin, high = end;
-    while (low < high) {
-        OFFSET middle = low + (high - low) / 2;
-        if (indices[middle] < column)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < end && indices[low] == column ? low : -1;
+    OFFSET place = lower_bound(indices, begin, end, column);
+    return place < end && indices[place] == column ? place : -1;
 }
 
 __device__ __forceinline__ VALUE safe_pivot(VALUE d, REAL largest, REAL tiny) {

@@ -1,24 +1,12 @@
 // Blocks of nodes: the pattern of the nodes, and their blocks in the order of slices. See node_blocks.py.
 
-// The first place in indices[begin..end), which rise, that holds `column` or a larger one.
-__device__ __forceinline__ OFFSET place_of(const int* indices, OFFSET begin, OFFSET end, long long column) {
-    while (begin < end) {
-        OFFSET middle = begin + (end - begin) / 2;
-        if (indices[middle] < column)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return begin;
-}
-
 // Whether entry k of row `row` is the first one of its node's row in that column of nodes.
 __device__ __forceinline__ bool opens_block(long long first_row, long long row, OFFSET k, const OFFSET* indptr,
                                             const int* indices) {
     long long node = indices[k] / BLOCK_SIZE;
     if (k > indptr[row] && indices[k - 1] / BLOCK_SIZE == node) return false;
     for (long long other = first_row; other < row; ++other) {
-        OFFSET end = indptr[other + 1], place = place_of(indices, indptr[other], end, node * BLOCK_SIZE);
+        OFFSET end = indptr[other + 1], place = lower_bound(indices, indptr[other], end, node * BLOCK_SIZE);
         if (place < end && indices[place] / BLOCK_SIZE == node) return false;
     }
     return true;
@@ -56,7 +44,7 @@ __device__ void copy_block(long long row, long long column, const OFFSET* indptr
     for (int p = 0; p < BLOCK_SIZE; ++p) {
         VALUE numbers[BLOCK_SIZE] = {};
         OFFSET end = indptr[row * BLOCK_SIZE + p + 1];
-        OFFSET k = place_of(indices, indptr[row * BLOCK_SIZE + p], end, column * BLOCK_SIZE);
+        OFFSET k = lower_bound(indices, indptr[row * BLOCK_SIZE + p], end, column * BLOCK_SIZE);
         for (; k < end && indices[k] / BLOCK_SIZE == column; ++k)
 #pragma unroll
             for (int q = 0; q < BLOCK_SIZE; ++q)
