@@ -60,13 +60,14 @@ def short_application(M: MulticolorSGS, b: Any, z: Any) -> Any:
 
     blocks = M.blocks
     text = HEADER.read_text() + SHORT + KERNELS.source.read_text()
-    options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32")
+    how = [f"-D{name}={value}" for name, value in blocks.macros.items()]
+    options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32", *how)
     forward, back = (
         cupy.RawKernel(text, name, options, enable_cooperative_groups=True)
         for name in ("substitute", "back_substitute")
     )
     below, above = (
-        (part.indptr, part.indices, (part.values.view(np.uint32) >> 16).astype(np.uint16))
+        (part.indptr, part.columns, (part.values.view(np.uint32) >> 16).astype(np.uint16))
         for part in (blocks.lower, blocks.upper)
     )
     y, t = (empty_values(b.shape, b.dtype, cupy) for _ in range(2))

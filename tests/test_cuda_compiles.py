@@ -56,18 +56,23 @@ def test_there_are_sources():
 #: What else there is to choose in the sources that know of nodes or of several right-hand sides.
 BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 CHOICES: dict[str, list[dict[str, int]]] = {
+    "reordering/color_blocks.cu": [{}, {"DIAGONALS": 1}],
     "reordering/node_blocks.cu": BLOCK_SIZES,
+    "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
     "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}],
+    "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}],
     "preconditioners/sweeps.cu": [
         {},
+        {"DIAGONALS": 1},
         *BLOCK_SIZES,
         {"RHS": 2},
         {"RHS": 3},
         {"RHS": 4},
+        {"RHS": 4, "DIAGONALS": 1},
         {"BLOCK_SIZE": 2, "RHS": 4},
         {"BLOCK_SIZE": 3, "RHS": 2},
     ],
-    "solvers/eisenstat.cu": [{}, *BLOCK_SIZES],
+    "solvers/eisenstat.cu": [{}, {"DIAGONALS": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.
 REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]

@@ -333,15 +333,17 @@ __device__ __forceinline__ void publish(Value* p, Value value) {
 }
 
 // ---- Slices: runs of rows of one color, each the work of one warp, and how their entries are stored; see
-// reordering/slices.py.
+// reordering/slices.py. With DIAGONALS the columns of a triangle are listed as reordering/diagonals.py says.
 
 struct Slice {
+    int number;
     long long first;  // row of the slice
     int rows;
     int log_lanes;  // of the number of threads per row
     int row, lane;  // this thread's row in the slice, and its place among the threads of that row
 
     __device__ __forceinline__ Slice(const int* slices, long long k) {
+        number = (int)k;
         first = slices[k];
         rows = slices[k + 1] - (int)first;
         log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
@@ -359,82 +361,147 @@ struct Slice {
         return value;
     }
 
-    // How many entries of its row this thread has.
-    __device__ __forceinline__ int share(const OFFSET* indptr) const {
-        if (row >= rows) return 0;
-        return (int)(indptr[index() + 1] - indptr[index()] - lane + (1 << log_lanes) - 1) >> log_lanes;
-    }
-
-    // Go through the steps in which the warp takes the entries, and call `visit(first, count, rank, e)` on the threads that
-    // have one: `count` of them take those stored from `first` on, this one the one at `rank`, which is entry e of CSR.
+    // Call `visit(step, e)` in each step on the threads that take an entry, with its place e in CSR. Whole warps call it.
     template <typename Visit>
-    __device__ __forceinline__ void steps(const OFFSET* indptr, Visit visit) const {
-        int mine = share(indptr);
-        OFFSET first = indptr[this->first], e = row < rows ? indptr[index()] + lane : 0;
-        for (int step = 0; __any_sync(FULL_WARP, step < mine); ++step, e += 1 << log_lanes) {
-            uint32 takers = __ballot_sync(FULL_WARP, step < mine);
-            if (step < mine) visit(first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1)), e);
-            first += __popc(takers);
-        }
-    }
+    __device__ __forceinline__ void steps(const OFFSET* indptr, const int* columns, Visit visit) const;
 
     // The same with several entries at once: `visit(places)` on all threads, with -1 where one has no entry.
     template <int BATCH, typename Visit>
-    __device__ __forceinline__ void batches(const OFFSET* indptr, Visit visit) const {
-        int left = share(indptr);
-        OFFSET first = indptr[this->first], places[BATCH];
-        for (; __any_sync(FULL_WARP, left > 0); left -= BATCH) {
-#pragma unroll
-            for (int e = 0; e < BATCH; ++e) {
-                uint32 takers = __ballot_sync(FULL_WARP, left > e);
-                places[e] = left > e ? first + __popc(takers & ((1u << lane_id()) - 1)) : -1;
-                first += __popc(takers);
-            }
-            visit(places);
-        }
-    }
+    __device__ __forceinline__ void batches(const OFFSET* indptr, const int* columns, Visit visit) const;
 
     // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
     // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
     template <typename Stored, typename Look, typename Add>
-    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* indices, const Stored* values, Look look,
-                                            Add add) const {
-        constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(look(0)) > 32 ? 2 : 4;  // as registers allow
-        uint32 before = (1u << lane_id()) - 1;
-        int left = share(indptr);
-        OFFSET next = indptr[first];
-        Stored value[BATCH], next_value[BATCH];
-        int column[BATCH], next_column[BATCH];
-        auto fetch = [&](Stored* value, int* column) {
-#pragma unroll
-            for (int e = 0; e < BATCH; ++e) {
-                uint32 takers = __ballot_sync(FULL_WARP, left > e);
-                int count = __popc(takers), rank = __popc(takers & before);
-                column[e] = left > e ? take(indices, next, count, rank) : -1;
-                value[e] = left > e ? take(values, next, count, rank) : Stored();
-                next += count;
-            }
-            left -= BATCH;
-        };
-        fetch(value, column);
-        while (true) {
-            bool more = __any_sync(FULL_WARP, left > 0);
-            if (more) fetch(next_value, next_column);
-            decltype(look(0)) seen[BATCH];
-#pragma unroll
-            for (int e = 0; e < BATCH; ++e)
-                seen[e] = column[e] >= 0 ? look(column[e]) : decltype(look(0))();
-#pragma unroll
-            for (int e = 0; e < BATCH; ++e) add(value[e], column[e], seen[e]);  // where there is none, adds 0 * 0
-            if (!more) return;
-#pragma unroll
-            for (int e = 0; e < BATCH; ++e) {
-                value[e] = next_value[e];
-                column[e] = next_column[e];
-            }
-        }
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values, Look look,
+                                            Add add) const;
+};
+
+// A step of a warp: each of `takers` takes one entry of those that are stored from `first` on.
+struct Step {
+    OFFSET first;
+    uint32 takers;
+    int diagonal_column;  // of this thread's entry, with DIAGONALS
+
+    __device__ __forceinline__ bool mine() const { return takers >> lane_id() & 1; }
+    __device__ __forceinline__ int count() const { return __popc(takers); }
+    __device__ __forceinline__ int rank() const { return __popc(takers & ((1u << lane_id()) - 1)); }
+    __device__ __forceinline__ OFFSET place() const { return first + rank(); }
+    __device__ __forceinline__ int column(const int* columns) const {
+#ifdef DIAGONALS
+        return diagonal_column;
+#else
+        return streamed(&columns[place()]);
+#endif
     }
 };
+
+// The steps in which a warp takes its slice's entries of a triangle. Whole warps call all of this.
+struct Steps {
+    const Slice& slice;
+    OFFSET first;
+#ifdef DIAGONALS
+    const int2* diagonals;
+    int count, at = 0;
+    int2 held;  // by lane l: diagonal l of the 32 that come next
+
+    __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr, const int* columns) : slice(slice) {
+        first = indptr[slice.first];
+        int begin = columns[slice.number];
+        count = columns[slice.number + 1] - begin;
+        diagonals = (const int2*)columns + begin;
+        hold();
+    }
+    __device__ __forceinline__ void hold() {
+        held = at + lane_id() < count ? __ldcs(&diagonals[at + lane_id()]) : make_int2(0, 0);
+    }
+    __device__ __forceinline__ bool more() const { return at < count; }
+    __device__ __forceinline__ Step next() {
+        int source = at % WARP + slice.lane;
+        int shift = __shfl_sync(FULL_WARP, held.x, source), rows = __shfl_sync(FULL_WARP, held.y, source);
+        bool mine = at + slice.lane < count && rows >> slice.row & 1;
+        Step step{first, __ballot_sync(FULL_WARP, mine), shift + slice.row};
+        at += 1 << slice.log_lanes;
+        if (at % WARP == 0 && more()) hold();
+        first += step.count();
+        return step;
+    }
+#else
+    int left;  // entries of this thread
+
+    __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr, const int*) : slice(slice) {
+        first = indptr[slice.first];
+        left = 0;
+        if (slice.row < slice.rows) {
+            int length = (int)(indptr[slice.index() + 1] - indptr[slice.index()]);
+            left = (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
+        }
+    }
+    __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left > 0); }
+    __device__ __forceinline__ Step next() {
+        Step step{first, __ballot_sync(FULL_WARP, left-- > 0)};
+        first += step.count();
+        return step;
+    }
+#endif
+};
+
+template <typename Visit>
+__device__ __forceinline__ void Slice::steps(const OFFSET* indptr, const int* columns, Visit visit) const {
+    OFFSET e = row < rows ? indptr[index()] : 0;  // of this row, the first that is not yet taken
+    uint32 team = FULL_WARP >> (WARP - (1 << log_lanes)) << (row << log_lanes);
+    for (Steps steps(*this, indptr, columns); steps.more();) {
+        Step step = steps.next();
+        uint32 of_row = step.takers & team;
+        if (step.mine()) visit(step, e + __popc(of_row & ((1u << lane_id()) - 1)));
+        e += __popc(of_row);
+    }
+}
+
+template <int BATCH, typename Visit>
+__device__ __forceinline__ void Slice::batches(const OFFSET* indptr, const int* columns, Visit visit) const {
+    for (Steps steps(*this, indptr, columns); steps.more();) {
+        OFFSET places[BATCH];
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) {
+            Step step = steps.next();
+            places[e] = step.mine() ? step.place() : -1;
+        }
+        visit(places);
+    }
+}
+
+template <typename Stored, typename Look, typename Add>
+__device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* columns, const Stored* values, Look look,
+                                               Add add) const {
+    constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(look(0)) > 32 ? 2 : 4;  // as registers allow
+    Steps steps(*this, indptr, columns);
+    Stored value[BATCH], next_value[BATCH];
+    int column[BATCH], next_column[BATCH];
+    auto fetch = [&](Stored* value, int* column) {
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) {
+            Step step = steps.next();
+            column[e] = step.mine() ? step.column(columns) : -1;
+            value[e] = step.mine() ? take(values, step.first, step.count(), step.rank()) : Stored();
+        }
+    };
+    fetch(value, column);
+    while (true) {
+        bool more = steps.more();
+        if (more) fetch(next_value, next_column);
+        decltype(look(0)) seen[BATCH];
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? look(column[e]) : decltype(look(0))();
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) add(value[e], column[e], seen[e]);  // where there is none, adds 0 * 0
+        if (!more) return;
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) {
+            value[e] = next_value[e];
+            column[e] = next_column[e];
+        }
+    }
+}
 
 // Every slice by one warp of a resident grid, in order or backwards: what a slice waits for is done or in the hands of
 // another warp.

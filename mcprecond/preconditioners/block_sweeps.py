@@ -20,11 +20,11 @@ KERNELS = KernelSet(str(Path(__file__).with_name("sweeps.py")))
 
 
 @compile_part
-def add_products(i, indptr, indices, values, y, total):
+def add_products(i, indptr, columns, values, y, total):
     """total += sum_j T_ij y_j."""
     b = len(total)
     for k in range(indptr[i], indptr[i + 1]):
-        j = indices[k]
+        j = columns[k]
         for p in range(b):
             for q in range(b):
                 total[p] += values[k, p, q] * y[j, q]
@@ -40,13 +40,13 @@ def product(block, x, p):
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, work, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, work, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(y.shape[2]):
             total = work[i, :, c]
             total[:] = 0
-            add_products(i, indptr, indices, values, y[:, :, c], total)
+            add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
                 total[p] = scale * r[perm[i], p, c] - omega * total[p]
             for p in range(len(total)):
@@ -57,39 +57,39 @@ def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, s
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
 ):  # fmt: skip
     """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; empties `spent`."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         substitute_rows(
-            slices[k], slices[k + 1], indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
         )  # fmt: skip
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega, y, t, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, t, z):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(t.shape[2]):
             total = z[perm[i], :, c]
             total[:] = 0
-            add_products(i, indptr, indices, values, t[:, :, c], total)
+            add_products(i, indptr, columns, values, t[:, :, c], total)
             for p in range(len(total)):
                 t[i, p, c] = y[i, p, c] - omega * product(dinv[i], total, p)
         z[perm[i]] = t[i]
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, indices, values, dinv, perm, omega, y, t, z):
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, t, z):
     """t_i = y_i - w inv(D_i) sum_j U_ij t_j, to z in the order of the matrix; empties y."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, indices, values, dinv, perm, omega, y, t, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, t, z)
 
 
 @compile_loop
 def relax_rows(
-    first, end, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r, omega,
+    first, end, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r, omega,
     old, new, z,
 ):  # fmt: skip
     """The rows of one color."""
@@ -97,8 +97,8 @@ def relax_rows(
         for c in range(new.shape[2]):
             total = z[perm[i], :, c]
             total[:] = 0
-            add_products(i, lower_indptr, lower_indices, lower, (old if backwards else new)[:, :, c], total)
-            add_products(i, upper_indptr, upper_indices, upper, (new if backwards else old)[:, :, c], total)
+            add_products(i, lower_indptr, lower_columns, lower, (old if backwards else new)[:, :, c], total)
+            add_products(i, upper_indptr, upper_columns, upper, (new if backwards else old)[:, :, c], total)
             for p in range(len(total)):
                 total[p] = r[perm[i], p, c] - total[p]
             for p in range(len(total)):
@@ -108,13 +108,13 @@ def relax_rows(
 
 @KERNELS.resident_twin
 def relax(
-    n_slices, slices, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r,
+    n_slices, slices, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r,
     omega, old, new, z,
 ):  # fmt: skip
     """new_i = (1 - w) old_i + w inv(D_i) (r_i - sum_j (L + U)_ij y_j), y new where the sweep was already."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         relax_rows(
-            slices[k], slices[k + 1], backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper,
+            slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
             dinv, perm, r, omega, old, new, z,
         )  # fmt: skip

@@ -3,8 +3,8 @@
 #include "pivots.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) find_pivots(
-        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_indices,
-        const STORED* lower, const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
+        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
+        const STORED* lower, const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
         const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
         double tiny, VALUE* pivots, VALUE* shifts) {
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
@@ -12,9 +12,9 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         int own = slice.row < slice.rows ? perm[i] : 0;
         VALUE subtracted = VALUE();
         REAL largest = 0;
-        slice.entries(upper_indptr, upper_indices, upper, [](int) { return 0; },
+        slice.entries(upper_indptr, upper_columns, upper, [](int) { return 0; },
                       [&](COUPLING a, int, int) { largest = max(largest, (REAL)fabs(a)); });
-        slice.entries(lower_indptr, lower_indices, lower, [&](int j) { return pivots[j]; },
+        slice.entries(lower_indptr, lower_columns, lower, [&](int j) { return pivots[j]; },
                       [&](COUPLING a, int j, VALUE seen) {
                           if (j < 0) return;
                           largest = max(largest, (REAL)fabs(a));

@@ -98,12 +98,12 @@ class MulticolorDILU(Factored):
         blocks, xp = self.blocks, self.backend.xp
         offset = blocks.lower.indptr.dtype
         run = self.backend.kernels(
-            KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32
+            KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32, **blocks.macros
         )
         shifts = xp.zeros(self.shape[0], blocks.dtype)
         make_empty(self._pivots)
         triangles = (
-            array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.indices, part.values)
+            array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.columns, part.values)
         )
         run.find_pivots(
             len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm,
@@ -120,17 +120,17 @@ class MulticolorDILU(Factored):
 
 @compile_loop
 def find_pivots_of_rows(
-    first, end, lower_indptr, lower_indices, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
+    first, end, lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
     pivots, shifts,
 ):  # fmt: skip
     """The rows of one color."""
     for i in prange(first, end):
         d, largest = diagonal[i], abs(diagonal[i])
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
-            row = perm[lower_indices[e]]
+            row = perm[lower_columns[e]]
             place = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], perm[i])
             if place < indptr[row + 1] and indices[place] == perm[i]:
-                d -= lower[e] * values[place] / pivots[lower_indices[e]]
+                d -= lower[e] * values[place] / pivots[lower_columns[e]]
             largest = max(largest, abs(lower[e]))
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
@@ -140,12 +140,12 @@ def find_pivots_of_rows(
 
 @KERNELS.resident_twin
 def find_pivots(
-    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, perm, indptr,
+    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, indptr,
     indices, values, tiny, pivots, shifts,
 ):  # fmt: skip
     """E_i = a_ii - sum_j a_ij a_ji / E_j over the lower triangle, and what was added to it; a_ji is looked up in A."""
     for c in range(n_slices):
         find_pivots_of_rows(
-            slices[c], slices[c + 1], lower_indptr, lower_indices, lower, upper_indptr, upper, diagonal, perm, indptr,
+            slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr,
             indices, values, tiny, pivots, shifts,
         )  # fmt: skip

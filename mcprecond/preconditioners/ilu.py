@@ -20,7 +20,6 @@ from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.levels import levels_of
-from mcprecond.reordering.slices import interleaved
 
 KERNELS = KernelSet(__file__)
 
@@ -169,15 +168,10 @@ class ILU0(Factored):
         self._run = self.backend.kernels(KERNELS, OFFSET=offset, VALUE=self.blocks.dtype, LANES=32)
         self._patterns = [self._sorted_pattern(triangle) for triangle in (self.blocks.lower, self.blocks.upper)]
 
-    def _in_rows(self, triangle: Any, entries: Any) -> Any:
-        """The entries of a triangle row by row."""
-        result = self.backend.xp.empty_like(entries)
-        return interleaved(self.blocks.slices, triangle.indptr, entries, result, self.backend, back=True)
-
     def _sorted_pattern(self, triangle: Any) -> tuple[Any, Any]:
         """The columns of a triangle's rows, sorted, and where each entry was before (None: all stay where they are)."""
         xp, sparse = self.backend.xp, self.backend.sparse
-        indices = self._in_rows(triangle, triangle.indices)
+        indices = self.blocks.columns_by_rows(triangle)
         places = xp.arange(len(indices), dtype=np.float64)  # CuPy's matrices hold floats
         matrix = sparse.csr_matrix((places, indices, triangle.indptr), shape=self.shape)
         if matrix.has_sorted_indices:
@@ -191,7 +185,7 @@ class ILU0(Factored):
         triangles = (blocks.lower, blocks.upper)
         arrays: list[Any] = []
         for triangle, (indices, order) in zip(triangles, self._patterns, strict=True):
-            values = self._in_rows(triangle, triangle.values).astype(blocks.dtype, copy=False)
+            values = self.blocks.by_rows(triangle, triangle.values).astype(blocks.dtype, copy=False)
             arrays += [triangle.indptr, indices, values if order is None else values[order]]
         shifts, cliques = xp.zeros(self.shape[0], blocks.dtype), xp.zeros(1, np.int32)
         make_empty(self._pivots)
@@ -205,7 +199,7 @@ class ILU0(Factored):
         for triangle, (_, order), values in zip(triangles, self._patterns, arrays[2::3], strict=True):
             stored = xp.empty_like(triangle.values)
             stored[slice(None) if order is None else order] = values
-            interleaved(blocks.slices, triangle.indptr, stored, triangle.values, self.backend)
+            triangle.values[...] = blocks.by_slices(triangle, stored)
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""

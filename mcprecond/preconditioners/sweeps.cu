@@ -3,7 +3,7 @@
 // In `substitute` and `back_substitute` perm is null where r is in color order and t is the result in that order.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
-        long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* indices,
+        long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, UNKNOWN* y,
         UNKNOWN* spent, long long finish, UNKNOWN* z) {
     for_slices(n_slices, backwards, slices, [&](const Slice& slice) {
@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN b = leads ? r[perm ? perm[i] : i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, indices, values, [&](int j) { return y[j]; },
+        slice.entries(indptr, columns, values, [&](int j) { return y[j]; },
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&y[j], seen); });
         total = slice.sum(total);
         if (leads) {
@@ -24,14 +24,14 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
 }
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* indices, const COUPLING* values,
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* dinv, const int* perm, double omega, UNKNOWN* y, UNKNOWN* t, UNKNOWN* z) {
     for_slices(n_slices, true, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? y[i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, indices, values, [&](int j) { return t[j]; },
+        slice.entries(indptr, columns, values, [&](int j) { return t[j]; },
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&t[j], seen); });
         total = slice.sum(total);
         if (leads) {
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) relax(
         long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr,
-        const int* lower_indices, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_indices,
+        const int* lower_columns, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns,
         const COUPLING* upper, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, const UNKNOWN* old,
         UNKNOWN* latest, UNKNOWN* z) {
     for_slices(n_slices, backwards, slices, [&](const Slice& slice) {
@@ -58,11 +58,11 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         auto look_at_new = [&](int j) { return latest[j]; };
         auto look_at_old = [&](int j) { return old[j]; };
         if (backwards) {
-            slice.entries(lower_indptr, lower_indices, lower, look_at_old, take_old);
-            slice.entries(upper_indptr, upper_indices, upper, look_at_new, wait_for_new);
+            slice.entries(lower_indptr, lower_columns, lower, look_at_old, take_old);
+            slice.entries(upper_indptr, upper_columns, upper, look_at_new, wait_for_new);
         } else {
-            slice.entries(upper_indptr, upper_indices, upper, look_at_old, take_old);
-            slice.entries(lower_indptr, lower_indices, lower, look_at_new, wait_for_new);
+            slice.entries(upper_indptr, upper_columns, upper, look_at_old, take_old);
+            slice.entries(lower_indptr, lower_columns, lower, look_at_new, wait_for_new);
         }
         total = slice.sum(total);
         if (leads) {

@@ -144,20 +144,20 @@ class Sweeps:
 
 
 @compile_inlined
-def product(i, c, indptr, indices, values, y):
+def product(i, c, indptr, columns, values, y):
     """sum_j T_ij y_j of right-hand side c."""
     total = y.dtype.type(0)
     for k in range(indptr[i], indptr[i + 1]):
-        total += values[k] * y[indices[k], c]
+        total += values[k] * y[columns[k], c]
     return total
 
 
 @compile_inlined
-def four_products(i, indptr, indices, values, y, sums):
+def four_products(i, indptr, columns, values, y, sums):
     """The same of four right-hand sides in one pass, into sums[i]."""
     s0 = s1 = s2 = s3 = y.dtype.type(0)
     for k in range(indptr[i], indptr[i + 1]):
-        a, j = values[k], indices[k]
+        a, j = values[k], columns[k]
         s0 += a * y[j, 0]
         s1 += a * y[j, 1]
         s2 += a * y[j, 2]
@@ -166,14 +166,14 @@ def four_products(i, indptr, indices, values, y, sums):
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, scale, y, sums, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, sums, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         four = y.shape[1] == 4
         if four:
-            four_products(i, indptr, indices, values, y, sums)
+            four_products(i, indptr, columns, values, y, sums)
         for c in range(y.shape[1]):
-            total = sums[i, c] if four else product(i, c, indptr, indices, values, y)
+            total = sums[i, c] if four else product(i, c, indptr, columns, values, y)
             y[i, c] = (scale * r[perm[i], c] - omega * total) * dinv[i]
             if finish:
                 z[perm[i], c] = y[i, c]
@@ -181,39 +181,39 @@ def substitute_rows(first, end, indptr, indices, values, dinv, perm, r, omega, s
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
 ):  # fmt: skip
     """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; empties `spent`."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         substitute_rows(
-            slices[k], slices[k + 1], indptr, indices, values, dinv, perm, r, omega, scale, y, spent, finish, z
+            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
         )  # fmt: skip
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, indices, values, dinv, perm, omega, y, t, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, t, z):
     """The rows of one color."""
     for i in prange(first, end):
         four = t.shape[1] == 4
         if four:
-            four_products(i, indptr, indices, values, t, t)
+            four_products(i, indptr, columns, values, t, t)
         for c in range(t.shape[1]):
-            total = t[i, c] if four else product(i, c, indptr, indices, values, t)
+            total = t[i, c] if four else product(i, c, indptr, columns, values, t)
             t[i, c] = y[i, c] - omega * (dinv[i] * total)
             z[perm[i], c] = t[i, c]
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, indices, values, dinv, perm, omega, y, t, z):
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, t, z):
     """t_i = y_i - w / d_i sum_j U_ij t_j, to z in the order of the matrix; empties y."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, indices, values, dinv, perm, omega, y, t, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, t, z)
 
 
 @compile_loop
 def relax_rows(
-    first, end, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r, omega,
+    first, end, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r, omega,
     old, new, z,
 ):  # fmt: skip
     """The rows of one color."""
@@ -221,22 +221,22 @@ def relax_rows(
         for c in range(new.shape[1]):
             total = new.dtype.type(0)
             for k in range(lower_indptr[i], lower_indptr[i + 1]):
-                total += lower[k] * (old if backwards else new)[lower_indices[k], c]
+                total += lower[k] * (old if backwards else new)[lower_columns[k], c]
             for k in range(upper_indptr[i], upper_indptr[i + 1]):
-                total += upper[k] * (new if backwards else old)[upper_indices[k], c]
+                total += upper[k] * (new if backwards else old)[upper_columns[k], c]
             new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - total))
             z[perm[i], c] = new[i, c]
 
 
 @KERNELS.resident_twin
 def relax(
-    n_slices, slices, backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, dinv, perm, r,
+    n_slices, slices, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r,
     omega, old, new, z,
 ):  # fmt: skip
     """new_i = (1 - w) old_i + w (r_i - sum_j (L + U)_ij y_j) / d_i, y new where the sweep was already."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         relax_rows(
-            slices[k], slices[k + 1], backwards, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper,
+            slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
             dinv, perm, r, omega, old, new, z,
         )  # fmt: skip

@@ -78,10 +78,10 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
     }
 }
 
-extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const int* indices, const int* perm,
+extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                         const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
-                                        int* lower_indices, SOURCE* lower_source, const OFFSET* upper_indptr,
-                                        int* upper_indices, SOURCE* upper_source, SOURCE* diagonal_source) {
+                                        int* lower_columns, SOURCE* lower_source, const OFFSET* upper_indptr,
+                                        int* upper_columns, SOURCE* upper_source, SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
     place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
               [&](OFFSET k, int j, OFFSET place, int triangle) {
@@ -89,7 +89,7 @@ extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const
                   if (triangle == 0) {
                       diagonal_source[i] = number;
                   } else {
-                      (triangle < 0 ? lower_indices : upper_indices)[place] = j;
+                      (triangle < 0 ? lower_columns : upper_columns)[place] = j;
                       (triangle < 0 ? lower_source : upper_source)[place] = number;
                   }
               });
@@ -98,9 +98,10 @@ extern "C" __global__ void fill_indices(long long n, const OFFSET* indptr, const
 #define FETCHES 8  // values under way per thread
 
 extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
-                                        const VALUE* values, const OFFSET* lower_indptr, const SOURCE* lower_source,
-                                        STORED* lower, const OFFSET* upper_indptr, const SOURCE* upper_source,
-                                        STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal) {
+                                        const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
+                                        const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
+                                        const int* upper_columns, const SOURCE* upper_source, STORED* upper,
+                                        const SOURCE* diagonal_source, VALUE* diagonal) {
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
@@ -108,8 +109,8 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
             long long place = begin + (long long)diagonal_source[i];
             diagonal[i] = place < indptr[perm[i] + 1] ? values[place] : VALUE();
         }
-        auto fetch = [&](const OFFSET* row_offsets, const SOURCE* source, STORED* result) {
-            slice.batches<FETCHES>(row_offsets, [&](const OFFSET* places) {
+        auto fetch = [&](const OFFSET* row_offsets, const int* columns, const SOURCE* source, STORED* result) {
+            slice.batches<FETCHES>(row_offsets, columns, [&](const OFFSET* places) {
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
 #pragma unroll
@@ -121,8 +122,8 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                     if (places[e] >= 0) result[places[e]] = (STORED)value[e];
             });
         };
-        fetch(lower_indptr, lower_source, lower);
-        fetch(upper_indptr, upper_source, upper);
+        fetch(lower_indptr, lower_columns, lower_source, lower);
+        fetch(upper_indptr, upper_columns, upper_source, upper);
     });
 }
 
@@ -173,20 +174,20 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
     }
 }
 
-extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_indices, const STORED* lower,
-                                const OFFSET* upper_indptr, const int* upper_indices, const STORED* upper,
+extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_columns, const STORED* lower,
+                                const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
                                 const VALUE* diagonal, const OFFSET* indptr, int* indices, VALUE* values) {
     long long i = thread_id() / LANES;
     if (i >= n || threadIdx.x % LANES) return;  // a single thread: nothing waits for this
     OFFSET place = indptr[i];
     for (OFFSET k = lower_indptr[i]; k < lower_indptr[i + 1]; ++k, ++place) {
-        indices[place] = lower_indices[k];
+        indices[place] = lower_columns[k];
         values[place] = (VALUE)lower[k];
     }
     indices[place] = (int)i;
     values[place++] = diagonal[i];
     for (OFFSET k = upper_indptr[i]; k < upper_indptr[i + 1]; ++k, ++place) {
-        indices[place] = upper_indices[k];
+        indices[place] = upper_columns[k];
         values[place] = (VALUE)upper[k];
     }
 }

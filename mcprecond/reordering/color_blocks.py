@@ -7,6 +7,7 @@ color at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
+from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
 from mcprecond.reordering.slices import cut_slices, interleaved
 
 KERNELS = KernelSet(__file__)
@@ -28,27 +30,29 @@ class Triangle:
     ----------
     indptr : array of int32 or int64, shape (n + 1,)
         Row offsets.
-    indices, values : array, shape (entries,)
-        The entries of each row, interleaved inside of slices (see reordering/slices.py); on a GPU by rising column in
-        all but long rows, otherwise in the order that A has.
+    columns : array of int32, shape (entries,) or (pairs, 2)
+        The column of each entry, or the diagonals that they lie on (see reordering/diagonals.py).
+    values : array, shape (entries,)
+        The entries, interleaved inside of slices (see reordering/slices.py); on a GPU by rising column in all but long
+        rows, otherwise in the order that A has.
     source : array of uint8, uint16 or int32, shape (entries,)
         Which entry of its row in A each one is, so that new values are just fetched.
     """
 
     indptr: Any
-    indices: Any
+    columns: Any
     values: Any
     source: Any
 
     @property
     def rows(self) -> tuple[Any, Any, Any]:
         """Row offsets, columns and values, as sweeps take them."""
-        return unsigned(self.indptr), unsigned(self.indices), self.values
+        return unsigned(self.indptr), unsigned(self.columns), self.values
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes + self.source.nbytes
+        return self.indptr.nbytes + self.columns.nbytes + self.values.nbytes + self.source.nbytes
 
 
 class ColorBlocks:
@@ -125,12 +129,14 @@ class ColorBlocks:
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
         indptr, indices = self._pattern(graph)
-        source = np.min_scalar_type(int(xp.diff(indptr).max()) if n else 0)  # unsigned
-        self._run = self.backend.kernels(
-            KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, SOURCE=source, LANES=lanes
+        longest = int(xp.diff(indptr).max()) if n else 0
+        source = np.min_scalar_type(longest)  # unsigned
+        kernels = partial(
+            backend.kernels, KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, SOURCE=source, LANES=lanes
         )
+        run = kernels()
         lower_counts, upper_counts = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
-        self._run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
+        run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
         lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
         colors = self.coloring.colors[self.perm]
         self.slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, self.backend)
@@ -138,20 +144,21 @@ class ColorBlocks:
             [xp.empty(int(ends[-1]), dtype) for ends in (lower_indptr, upper_indptr)] for dtype in (np.int32, source)
         )
         self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
-        self._run.fill_indices(
+        run.fill_columns(
             n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, columns[0], sources[0],
             upper_indptr, columns[1], sources[1], self._diagonal_source,
         )  # fmt: skip
+        lists: list[Any] | None = None
+        if self.block_size == 1 and 0 < longest <= self._sorted_length:  # in larger blocks, columns are few bytes
+            patterns = [(lower_indptr, columns[0]), (upper_indptr, columns[1])]
+            lists = list_of_diagonals(self.slices, patterns, self.backend)
+        self.in_diagonals = lists is not None
         self.lower, self.upper = (
-            Triangle(
-                ends,
-                self._interleaved(ends, columns[k]),
-                self._new_values(len(columns[k]), self._stored),
-                self._interleaved(ends, sources[k]),
-            )
+            self._triangle(ends, columns[k], sources[k], lists and lists[k])
             for k, ends in enumerate((lower_indptr, upper_indptr))
         )
         self.diagonal = self._new_values(n, self.dtype)
+        self._run = kernels(**self._order_macros)
         self._pattern_digest, self._digest, _ = self._digests(csr)
         self._fill_values(csr)
 
@@ -175,8 +182,13 @@ class ColorBlocks:
 
     @property
     def macros(self) -> dict[str, int]:
-        """What kernels that serve several block sizes have to know of it."""
-        return {"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}
+        """What kernels that go through the triangles have to know of how these are stored."""
+        return ({"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}) | self._order_macros
+
+    @property
+    def _order_macros(self) -> dict[str, int]:
+        """What the order of the entries depends on."""
+        return {"DIAGONALS": 1} if self.in_diagonals else {}
 
     def times_diagonal(self, diagonal: Any, x: Any) -> Any:
         """A diagonal, stored like that of the blocks, times a vector in color order."""
@@ -225,16 +237,11 @@ class ColorBlocks:
         indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
         indices = xp.empty(int(indptr[-1]), np.int32)
         values = xp.empty(len(indices), self.dtype)
-        rows = (
-            self._interleaved(triangle.indptr, entries, back=True)
+        rows = [
+            (triangle.indptr, self.columns_by_rows(triangle), self.by_rows(triangle, triangle.values))
             for triangle in (self.lower, self.upper)
-            for entries in (triangle.indices, triangle.values)
-        )
-        lower_indices, lower, upper_indices, upper = rows
-        self._run.join(
-            n, self.lower.indptr, lower_indices, lower, self.upper.indptr, upper_indices, upper, self.diagonal, indptr,
-            indices, values,
-        )  # fmt: skip
+        ]
+        self._run.join(n, *rows[0], *rows[1], self.diagonal, indptr, indices, values)
         matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
         matrix.sort_indices()
         return matrix
@@ -246,14 +253,32 @@ class ColorBlocks:
         xp = self.backend.xp
         return xp.asarray(csr.indptr, dtype=self._offset), xp.asarray(csr.indices, dtype=np.int32)
 
-    def _interleaved(self, indptr: Any, entries: Any, back: bool = False) -> Any:
-        return interleaved(
-            self.slices, indptr, entries, self.backend.xp.empty_like(entries), self.backend, back=back
-        )  # fmt: skip
+    def by_rows(self, triangle: Triangle, entries: Any) -> Any:
+        """Return what is stored for each entry of a triangle, such as its value, row by row."""
+        return self._interleaved(triangle.indptr, triangle.columns, entries, back=True)
+
+    def by_slices(self, triangle: Triangle, entries: Any) -> Any:
+        """Return what is known of each entry of a triangle row by row in the order in which these are stored."""
+        return self._interleaved(triangle.indptr, triangle.columns, entries)
+
+    def columns_by_rows(self, triangle: Triangle) -> Any:
+        """Return the column of each entry of a triangle, row by row."""
+        if not self.in_diagonals:
+            return self.by_rows(triangle, triangle.columns)
+        return columns_by_rows(self.slices, triangle.indptr, triangle.columns, len(triangle.values), self.backend)
+
+    def _interleaved(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
+        return interleaved(self.slices, indptr, columns, entries, self.backend, back=back, **self._order_macros)
+
+    def _triangle(self, indptr: Any, columns: Any, source: Any, diagonals: Any) -> Triangle:
+        """Store the columns and the sources of a triangle, or its diagonals in place of the columns."""
+        stored = self._interleaved(indptr, None, columns) if diagonals is None else diagonals
+        values = self._new_values(len(columns), self._stored)
+        return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 
     def _fill_values(self, csr: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
-        lower, upper = ((part.indptr, part.source, part.values) for part in (self.lower, self.upper))
+        lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
             len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
             self._diagonal_source, self.diagonal,
@@ -262,8 +287,8 @@ class ColorBlocks:
     def _rows_and_columns(self, triangle: Triangle) -> tuple[Any, Any]:
         """Of the entries of a triangle by rows, in color order."""
         xp = self.backend.xp
-        rows = xp.searchsorted(triangle.indptr, xp.arange(len(triangle.indices)), side="right") - 1
-        return rows.astype(np.int32), self._interleaved(triangle.indptr, triangle.indices, back=True)
+        rows = xp.searchsorted(triangle.indptr, xp.arange(len(triangle.values)), side="right") - 1
+        return rows.astype(np.int32), self.columns_by_rows(triangle)
 
     def _where_other(self, csr: Any) -> str:
         """Where the pattern of a canonical matrix is not that of the blocks."""
@@ -328,20 +353,20 @@ def order_of_row(i, indptr, indices, perm, inverse, sorted_length):
 
 
 @KERNELS.twin
-def fill_indices(
-    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_indices, lower_source, upper_indptr,
-    upper_indices, upper_source, diagonal_source,
+def fill_columns(
+    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_columns, lower_source, upper_indptr,
+    upper_columns, upper_source, diagonal_source,
 ):  # fmt: skip
-    """The column indices of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
+    """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
     for i in prange(n):
         lower, upper = lower_indptr[i], upper_indptr[i]
         for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
             j, number = inverse[indices[k]], k - indptr[perm[i]]
             if j < i:
-                lower_indices[lower], lower_source[lower] = j, number
+                lower_columns[lower], lower_source[lower] = j, number
                 lower += 1
             elif j > i:
-                upper_indices[upper], upper_source[upper] = j, number
+                upper_columns[upper], upper_source[upper] = j, number
                 upper += 1
             else:
                 diagonal_source[i] = number
@@ -349,8 +374,8 @@ def fill_indices(
 
 @KERNELS.strided_twin
 def fetch_values(
-    n_slices, slices, perm, indptr, values, lower_indptr, lower_source, lower, upper_indptr, upper_source, upper,
-    diagonal_source, diagonal,
+    n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
+    upper_columns, upper_source, upper, diagonal_source, diagonal,
 ):  # fmt: skip
     """The values of row i: entries of row perm[i] of A."""
     for i in prange(slices[n_slices]):
@@ -396,18 +421,18 @@ def digest(entries, n, indptr, indices, values, digests):
 
 
 @KERNELS.twin
-def join(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, indptr, indices, values):
+def join(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, indptr, indices, values):
     """Put lower, diagonal and upper back into one CSR matrix."""
     for i in prange(n):
         place = indptr[i]
         for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            indices[place] = lower_indices[k]
+            indices[place] = lower_columns[k]
             values[place] = lower[k]
             place += 1
         indices[place] = i
         values[place] = diagonal[i]
         place += 1
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            indices[place] = upper_indices[k]
+            indices[place] = upper_columns[k]
             values[place] = upper[k]
             place += 1

@@ -66,18 +66,18 @@ __device__ void copy_full_block(long long row, int number, const OFFSET* indptr,
 }
 
 extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, const OFFSET* block_indptr,
-                                       const int* block_indices, const SOURCE* source, STORED* blocks, const int* perm,
+                                       const int* columns, const SOURCE* source, STORED* blocks, const int* perm,
                                        long long full, const OFFSET* indptr, const int* indices, const VALUE* values) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    slice.steps(block_indptr, [&](OFFSET first, int count, int rank, OFFSET) {
-        STORED* block = blocks + first * (BLOCK_SIZE * BLOCK_SIZE) + rank;
+    slice.steps(block_indptr, columns, [&](const Step& step, OFFSET) {
+        STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank();
         int row = perm[slice.index()];
         if (full)
-            copy_full_block(row, source[first + rank], indptr, values, block, count);
+            copy_full_block(row, source[step.place()], indptr, values, block, step.count());
         else
-            copy_block(row, perm[block_indices[first + rank]], indptr, indices, values, block, count);
+            copy_block(row, perm[step.column(columns)], indptr, indices, values, block, step.count());
     });
 }
 
@@ -89,13 +89,13 @@ extern "C" __global__ void fill_diagonal(long long n_nodes, const int* perm, con
 }
 
 extern "C" __global__ void blocks_by_rows(long long n_slices, const int* slices, const OFFSET* block_indptr,
-                                          const STORED* blocks, STORED* result) {
+                                          const int* columns, const STORED* blocks, STORED* result) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    slice.steps(block_indptr, [&](OFFSET first, int count, int rank, OFFSET e) {
-        const STORED* block = blocks + first * (BLOCK_SIZE * BLOCK_SIZE) + rank;
+    slice.steps(block_indptr, columns, [&](const Step& step, OFFSET e) {
+        const STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank();
         for (int p = 0; p < BLOCK_SIZE * BLOCK_SIZE; ++p)
-            result[e * (BLOCK_SIZE * BLOCK_SIZE) + p] = block[p * (long long)count];
+            result[e * (BLOCK_SIZE * BLOCK_SIZE) + p] = block[p * (long long)step.count()];
     });
 }

@@ -97,7 +97,7 @@ class NodeBlocks(ColorBlocks):
         run, matrix = self._kernels(self._stored), (*self._pattern(csr), csr.data)
         for triangle in (self.lower, self.upper):
             run.fill_blocks(
-                len(self.slices) - 1, self.slices, triangle.indptr, triangle.indices, triangle.source, triangle.values,
+                len(self.slices) - 1, self.slices, triangle.indptr, triangle.columns, triangle.source, triangle.values,
                 self.perm, int(self._full), *matrix,
             )  # fmt: skip
         self._kernels(self.dtype).fill_diagonal(len(self.perm), self.perm, *matrix, self.diagonal)
@@ -128,7 +128,7 @@ class NodeBlocks(ColorBlocks):
     def _values_by_rows(self, triangle: Triangle) -> Any:
         values = self.backend.xp.empty_like(triangle.values)
         self._kernels(self._stored).blocks_by_rows(
-            len(self.slices) - 1, self.slices, triangle.indptr, triangle.values, values
+            len(self.slices) - 1, self.slices, triangle.indptr, triangle.columns, triangle.values, values
         )
         return values.astype(self.dtype)
 
@@ -218,14 +218,14 @@ def copy_full_block(row, number, indptr, values, block):
 
 
 @KERNELS.twin
-def fill_blocks(n_slices, slices, block_indptr, block_indices, source, blocks, perm, full, indptr, indices, values):
+def fill_blocks(n_slices, slices, block_indptr, columns, source, blocks, perm, full, indptr, indices, values):
     """The blocks of a triangle."""
     for i in prange(slices[n_slices]):
         for e in range(block_indptr[i], block_indptr[i + 1]):
             if full:
                 copy_full_block(perm[i], source[e], indptr, values, blocks[e])
             else:
-                copy_block(perm[i], perm[block_indices[e]], indptr, indices, values, blocks[e])
+                copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
 
 
 @KERNELS.twin
@@ -236,7 +236,7 @@ def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal):
 
 
 @KERNELS.twin
-def blocks_by_rows(n_slices, slices, block_indptr, blocks, result):
+def blocks_by_rows(n_slices, slices, block_indptr, columns, blocks, result):
     """The blocks in the order of CSR."""
     for e in prange(block_indptr[slices[n_slices]]):
         result[e] = blocks[e]

@@ -16,15 +16,15 @@ extern "C" __global__ void mark_slices(long long n, const int* colors, const lon
     begins[i] = begin;
 }
 
-extern "C" __global__ void interleave(long long n_slices, const int* slices, const OFFSET* indptr,
+extern "C" __global__ void interleave(long long n_slices, const int* slices, const OFFSET* indptr, const int* columns,
                                       const ENTRY* entries, ENTRY* result, long long back) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    slice.steps(indptr, [&](OFFSET first, int, int rank, OFFSET e) {
+    slice.steps(indptr, columns, [&](const Step& step, OFFSET e) {
         if (back)
-            result[e] = entries[first + rank];
+            result[e] = entries[step.place()];
         else
-            result[first + rank] = entries[e];
+            result[step.place()] = entries[e];
     });
 }

@@ -63,13 +63,18 @@ def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     return np.clip(rows, 1, MOST_ROWS).astype(np.int32)
 
 
-def interleaved(slices: Any, indptr: Any, entries: Any, result: Any, backend: Backend, *, back: bool = False) -> Any:
-    """Put the entries of a triangle into `result`, in the order of its slices, or back in that of CSR; return it."""
-    if backend.resident_warps:
-        run = backend.kernels(KERNELS, OFFSET=indptr.dtype, ENTRY=entries.dtype, LANES=32)
-        run.interleave(len(slices) - 1, slices, indptr, entries, result, int(back))
-    else:
-        result[...] = entries
+def interleaved(
+    slices: Any, indptr: Any, columns: Any, entries: Any, backend: Backend, *, back: bool = False, **macros: int
+) -> Any:
+    """Return what is known of each entry of a triangle in the order of its slices, or back in that of CSR.
+
+    `columns` matters to the order only with the macro DIAGONALS.
+    """
+    if not backend.resident_warps:
+        return entries.copy()
+    result = backend.xp.empty_like(entries)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, ENTRY=entries.dtype, LANES=32, **macros)
+    run.interleave(len(slices) - 1, slices, indptr, indptr if columns is None else columns, entries, result, int(back))
     return result
 
 
@@ -87,8 +92,8 @@ def mark_slices(n, colors, offsets, rows_per_slice, lower_indptr, upper_indptr, 
 
 
 @KERNELS.twin
-def interleave(n_slices, slices, indptr, entries, result, back):
-    """The order of a slice's entries: by step, by row, by lane."""
+def interleave(n_slices, slices, indptr, columns, entries, result, back):
+    """The order of a slice's entries: by step, by row, by lane. (That of diagonals there is in CUDA only.)"""
     for k in prange(n_slices):
         lanes = MOST_ROWS
         while lanes * (slices[k + 1] - slices[k]) > MOST_ROWS:

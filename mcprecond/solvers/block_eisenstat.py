@@ -19,30 +19,30 @@ KERNELS = KernelSet(str(Path(__file__).with_name("eisenstat.py")))
 
 
 @compile_loop
-def solve_lower_rows(first, end, indptr, indices, values, Tinv, r, rho):
+def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
     for i in prange(first, end):
         work = np.zeros_like(r[i])
-        add_products(i, indptr, indices, values, rho, work)
+        add_products(i, indptr, columns, values, rho, work)
         work[:] = r[i] - work
         for p in range(len(work)):
             rho[i, p] = product(Tinv[i], work, p)
 
 
 @KERNELS.resident_twin
-def solve_lower(n_slices, slices, indptr, indices, values, Tinv, r, rho):
+def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
-        solve_lower_rows(slices[c], slices[c + 1], indptr, indices, values, Tinv, r, rho)
+        solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
 
 
 @compile_loop
-def sweep_back_rows(first, end, indptr, indices, values, T, Tinv, rho, beta, q, t, ts):
+def sweep_back_rows(first, end, indptr, columns, values, T, Tinv, rho, beta, q, t, ts):
     """The rows of one color."""
     for i in prange(first, end):
         work = ts[i, 1]  # which the forward sweep will write
         work[:] = 0
-        add_products(i, indptr, indices, values, t, work)
+        add_products(i, indptr, columns, values, t, work)
         for p in range(len(work)):
             q[i, p] = product(T[i], rho[i], p) + beta * q[i, p]
             work[p] = q[i, p] - work[p]
@@ -52,24 +52,24 @@ def sweep_back_rows(first, end, indptr, indices, values, T, Tinv, rho, beta, q, 
 
 
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, indices, values, T, Tinv, rho, q, t, ts, control, scalars):
+def sweep_back(n_slices, slices, indptr, columns, values, T, Tinv, rho, q, t, ts, control, scalars):
     """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty."""
     if control[STATE] != RUNNING:
         return
     beta = t.dtype.type(scalars[BETA])
     for c in range(n_slices - 1, -1, -1):
-        sweep_back_rows(slices[c], slices[c + 1], indptr, indices, values, T, Tinv, rho, beta, q, t, ts)
+        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
 
 
 @compile_loop
-def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q, ts, At):
+def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
     """The rows of one color, and their share of q'w."""
     total = 0.0
     for i in prange(first, end):
         t, s = ts[i, 0], ts[i, 1]
         L_t, work = np.zeros_like(t), np.zeros_like(t)
-        add_products(i, indptr, indices, values, ts[:, 0], L_t)
-        add_products(i, indptr, indices, values, ts[:, 1], work)
+        add_products(i, indptr, columns, values, ts[:, 0], L_t)
+        add_products(i, indptr, columns, values, ts[:, 1], work)
         for p in range(len(t)):
             T_t, D_t = product(T[i], t, p), product(diagonal[i], t, p)
             work[p] = q[i, p] - (2 * T_t - D_t) - work[p]
@@ -82,7 +82,7 @@ def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, indices, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
+    n_slices, slices, indptr, columns, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
 ):  # fmt: skip
     """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows."""
     if control[STATE] != RUNNING:
@@ -90,7 +90,7 @@ def sweep_forward(
     total = 0.0
     for c in range(n_slices):
         total += sweep_forward_rows(
-            slices[c], slices[c + 1], indptr, indices, values, T, Tinv, diagonal, q, ts, At
+            slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
     close(PAP, total, control, scalars, history)
 
@@ -115,21 +115,21 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
 
 
 @compile_loop
-def residual_rows(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r):
+def residual_rows(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r):
     """The same for CSR."""
     for i in prange(n):
         for p in range(r.shape[1]):
             r[i, p] = product(diagonal[i], x[i], p)
-        add_products(i, lower_indptr, lower_indices, lower, x, r[i])
-        add_products(i, upper_indptr, upper_indices, upper, x, r[i])
+        add_products(i, lower_indptr, lower_columns, lower, x, r[i])
+        add_products(i, upper_indptr, upper_columns, upper, x, r[i])
         r[i] = b[i] - r[i]
 
 
 @KERNELS.resident_twin
 def residual_of_blocks(
-    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
 ):  # fmt: skip
     """r = b - (L + D + U) x."""
     residual_rows(
-        slices[n_slices], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
     )  # fmt: skip

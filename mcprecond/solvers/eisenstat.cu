@@ -6,15 +6,22 @@ struct __align__((sizeof(UNKNOWN) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) Pair
     UNKNOWN t, s;
 };
 
+// A number is inverted faster than its inverse is read.
+#ifdef BLOCK_SIZE
+#define INVERTED(T_i, i) Tinv[i]
+#else
+#define INVERTED(T_i, i) ((VALUE)1 / (T_i))
+#endif
+
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* indices, const COUPLING* values,
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* Tinv, const UNKNOWN* r, UNKNOWN* rho) {
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? Tinv[i] : PIVOT();
         UNKNOWN b = leads ? r[i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, indices, values, [&](int j) { return rho[j]; },
+        slice.entries(indptr, columns, values, [&](int j) { return rho[j]; },
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&rho[j], seen); });
         total = slice.sum(total);
         if (leads) publish(&rho[i], d * (b - total));
@@ -22,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
 }
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* indices, const COUPLING* values,
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* T, const PIVOT* Tinv, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts, const long long* control,
         const double* scalars) {
     if (control[STATE] != RUNNING) return;
@@ -30,13 +37,13 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
     for_slices(n_slices, true, slices, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
-        PIVOT d = leads ? Tinv[i] : PIVOT();
-        UNKNOWN own = leads ? T[i] * rho[i] + beta * q[i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, indices, values, [&](int j) { return t[j]; },
+        PIVOT T_i = leads ? T[i] : PIVOT();
+        UNKNOWN own = leads ? T_i * rho[i] + beta * q[i] : UNKNOWN(), total = UNKNOWN();
+        slice.entries(indptr, columns, values, [&](int j) { return t[j]; },
                       [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&t[j], seen); });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = d * (own - total);
+            UNKNOWN value = INVERTED(T_i, i) * (own - total);
             publish(&t[i], value);
             q[i] = own;
             ts[i].t = value;
@@ -46,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
 }
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) sweep_forward(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* indices, const COUPLING* values,
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* T, const PIVOT* Tinv, const PIVOT* diagonal, const UNKNOWN* q, Pair* ts, UNKNOWN* At,
         long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
@@ -56,9 +63,9 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         long long i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
-        PIVOT T_i = PIVOT(), D_i = PIVOT(), inverse = PIVOT();
-        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = same ? T_i : diagonal[i], inverse = Tinv[i];
-        slice.entries(indptr, indices, values, [&](int j) { return ts[j]; },
+        PIVOT T_i = PIVOT(), D_i = PIVOT();
+        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = same ? T_i : diagonal[i];
+        slice.entries(indptr, columns, values, [&](int j) { return ts[j]; },
                       [&](COUPLING a, int j, Pair seen) {
                           L_t += a * seen.t;
                           L_s += a * arrived(&ts[j].s, seen.s);
@@ -66,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         L_t = slice.sum(L_t);
         L_s = slice.sum(L_s);
         if (leads) {
-            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = inverse * (q_i - ((REAL)2 * T_t - D_t) - L_s);
+            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = INVERTED(T_i, i) * (q_i - ((REAL)2 * T_t - D_t) - L_s);
             publish(&ts[i].s, s_i);
             At[i] = q_i + L_t + (D_t - T_t);
             product += inner(q_i, t_i + s_i);
@@ -95,15 +102,15 @@ extern "C" __global__ void advance_all(long long n, const Pair* ts, const UNKNOW
 }
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_blocks(
-        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_indices,
-        const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_indices, const COUPLING* upper,
+        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
+        const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns, const COUPLING* upper,
         const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
         UNKNOWN total = UNKNOWN();
         auto look = [&](int j) { return x[j]; };
         auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
-        slice.entries(lower_indptr, lower_indices, lower, look, add);
-        slice.entries(upper_indptr, upper_indices, upper, look, add);
+        slice.entries(lower_indptr, lower_columns, lower, look, add);
+        slice.entries(upper_indptr, upper_columns, upper, look, add);
         total = slice.sum(total);
         long long i = slice.index();
         if (slice.leads()) r[i] = b[i] - (diagonal[i] * x[i] + total);

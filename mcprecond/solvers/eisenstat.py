@@ -117,53 +117,53 @@ class EisenstatIteration(Iteration):
 
 
 @compile_loop
-def solve_lower_rows(first, end, indptr, indices, values, Tinv, r, rho):
+def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
     for i in prange(first, end):
         total = rho.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * rho[indices[k]]
+            total += values[k] * rho[columns[k]]
         rho[i] = (r[i] - total) * Tinv[i]
 
 
 @KERNELS.resident_twin
-def solve_lower(n_slices, slices, indptr, indices, values, Tinv, r, rho):
+def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
-        solve_lower_rows(slices[c], slices[c + 1], indptr, indices, values, Tinv, r, rho)
+        solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
 
 
 @compile_loop
-def sweep_back_rows(first, end, indptr, indices, values, T, Tinv, rho, beta, q, t, ts):
+def sweep_back_rows(first, end, indptr, columns, values, T, Tinv, rho, beta, q, t, ts):
     """The rows of one color."""
     for i in prange(first, end):
         total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * t[indices[k]]
+            total += values[k] * t[columns[k]]
         q[i] = T[i] * rho[i] + beta * q[i]
         t[i] = (q[i] - total) * Tinv[i]
         ts[i, 0] = t[i]
 
 
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, indices, values, T, Tinv, rho, q, t, ts, control, scalars):
+def sweep_back(n_slices, slices, indptr, columns, values, T, Tinv, rho, q, t, ts, control, scalars):
     """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty."""
     if control[STATE] != RUNNING:
         return
     beta = t.dtype.type(scalars[BETA])
     for c in range(n_slices - 1, -1, -1):
-        sweep_back_rows(slices[c], slices[c + 1], indptr, indices, values, T, Tinv, rho, beta, q, t, ts)
+        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
 
 
 @compile_loop
-def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q, ts, At):
+def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
     """The rows of one color, and their share of q'w."""
     product = 0.0
     for i in prange(first, end):
         L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
-            L_t += values[k] * ts[indices[k], 0]
-            L_s += values[k] * ts[indices[k], 1]
+            L_t += values[k] * ts[columns[k], 0]
+            L_s += values[k] * ts[columns[k], 1]
         t = ts[i, 0]
         s = (q[i] - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
         ts[i, 1] = s
@@ -174,7 +174,7 @@ def sweep_forward_rows(first, end, indptr, indices, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, indices, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
+    n_slices, slices, indptr, columns, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
 ):  # fmt: skip
     """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows."""
     if control[STATE] != RUNNING:
@@ -182,7 +182,7 @@ def sweep_forward(
     product = 0.0
     for c in range(n_slices):
         product += sweep_forward_rows(
-            slices[c], slices[c + 1], indptr, indices, values, T, Tinv, diagonal, q, ts, At
+            slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
     close(PAP, product, control, scalars, history)
 
@@ -205,22 +205,22 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
 
 
 @compile_loop
-def residual_rows(n, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r):
+def residual_rows(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r):
     """The same for CSR."""
     for i in prange(n):
         total = diagonal[i] * x[i]
         for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            total += lower[k] * x[lower_indices[k]]
+            total += lower[k] * x[lower_columns[k]]
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            total += upper[k] * x[upper_indices[k]]
+            total += upper[k] * x[upper_columns[k]]
         r[i] = b[i] - total
 
 
 @KERNELS.resident_twin
 def residual_of_blocks(
-    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
 ):  # fmt: skip
     """r = b - (L + D + U) x."""
     residual_rows(
-        slices[n_slices], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, x, b, r
+        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
     )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Diagonals: the columns of a triangle, told once for all rows of a slice that agree on them.
+
+On a structured mesh in natural order, rows that follow one another in a color have neighbors that follow one another in
+theirs: the columns of a slice lie on few diagonals. Number the rows of a slice from 0; a diagonal is a shift, and those
+rows that have an entry in column shift + row. Sweeps over large matrices take as long as it takes to read these, and a
+diagonal takes 8 bytes where its entries would take 4 each.
+
+A slice's diagonals, by rising shift, stand in for the entries of a row (see slices.py): lane l of every row takes
+diagonals l, l + lanes, l + 2 lanes, ..., and a step skips the threads whose row has no entry on theirs. Values are
+stored in the order in which they are taken, as always without padding.
+
+The list of a triangle is an array of pairs of int32. It begins with one number for each slice and one more: where the
+diagonals of slice k begin, counted in pairs from the beginning of the array. Then come the diagonals: the shift, and
+the rows as the bits of an unsigned number. Some at the end of a slice may have no rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_part
+
+KERNELS = KernelSet(__file__)
+
+#: Threads that may go through the steps for each entry, on average, if diagonals are to pay; and so many that a slice
+#: that needs more is not looked at to the end.
+USUAL_THREADS, MOST_THREADS = 2, 4
+LEAST_ROWS = 4  # per slice, on average: a diagonal takes the bytes of two columns
+
+
+def list_of_diagonals(slices: Any, patterns: list[tuple[Any, Any]], backend: Backend) -> list[Any] | None:
+    """Return the list of each triangle, int32 arrays of shape (pairs, 2), or None if diagonals do not pay.
+
+    Parameters
+    ----------
+    slices : array of int32, shape (n_slices + 1,)
+        Where slices begin.
+    patterns : list of two pairs of arrays
+        Row offsets and columns of the lower and of the upper triangle. Rows are sorted.
+    """
+    xp, n_slices = backend.xp, len(slices) - 1
+    n, entries = len(patterns[0][0]) - 1, sum(len(indices) for _, indices in patterns)
+    if n_slices == 0:
+        return None
+    run = backend.kernels(KERNELS, OFFSET=patterns[0][0].dtype, LANES=32)
+    counts = xp.zeros(2 * n_slices + 1, np.int64)
+    run.count_diagonals(n_slices, slices, *patterns[0], *patterns[1], MOST_THREADS, counts[1:])
+    ends = xp.cumsum(counts)
+    totals = backend.to_host(ends[::n_slices]).tolist()
+    if totals[-1] * max(n / n_slices, LEAST_ROWS) > USUAL_THREADS * entries:
+        return None
+    heading = n_slices // 2 + 1  # in pairs
+    lists = []
+    for t, (indptr, indices) in enumerate(patterns):
+        pairs = xp.zeros((heading + totals[t + 1] - totals[t], 2), np.int32)
+        begins = ends[t * n_slices : (t + 1) * n_slices + 1] + (heading - totals[t])
+        pairs.reshape(-1)[: n_slices + 1] = begins
+        run.list_diagonals(n_slices, slices, indptr, indices, pairs)
+        lists.append(pairs)
+    return lists
+
+
+def columns_by_rows(slices: Any, indptr: Any, pairs: Any, entries: int, backend: Backend) -> Any:
+    """Return the column of each entry of a triangle, row by row: int32, shape (entries,)."""
+    columns = backend.xp.empty(entries, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=32)
+    run.list_columns(len(slices) - 1, slices, indptr, pairs, columns)
+    return columns
+
+
+@compile_part
+def shifts_of(first, end, indptr, indices):
+    """The shift of each entry of a slice, row by row."""
+    shifts = indices[indptr[first] : indptr[end]].copy()
+    for i in range(first, end):
+        shifts[indptr[i] - indptr[first] : indptr[i + 1] - indptr[first]] -= i - first
+    return shifts
+
+
+@KERNELS.twin
+def count_diagonals(
+    n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, threads_per_entry, counts
+):  # fmt: skip
+    """How many diagonals each slice has, at most as many as entries; of those with very many, the entries."""
+    for k in prange(n_slices):
+        first, end = slices[k], slices[k + 1]
+        for t in range(2):
+            if t == 0:
+                shifts = shifts_of(first, end, lower_indptr, lower_indices)
+            else:
+                shifts = shifts_of(first, end, upper_indptr, upper_indices)
+            found = len(np.unique(shifts))
+            few = found < threads_per_entry * len(shifts) // (end - first)
+            counts[t * n_slices + k] = found if few else len(shifts)
+
+
+@KERNELS.twin
+def list_diagonals(n_slices, slices, indptr, indices, pairs):
+    """List them, where the list says that they begin."""
+    begins = pairs.reshape(-1)
+    for k in prange(n_slices):
+        first, end = slices[k], slices[k + 1]
+        diagonals = pairs[begins[k] : begins[k + 1]]
+        shifts = np.unique(shifts_of(first, end, indptr, indices))
+        diagonals[: len(shifts), 0] = shifts
+        for i in range(first, end):
+            for e in range(indptr[i], indptr[i + 1]):
+                number = np.searchsorted(shifts, indices[e] - (i - first))
+                diagonals[number, 1] |= np.int32(1) << np.int32(i - first)
+
+
+@KERNELS.twin
+def list_columns(n_slices, slices, indptr, pairs, columns):
+    """The columns of each row, from its slice's diagonals."""
+    begins = pairs.reshape(-1)
+    for k in prange(n_slices):
+        for i in range(slices[k], slices[k + 1]):
+            row, place = np.int32(i - slices[k]), indptr[i]
+            for d in range(begins[k], begins[k + 1]):
+                if pairs[d, 1] >> row & 1:
+                    columns[place] = pairs[d, 0] + row
+                    place += 1
