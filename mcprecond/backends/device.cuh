@@ -221,21 +221,6 @@ __device__ __forceinline__ T streamed(const T* p) {
     return value;
 }
 
-// Element `rank` of the `count` elements that threads of a warp take at once, stored from `first` on: the numbers of a
-// matrix lie `count` apart, so that neighboring threads read neighboring numbers.
-template <typename T>
-__device__ __forceinline__ T take(const T* elements, OFFSET first, int, int rank) {
-    return streamed(&elements[first + rank]);
-}
-template <typename T, int B>
-__device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, OFFSET first, int count, int rank) {
-    const T* numbers = elements[first].at + rank;
-    Mat<T, B> element;
-#pragma unroll
-    for (int p = 0; p < B * B; ++p) element.at[p] = streamed(&numbers[p * count]);
-    return element;
-}
-
 // ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
 // element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
 // matrices.
@@ -332,8 +317,50 @@ __device__ __forceinline__ void publish(Value* p, Value value) {
     for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) write_now((Piece*)p + k, ((Piece*)&value)[k]);
 }
 
-// ---- Slices: runs of rows of one color, each the work of one warp, and how their entries are stored; see
-// reordering/slices.py. With DIAGONALS the columns of a triangle are listed as reordering/diagonals.py says.
+// ---- Where a sweep finds the values that it needs of neighbors: `look(j)` for value j, as it is; whether that was too early;
+// and `get(j, seen)`, which waits if it was.
+
+template <typename Value>
+struct Awaited {
+    const Value* values;
+    __device__ __forceinline__ Value look(int j) const { return values[j]; }
+    __device__ __forceinline__ bool early(Value seen) const { return is_empty(seen); }
+    __device__ __forceinline__ Value get(int j, Value seen) const { return arrived(&values[j], seen); }
+};
+template <typename Value>
+struct Known {
+    const Value* values;
+    __device__ __forceinline__ Value look(int j) const { return values[j]; }
+    __device__ __forceinline__ bool early(Value) const { return false; }
+    __device__ __forceinline__ Value get(int, Value seen) const { return seen; }
+};
+template <typename Value>
+__device__ __forceinline__ Awaited<Value> awaited(const Value* values) { return {values}; }
+template <typename Value>
+__device__ __forceinline__ Known<Value> known(const Value* values) { return {values}; }
+
+// ---- Slices: runs of rows of one color, each the work of one warp, and how their entries are stored: see
+// reordering/slices.py, and with DIAGONALS reordering/diagonals.py.
+
+// Some threads take an entry each of those stored from `first` on: `count` of them, this one the one at `rank`.
+struct Step {
+    OFFSET first;
+    int count, rank;
+    __device__ __forceinline__ OFFSET place() const { return first + rank; }
+};
+
+#define WARPS_PER_BLOCK 8
+
+#define LOG_MOST_LANES 2
+
+// A diagonal: column shift + row, for those of the slice's rows whose bit is set; `first` is where its values begin.
+struct Diagonal {
+    int shift;
+    uint32 rows;
+    OFFSET first;
+    __device__ __forceinline__ bool has(int row) const { return rows >> row & 1; }
+    __device__ __forceinline__ int rank(int row) const { return __popc(rows & ((1u << row) - 1)); }
+};
 
 struct Slice {
     int number;
@@ -347,88 +374,179 @@ struct Slice {
         first = slices[k];
         rows = slices[k + 1] - (int)first;
         log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
+#ifdef DIAGONALS  // neighboring threads have neighboring rows
+        log_lanes = min(log_lanes, LOG_MOST_LANES);
+        row = lane_id() & ((WARP >> log_lanes) - 1);
+        lane = lane_id() >> (5 - log_lanes);
+#else  // or the same row
         row = lane_id() >> log_lanes;
         lane = lane_id() & ((1 << log_lanes) - 1);
+#endif
     }
 
     __device__ __forceinline__ long long index() const { return first + row; }
     __device__ __forceinline__ bool leads() const { return row < rows && lane == 0; }
 
-    // The sum over the threads of a row; every one of them gets it.
-    template <typename Value>
-    __device__ __forceinline__ Value sum(Value value) const {
-        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value += shuffle_xor(value, step);
+    // The values of the threads of a row, put together by `both(a, b)`; every one of them gets it.
+    template <typename Value, typename Both>
+    __device__ __forceinline__ Value fold(Value value, Both both) const {
+#ifdef DIAGONALS
+        for (int step = WARP / 2; step >= WARP >> log_lanes; step /= 2) value = both(value, shuffle_xor(value, step));
+#else
+        for (int step = 1 << log_lanes >> 1; step > 0; step /= 2) value = both(value, shuffle_xor(value, step));
+#endif
         return value;
     }
+    template <typename Value>
+    __device__ __forceinline__ Value sum(Value value) const {
+        return fold(value, [](Value a, Value b) { return a + b; });
+    }
 
-    // Call `visit(step, e)` in each step on the threads that take an entry, with its place e in CSR. Whole warps call it.
+    // Each of the following goes through the entries of a triangle; whole warps call it.
+
+    // `visit(step, e)` for each entry, with its place e in CSR, on one thread.
     template <typename Visit>
     __device__ __forceinline__ void steps(const OFFSET* indptr, const int* columns, Visit visit) const;
 
-    // The same with several entries at once: `visit(places)` on all threads, with -1 where one has no entry.
+    // `visit(places)` on all threads with the places of several entries, -1 where a thread has none.
     template <int BATCH, typename Visit>
     __device__ __forceinline__ void batches(const OFFSET* indptr, const int* columns, Visit visit) const;
 
-    // Go through this thread's entries of the row: `look(j)` for the column of each, some of them at once, and then
-    // `add(value, j, what look found)`. The next entries are fetched before the first looks are waited for.
-    template <typename Stored, typename Look, typename Add>
-    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values, Look look,
+    // `add(value, j, what the source has for j)` for the column j of each entry of this thread, which looks at some of them
+    // at once, before it waits for any. Where a thread has no entry, it may add 0 * 0 with j = -1.
+    template <typename Stored, typename Source, typename Add>
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values, Source source,
                                             Add add) const;
-};
 
-// A step of a warp: each of `takers` takes one entry of those that are stored from `first` on.
-struct Step {
-    OFFSET first;
-    uint32 takers;
-    int diagonal_column;  // of this thread's entry, with DIAGONALS
-
-    __device__ __forceinline__ bool mine() const { return takers >> lane_id() & 1; }
-    __device__ __forceinline__ int count() const { return __popc(takers); }
-    __device__ __forceinline__ int rank() const { return __popc(takers & ((1u << lane_id()) - 1)); }
-    __device__ __forceinline__ OFFSET place() const { return first + rank(); }
-    __device__ __forceinline__ int column(const int* columns) const {
 #ifdef DIAGONALS
-        return diagonal_column;
-#else
-        return streamed(&columns[place()]);
+    // `visit(diagonals, n)` for every 32 diagonals, of which only the first n have rows. They lie in shared memory, those of
+    // each lane one after another: number d is at slot(d).
+    template <typename Visit>
+    __device__ __forceinline__ void diagonals(const OFFSET* indptr, const int* columns, Visit visit) const;
+    __device__ __forceinline__ int slot(int d) const {
+        return (d & ((1 << log_lanes) - 1)) << (5 - log_lanes) | d >> log_lanes;
+    }
+    // The same for the diagonals of this thread.
+    template <typename Visit>
+    __device__ __forceinline__ void own_diagonals(const OFFSET* indptr, const int* columns, Visit visit) const {
+        diagonals(indptr, columns, [&](const Diagonal* held, int n) {
+            visit(held + (lane << (5 - log_lanes)), (n + (1 << log_lanes) - 1) >> log_lanes);
+        });
+    }
 #endif
-    }
 };
 
-// The steps in which a warp takes its slice's entries of a triangle. Whole warps call all of this.
-struct Steps {
-    const Slice& slice;
-    OFFSET first;
 #ifdef DIAGONALS
-    const int2* diagonals;
-    int count, at = 0;
-    int2 held;  // by lane l: diagonal l of the 32 that come next
 
-    __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr, const int* columns) : slice(slice) {
-        first = indptr[slice.first];
-        int begin = columns[slice.number];
-        count = columns[slice.number + 1] - begin;
-        diagonals = (const int2*)columns + begin;
-        hold();
+__device__ __forceinline__ Diagonal* diagonals_of_warp() {
+    __shared__ Diagonal held[WARPS_PER_BLOCK][WARP];
+    return held[threadIdx.x / WARP];
+}
+
+template <typename Visit>
+__device__ __forceinline__ void Slice::diagonals(const OFFSET* indptr, const int* columns, Visit visit) const {
+    Diagonal* held = diagonals_of_warp();
+    OFFSET first = indptr[this->first];
+    for (int begin = columns[number], end = columns[number + 1]; begin < end; begin += WARP) {
+        bool there = begin + lane_id() < end;
+        int2 own = there ? __ldcs((const int2*)columns + begin + lane_id()) : make_int2(0, 0);
+        int count = __popc(own.y), up_to = count;
+#pragma unroll
+        for (int step = 1; step < WARP; step *= 2) {
+            int before = __shfl_up_sync(FULL_WARP, up_to, step);
+            if (lane_id() >= step) up_to += before;
+        }
+        held[slot(lane_id())] = Diagonal{own.x, (uint32)own.y, first + up_to - count};
+        first += __shfl_sync(FULL_WARP, up_to, WARP - 1);
+        __syncwarp();
+        visit((const Diagonal*)held, min(WARP, end - begin));
+        __syncwarp();
     }
-    __device__ __forceinline__ void hold() {
-        held = at + lane_id() < count ? __ldcs(&diagonals[at + lane_id()]) : make_int2(0, 0);
-    }
-    __device__ __forceinline__ bool more() const { return at < count; }
-    __device__ __forceinline__ Step next() {
-        int source = at % WARP + slice.lane;
-        int shift = __shfl_sync(FULL_WARP, held.x, source), rows = __shfl_sync(FULL_WARP, held.y, source);
-        bool mine = at + slice.lane < count && rows >> slice.row & 1;
-        Step step{first, __ballot_sync(FULL_WARP, mine), shift + slice.row};
-        at += 1 << slice.log_lanes;
-        if (at % WARP == 0 && more()) hold();
-        first += step.count();
-        return step;
-    }
+}
+
+template <typename Visit>
+__device__ __forceinline__ void Slice::steps(const OFFSET* indptr, const int* columns, Visit visit) const {
+    OFFSET e = row < rows ? indptr[index()] : 0;
+    diagonals(indptr, columns, [&](const Diagonal* held, int n) {
+        for (int d = 0; d < n && lane == 0; ++d) {
+            const Diagonal& diagonal = held[slot(d)];
+            if (diagonal.has(row)) visit(Step{diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
+        }
+    });
+}
+
+template <int BATCH, typename Visit>
+__device__ __forceinline__ void Slice::batches(const OFFSET* indptr, const int* columns, Visit visit) const {
+    static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
+    own_diagonals(indptr, columns, [&](const Diagonal* own, int n) {
+        for (int d = 0; d < n; d += BATCH) {
+            OFFSET places[BATCH];
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                Diagonal diagonal = own[d + e];
+                places[e] = diagonal.has(row) ? diagonal.first + diagonal.rank(row) : -1;
+            }
+            visit(places);
+        }
+    });
+}
+
+template <typename Stored, typename Source, typename Add>
+__device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* columns, const Stored* values,
+                                               Source source, Add add) const {
+    typedef decltype(source.look(0)) Seen;
+    constexpr int BATCH = sizeof(Seen) > 32 ? 2 : sizeof(Seen) > 8 ? 4 : 8;  // as registers allow
+    static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
+    own_diagonals(indptr, columns, [&](const Diagonal* own, int n) {
+        for (int d = 0; d < n; d += BATCH) {
+            Stored value[BATCH];
+            Seen seen[BATCH];
+            bool early = false;
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                Diagonal diagonal = own[d + e];
+                bool mine = diagonal.has(row);
+                value[e] = mine ? streamed(&values[diagonal.first + diagonal.rank(row)]) : Stored();
+                seen[e] = mine ? source.look(diagonal.shift + row) : Seen();
+            }
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) early |= source.early(seen[e]);
+            if (early) {
+#pragma unroll
+                for (int e = 0; e < BATCH; ++e)
+                    if (source.early(seen[e])) seen[e] = source.get(own[d + e].shift + row, seen[e]);
+            }
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                add(value[e], own[d + e].has(row) ? own[d + e].shift + row : -1, seen[e]);
+            }
+        }
+    });
+}
+
 #else
+
+// The element that this thread takes. The numbers of matrices that are taken at once lie number by number, so that
+// neighboring threads read neighboring numbers.
+template <typename T>
+__device__ __forceinline__ T take(const T* elements, const Step& step) {
+    return streamed(&elements[step.place()]);
+}
+template <typename T, int B>
+__device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step& step) {
+    const T* numbers = elements[step.first].at + step.rank;
+    Mat<T, B> element;
+#pragma unroll
+    for (int p = 0; p < B * B; ++p) element.at[p] = streamed(&numbers[p * step.count]);
+    return element;
+}
+
+// The steps in which a warp takes the entries of its slice. Whole warps call all of this.
+struct Steps {
+    OFFSET first;
     int left;  // entries of this thread
 
-    __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr, const int*) : slice(slice) {
+    __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr) {
         first = indptr[slice.first];
         left = 0;
         if (slice.row < slice.rows) {
@@ -437,63 +555,65 @@ struct Steps {
         }
     }
     __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left > 0); }
-    __device__ __forceinline__ Step next() {
-        Step step{first, __ballot_sync(FULL_WARP, left-- > 0)};
-        first += step.count();
-        return step;
+
+    // The next step, and whether this thread takes part.
+    __device__ __forceinline__ bool next(Step& step) {
+        uint32 takers = __ballot_sync(FULL_WARP, left > 0);
+        step = Step{first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1))};
+        first += step.count;
+        return left-- > 0;
     }
-#endif
 };
 
 template <typename Visit>
-__device__ __forceinline__ void Slice::steps(const OFFSET* indptr, const int* columns, Visit visit) const {
-    OFFSET e = row < rows ? indptr[index()] : 0;  // of this row, the first that is not yet taken
-    uint32 team = FULL_WARP >> (WARP - (1 << log_lanes)) << (row << log_lanes);
-    for (Steps steps(*this, indptr, columns); steps.more();) {
-        Step step = steps.next();
-        uint32 of_row = step.takers & team;
-        if (step.mine()) visit(step, e + __popc(of_row & ((1u << lane_id()) - 1)));
-        e += __popc(of_row);
+__device__ __forceinline__ void Slice::steps(const OFFSET* indptr, const int*, Visit visit) const {
+    OFFSET e = row < rows ? indptr[index()] + lane : 0;
+    for (Steps steps(*this, indptr); steps.more(); e += 1 << log_lanes) {
+        Step step;
+        if (steps.next(step)) visit(step, e);
     }
 }
 
 template <int BATCH, typename Visit>
-__device__ __forceinline__ void Slice::batches(const OFFSET* indptr, const int* columns, Visit visit) const {
-    for (Steps steps(*this, indptr, columns); steps.more();) {
+__device__ __forceinline__ void Slice::batches(const OFFSET* indptr, const int*, Visit visit) const {
+    for (Steps steps(*this, indptr); steps.more();) {
         OFFSET places[BATCH];
 #pragma unroll
         for (int e = 0; e < BATCH; ++e) {
-            Step step = steps.next();
-            places[e] = step.mine() ? step.place() : -1;
+            Step step;
+            places[e] = steps.next(step) ? step.place() : -1;
         }
         visit(places);
     }
 }
 
-template <typename Stored, typename Look, typename Add>
-__device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* columns, const Stored* values, Look look,
-                                               Add add) const {
-    constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(look(0)) > 32 ? 2 : 4;  // as registers allow
-    Steps steps(*this, indptr, columns);
+// The next entries are fetched before the first looks are waited for.
+template <typename Stored, typename Source, typename Add>
+__device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* columns, const Stored* values,
+                                               Source source, Add add) const {
+    typedef decltype(source.look(0)) Seen;
+    constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
+    Steps steps(*this, indptr);
     Stored value[BATCH], next_value[BATCH];
     int column[BATCH], next_column[BATCH];
     auto fetch = [&](Stored* value, int* column) {
 #pragma unroll
         for (int e = 0; e < BATCH; ++e) {
-            Step step = steps.next();
-            column[e] = step.mine() ? step.column(columns) : -1;
-            value[e] = step.mine() ? take(values, step.first, step.count(), step.rank()) : Stored();
+            Step step;
+            bool mine = steps.next(step);
+            column[e] = mine ? streamed(&columns[step.place()]) : -1;
+            value[e] = mine ? take(values, step) : Stored();
         }
     };
     fetch(value, column);
     while (true) {
         bool more = steps.more();
         if (more) fetch(next_value, next_column);
-        decltype(look(0)) seen[BATCH];
+        Seen seen[BATCH];
 #pragma unroll
-        for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? look(column[e]) : decltype(look(0))();
+        for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? source.look(column[e]) : Seen();
 #pragma unroll
-        for (int e = 0; e < BATCH; ++e) add(value[e], column[e], seen[e]);  // where there is none, adds 0 * 0
+        for (int e = 0; e < BATCH; ++e) add(value[e], column[e], source.get(column[e], seen[e]));
         if (!more) return;
 #pragma unroll
         for (int e = 0; e < BATCH; ++e) {
@@ -502,6 +622,8 @@ __device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* 
         }
     }
 }
+
+#endif
 
 // Every slice by one warp of a resident grid, in order or backwards: what a slice waits for is done or in the hands of
 // another warp.

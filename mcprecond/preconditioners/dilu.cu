@@ -12,16 +12,15 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         int own = slice.row < slice.rows ? perm[i] : 0;
         VALUE subtracted = VALUE();
         REAL largest = 0;
-        slice.entries(upper_indptr, upper_columns, upper, [](int) { return 0; },
-                      [&](COUPLING a, int, int) { largest = max(largest, (REAL)fabs(a)); });
-        slice.entries(lower_indptr, lower_columns, lower, [&](int j) { return pivots[j]; },
-                      [&](COUPLING a, int j, VALUE seen) {
-                          if (j < 0) return;
-                          largest = max(largest, (REAL)fabs(a));
-                          int row = perm[j];
-                          OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
-                          if (place >= 0) subtracted += a * values[place] / arrived(&pivots[j], seen);
-                      });
+        slice.entries(upper_indptr, upper_columns, upper, known(diagonal),
+                      [&](COUPLING a, int, VALUE) { largest = max(largest, (REAL)fabs(a)); });
+        slice.entries(lower_indptr, lower_columns, lower, awaited(pivots), [&](COUPLING a, int j, VALUE pivot) {
+            if (j < 0) return;
+            largest = max(largest, (REAL)fabs(a));
+            int row = perm[j];
+            OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
+            if (place >= 0) subtracted += a * values[place] / pivot;
+        });
         subtracted = slice.sum(subtracted);
         largest = most(slice, largest);
         if (slice.leads()) {

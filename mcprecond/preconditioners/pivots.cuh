@@ -14,7 +14,5 @@ __device__ __forceinline__ VALUE safe_pivot(VALUE d, REAL largest, REAL tiny) {
 
 // The largest value of the threads that share a row; whole warps call it.
 __device__ __forceinline__ REAL most(const Slice& slice, REAL value) {
-    for (int step = 1 << slice.log_lanes >> 1; step > 0; step /= 2)
-        value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
-    return value;
+    return slice.fold(value, [](REAL a, REAL b) { return max(a, b); });
 }

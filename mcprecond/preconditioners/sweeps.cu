@@ -11,8 +11,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN b = leads ? r[perm ? perm[i] : i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, columns, values, [&](int j) { return y[j]; },
-                      [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&y[j], seen); });
+        slice.entries(indptr, columns, values, awaited(y), [&](COUPLING a, int, UNKNOWN y_j) { total += a * y_j; });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
@@ -31,8 +30,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? y[i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, columns, values, [&](int j) { return t[j]; },
-                      [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&t[j], seen); });
+        slice.entries(indptr, columns, values, awaited(t), [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = own - (REAL)omega * (d * total);
@@ -53,16 +51,13 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN b = leads ? r[perm[i]] : UNKNOWN(), own = leads ? old[i] : UNKNOWN(), total = UNKNOWN();
-        auto wait_for_new = [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&latest[j], seen); };
-        auto take_old = [&](COUPLING a, int j, UNKNOWN value) { total += a * value; };
-        auto look_at_new = [&](int j) { return latest[j]; };
-        auto look_at_old = [&](int j) { return old[j]; };
+        auto add = [&](COUPLING a, int, UNKNOWN value) { total += a * value; };
         if (backwards) {
-            slice.entries(lower_indptr, lower_columns, lower, look_at_old, take_old);
-            slice.entries(upper_indptr, upper_columns, upper, look_at_new, wait_for_new);
+            slice.entries(lower_indptr, lower_columns, lower, known(old), add);
+            slice.entries(upper_indptr, upper_columns, upper, awaited(latest), add);
         } else {
-            slice.entries(upper_indptr, upper_columns, upper, look_at_old, take_old);
-            slice.entries(lower_indptr, lower_columns, lower, look_at_new, wait_for_new);
+            slice.entries(upper_indptr, upper_columns, upper, known(old), add);
+            slice.entries(lower_indptr, lower_columns, lower, awaited(latest), add);
         }
         total = slice.sum(total);
         if (leads) {

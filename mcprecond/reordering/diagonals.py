@@ -5,9 +5,8 @@ theirs: the columns of a slice lie on few diagonals. Number the rows of a slice 
 rows that have an entry in column shift + row. Sweeps over large matrices take as long as it takes to read these, and a
 diagonal takes 8 bytes where its entries would take 4 each.
 
-A slice's diagonals, by rising shift, stand in for the entries of a row (see slices.py): lane l of every row takes
-diagonals l, l + lanes, l + 2 lanes, ..., and a step skips the threads whose row has no entry on theirs. Values are
-stored in the order in which they are taken, as always without padding.
+A slice's values are stored diagonal by diagonal, by rising shift, without padding. Lane l of each row, of at most 4,
+takes the entries on diagonals l, l + lanes, l + 2 lanes, ...; neighboring threads have neighboring rows.
 
 The list of a triangle is an array of pairs of int32. It begins with one number for each slice and one more: where the
 diagonals of slice k begin, counted in pairs from the beginning of the array. Then come the diagonals: the shift, and

@@ -72,12 +72,12 @@ extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, co
     if (k >= n_slices) return;
     Slice slice(slices, k);
     slice.steps(block_indptr, columns, [&](const Step& step, OFFSET) {
-        STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank();
+        STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
         int row = perm[slice.index()];
         if (full)
-            copy_full_block(row, source[step.place()], indptr, values, block, step.count());
+            copy_full_block(row, source[step.place()], indptr, values, block, step.count);
         else
-            copy_block(row, perm[step.column(columns)], indptr, indices, values, block, step.count());
+            copy_block(row, perm[columns[step.place()]], indptr, indices, values, block, step.count);
     });
 }
 
@@ -94,8 +94,8 @@ extern "C" __global__ void blocks_by_rows(long long n_slices, const int* slices,
     if (k >= n_slices) return;
     Slice slice(slices, k);
     slice.steps(block_indptr, columns, [&](const Step& step, OFFSET e) {
-        const STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank();
+        const STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
         for (int p = 0; p < BLOCK_SIZE * BLOCK_SIZE; ++p)
-            result[e * (BLOCK_SIZE * BLOCK_SIZE) + p] = block[p * (long long)step.count()];
+            result[e * (BLOCK_SIZE * BLOCK_SIZE) + p] = block[p * (long long)step.count];
     });
 }

@@ -6,6 +6,14 @@ struct __align__((sizeof(UNKNOWN) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) Pair
     UNKNOWN t, s;
 };
 
+// t is known, s is waited for.
+struct Pairs {
+    const Pair* pairs;
+    __device__ __forceinline__ Pair look(int j) const { return pairs[j]; }
+    __device__ __forceinline__ bool early(Pair seen) const { return is_empty(seen.s); }
+    __device__ __forceinline__ Pair get(int j, Pair seen) const { return {seen.t, arrived(&pairs[j].s, seen.s)}; }
+};
+
 // A number is inverted faster than its inverse is read.
 #ifdef BLOCK_SIZE
 #define INVERTED(T_i, i) Tinv[i]
@@ -21,8 +29,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
         bool leads = slice.leads();
         PIVOT d = leads ? Tinv[i] : PIVOT();
         UNKNOWN b = leads ? r[i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, columns, values, [&](int j) { return rho[j]; },
-                      [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&rho[j], seen); });
+        slice.entries(indptr, columns, values, awaited(rho), [&](COUPLING a, int, UNKNOWN rho_j) { total += a * rho_j; });
         total = slice.sum(total);
         if (leads) publish(&rho[i], d * (b - total));
     });
@@ -39,8 +46,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         bool leads = slice.leads();
         PIVOT T_i = leads ? T[i] : PIVOT();
         UNKNOWN own = leads ? T_i * rho[i] + beta * q[i] : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, columns, values, [&](int j) { return t[j]; },
-                      [&](COUPLING a, int j, UNKNOWN seen) { total += a * arrived(&t[j], seen); });
+        slice.entries(indptr, columns, values, awaited(t), [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = INVERTED(T_i, i) * (own - total);
@@ -65,11 +71,10 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT();
         if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = same ? T_i : diagonal[i];
-        slice.entries(indptr, columns, values, [&](int j) { return ts[j]; },
-                      [&](COUPLING a, int j, Pair seen) {
-                          L_t += a * seen.t;
-                          L_s += a * arrived(&ts[j].s, seen.s);
-                      });
+        slice.entries(indptr, columns, values, Pairs{ts}, [&](COUPLING a, int, Pair both) {
+            L_t += a * both.t;
+            L_s += a * both.s;
+        });
         L_t = slice.sum(L_t);
         L_s = slice.sum(L_s);
         if (leads) {
@@ -107,10 +112,9 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_b
         const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
     for_slices(n_slices, false, slices, [&](const Slice& slice) {
         UNKNOWN total = UNKNOWN();
-        auto look = [&](int j) { return x[j]; };
         auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
-        slice.entries(lower_indptr, lower_columns, lower, look, add);
-        slice.entries(upper_indptr, upper_columns, upper, look, add);
+        slice.entries(lower_indptr, lower_columns, lower, known(x), add);
+        slice.entries(upper_indptr, upper_columns, upper, known(x), add);
         total = slice.sum(total);
         long long i = slice.index();
         if (slice.leads()) r[i] = b[i] - (diagonal[i] * x[i] + total);
