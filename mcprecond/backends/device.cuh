@@ -362,17 +362,71 @@ struct Diagonal {
     __device__ __forceinline__ int rank(int row) const { return __popc(rows & ((1u << row) - 1)); }
 };
 
+// Where a slice begins in a list of diagonals: its first row, diagonal and value. The next one's says where it ends.
+struct __align__(16) Head {
+    int row, diagonal;
+    long long value;
+};
+
+#ifdef DIAGONALS
+
+// Loads of what is needed later: the compiler must not put them off until then.
+__device__ __forceinline__ Head load_now(const Head* p) {
+    Head head;
+    asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(*(long long*)&head), "=l"(head.value) : "l"(__cvta_generic_to_global(p)));
+    return head;
+}
+__device__ __forceinline__ int2 load_now(const int2* p) {
+    int2 diagonal;
+    asm volatile("ld.global.nc.v2.s32 {%0, %1}, [%2];"
+                 : "=r"(diagonal.x), "=r"(diagonal.y) : "l"(__cvta_generic_to_global(p)));
+    return diagonal;
+}
+
+// A slice's part of a list: where it begins and ends, and this thread's one of its first 32 diagonals.
+struct Part {
+    const int* columns;  // the list
+    Head begin, end;
+    int2 own;
+
+    __device__ __forceinline__ Part(const int* columns, long long number) : columns(columns) {
+        begin = load_now((const Head*)columns + number);
+        end = load_now((const Head*)columns + number + 1);
+    }
+    __device__ __forceinline__ int2 diagonal(int d) const {
+        return d < end.diagonal ? load_now((const int2*)columns + d) : make_int2(0, 0);
+    }
+    __device__ __forceinline__ void fetch() { own = diagonal(begin.diagonal + lane_id()); }
+};
+
+// What a warp takes next, fetched while it works: the part, and once that is there its diagonals.
+struct Ahead {
+    Part part;
+    bool is_fetched;
+    __device__ __forceinline__ Ahead(const int* columns, long long number) : part(columns, number), is_fetched(false) {}
+    __device__ __forceinline__ void fetch() {
+        if (!is_fetched) part.fetch();
+        is_fetched = true;
+    }
+};
+
+#endif
+
 struct Slice {
     int number;
     long long first;  // row of the slice
     int rows;
     int log_lanes;  // of the number of threads per row
     int row, lane;  // this thread's row in the slice, and its place among the threads of that row
+#ifdef DIAGONALS
+    const Part* part = nullptr;  // of a triangle, where for_slices has fetched it, and what it fetches ahead
+    Ahead* ahead = nullptr;
+#endif
 
-    __device__ __forceinline__ Slice(const int* slices, long long k) {
-        number = (int)k;
-        first = slices[k];
-        rows = slices[k + 1] - (int)first;
+    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice((int)k, slices[k], slices[k + 1]) {}
+
+    __device__ __forceinline__ Slice(int number, int first, int end) : number(number), first(first), rows(end - first) {
         log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
 #ifdef DIAGONALS  // neighboring threads have neighboring rows
         log_lanes = min(log_lanes, LOG_MOST_LANES);
@@ -422,14 +476,14 @@ struct Slice {
     // `visit(diagonals, n)` for every 32 diagonals, of which only the first n have rows. They lie in shared memory, those of
     // each lane one after another: number d is at slot(d).
     template <typename Visit>
-    __device__ __forceinline__ void diagonals(const OFFSET* indptr, const int* columns, Visit visit) const;
+    __device__ __forceinline__ void diagonals(const int* columns, Visit visit) const;
     __device__ __forceinline__ int slot(int d) const {
         return (d & ((1 << log_lanes) - 1)) << (5 - log_lanes) | d >> log_lanes;
     }
     // The same for the diagonals of this thread.
     template <typename Visit>
-    __device__ __forceinline__ void own_diagonals(const OFFSET* indptr, const int* columns, Visit visit) const {
-        diagonals(indptr, columns, [&](const Diagonal* held, int n) {
+    __device__ __forceinline__ void own_diagonals(const int* columns, Visit visit) const {
+        diagonals(columns, [&](const Diagonal* held, int n) {
             visit(held + (lane << (5 - log_lanes)), (n + (1 << log_lanes) - 1) >> log_lanes);
         });
     }
@@ -444,12 +498,14 @@ __device__ __forceinline__ Diagonal* diagonals_of_warp() {
 }
 
 template <typename Visit>
-__device__ __forceinline__ void Slice::diagonals(const OFFSET* indptr, const int* columns, Visit visit) const {
+__device__ __forceinline__ void Slice::diagonals(const int* columns, Visit visit) const {
     Diagonal* held = diagonals_of_warp();
-    OFFSET first = indptr[this->first];
-    for (int begin = columns[number], end = columns[number + 1]; begin < end; begin += WARP) {
-        bool there = begin + lane_id() < end;
-        int2 own = there ? __ldcs((const int2*)columns + begin + lane_id()) : make_int2(0, 0);
+    bool is_fetched = part && part->columns == columns;
+    Part part = is_fetched ? *this->part : Part(columns, number);
+    if (!is_fetched) part.fetch();
+    OFFSET first = (OFFSET)part.begin.value;
+    for (int begin = part.begin.diagonal, end = part.end.diagonal; begin < end; begin += WARP) {
+        int2 own = begin == part.begin.diagonal ? part.own : part.diagonal(begin + lane_id());
         int count = __popc(own.y), up_to = count;
 #pragma unroll
         for (int step = 1; step < WARP; step *= 2) {
@@ -467,7 +523,7 @@ __device__ __forceinline__ void Slice::diagonals(const OFFSET* indptr, const int
 template <typename Visit>
 __device__ __forceinline__ void Slice::steps(const OFFSET* indptr, const int* columns, Visit visit) const {
     OFFSET e = row < rows ? indptr[index()] : 0;
-    diagonals(indptr, columns, [&](const Diagonal* held, int n) {
+    diagonals(columns, [&](const Diagonal* held, int n) {
         for (int d = 0; d < n && lane == 0; ++d) {
             const Diagonal& diagonal = held[slot(d)];
             if (diagonal.has(row)) visit(Step{diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
@@ -476,9 +532,9 @@ __device__ __forceinline__ void Slice::steps(const OFFSET* indptr, const int* co
 }
 
 template <int BATCH, typename Visit>
-__device__ __forceinline__ void Slice::batches(const OFFSET* indptr, const int* columns, Visit visit) const {
+__device__ __forceinline__ void Slice::batches(const OFFSET*, const int* columns, Visit visit) const {
     static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
-    own_diagonals(indptr, columns, [&](const Diagonal* own, int n) {
+    own_diagonals(columns, [&](const Diagonal* own, int n) {
         for (int d = 0; d < n; d += BATCH) {
             OFFSET places[BATCH];
 #pragma unroll
@@ -492,12 +548,12 @@ __device__ __forceinline__ void Slice::batches(const OFFSET* indptr, const int* 
 }
 
 template <typename Stored, typename Source, typename Add>
-__device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* columns, const Stored* values,
-                                               Source source, Add add) const {
+__device__ __forceinline__ void Slice::entries(const OFFSET*, const int* columns, const Stored* values, Source source,
+                                               Add add) const {
     typedef decltype(source.look(0)) Seen;
-    constexpr int BATCH = sizeof(Seen) > 32 ? 2 : sizeof(Seen) > 8 ? 4 : 8;  // as registers allow
+    constexpr int BATCH = sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
     static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
-    own_diagonals(indptr, columns, [&](const Diagonal* own, int n) {
+    own_diagonals(columns, [&](const Diagonal* own, int n) {
         for (int d = 0; d < n; d += BATCH) {
             Stored value[BATCH];
             Seen seen[BATCH];
@@ -509,6 +565,7 @@ __device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* 
                 value[e] = mine ? streamed(&values[diagonal.first + diagonal.rank(row)]) : Stored();
                 seen[e] = mine ? source.look(diagonal.shift + row) : Seen();
             }
+            if (ahead) ahead->fetch();
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) early |= source.early(seen[e]);
             if (early) {
@@ -626,11 +683,31 @@ __device__ __forceinline__ void Slice::entries(const OFFSET* indptr, const int* 
 #endif
 
 // Every slice by one warp of a resident grid, in order or backwards: what a slice waits for is done or in the hands of
-// another warp.
+// another warp. `columns` are those of the triangle that each slice begins with; with DIAGONALS they are fetched ahead.
 template <typename Work>
-__device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int* slices, Work work) {
-    for (long long w = thread_id() / WARP; w < n_slices; w += thread_count() / WARP)
-        work(Slice(slices, backwards ? n_slices - 1 - w : w));
+__device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int* slices, const int* columns,
+                                           Work work) {
+    long long w = thread_id() / WARP, stride = thread_count() / WARP;
+    auto number = [&](long long w) { return backwards ? n_slices - 1 - w : w; };
+#ifdef DIAGONALS
+    if (w >= n_slices) return;
+    Ahead now(columns, number(w));
+    now.fetch();
+    while (true) {
+        bool is_last = w + stride >= n_slices;
+        Ahead ahead(columns, number(is_last ? w : w + stride));
+        Slice slice((int)number(w), now.part.begin.row, now.part.end.row);
+        slice.part = &now.part;
+        slice.ahead = &ahead;
+        work(slice);
+        if (is_last) return;
+        ahead.fetch();
+        now = ahead;
+        w += stride;
+    }
+#else
+    for (; w < n_slices; w += stride) work(Slice(slices, number(w)));
+#endif
 }
 
 #define UNCOLORED (-1)

@@ -183,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
     __shared__ int columns[WARPS_PER_BLOCK][SLOTS];
     __shared__ VALUE values[WARPS_PER_BLOCK][SLOTS];
     Triangles triangles{lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper};
-    for_slices(n_slices, false, slices, [&](const Slice& whole) {
+    for_slices(n_slices, false, slices, lower_indices, [&](const Slice& whole) {
         int end_of_slice = (int)whole.first + whole.rows, rows_at_once = MOST_ROWS_AT_ONCE;
         long long entries = upper_indptr[end_of_slice] - upper_indptr[whole.first] + lower_indptr[end_of_slice] -
                             lower_indptr[whole.first];

@@ -102,7 +102,7 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                                         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
                                         const int* upper_columns, const SOURCE* upper_source, STORED* upper,
                                         const SOURCE* diagonal_source, VALUE* diagonal) {
-    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+    for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
         if (slice.leads()) {

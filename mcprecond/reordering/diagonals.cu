@@ -44,17 +44,25 @@ extern "C" __global__ void count_diagonals(long long n_slices, const int* slices
 }
 
 extern "C" __global__ void list_diagonals(long long n_slices, const int* slices, const OFFSET* indptr, const int* indices,
-                                          int2* list) {
+                                          const long long* ends, Head* list) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    int2* diagonals = list + ((const int*)list)[k];
+    auto head = [&](long long k) {
+        int diagonal = (int)(ends[k] - ends[0] + (n_slices + 1) * (sizeof(Head) / sizeof(int2)));
+        return Head{slices[k], diagonal, indptr[slices[k]]};
+    };
+    int2* diagonals = (int2*)list + head(k).diagonal;
+    if (lane_id() == 0) {
+        list[k] = head(k);
+        if (k + 1 == n_slices) list[n_slices] = head(n_slices);
+    }
     for_diagonals(slice, indptr, indices, entries_of(slice, indptr), [&](int number, int shift, uint32 rows) {
         if (lane_id() == 0) diagonals[number] = make_int2(shift, (int)rows);
     });
 }
 
-extern "C" __global__ void list_columns(long long n_slices, const int* slices, const OFFSET* indptr, const int2* list,
+extern "C" __global__ void list_columns(long long n_slices, const int* slices, const OFFSET* indptr, const Head* list,
                                         int* columns) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
@@ -62,6 +70,8 @@ extern "C" __global__ void list_columns(long long n_slices, const int* slices, c
     int row = lane_id();
     if (row >= slice.rows) return;
     OFFSET place = indptr[slice.first + row];
-    for (int d = ((const int*)list)[k]; d < ((const int*)list)[k + 1]; ++d)
-        if (list[d].y >> row & 1) columns[place++] = list[d].x + row;
+    for (int d = list[k].diagonal; d < list[k + 1].diagonal; ++d) {
+        int2 diagonal = ((const int2*)list)[d];
+        if (diagonal.y >> row & 1) columns[place++] = diagonal.x + row;
+    }
 }

@@ -8,9 +8,10 @@ diagonal takes 8 bytes where its entries would take 4 each.
 A slice's values are stored diagonal by diagonal, by rising shift, without padding. Lane l of each row, of at most 4,
 takes the entries on diagonals l, l + lanes, l + 2 lanes, ...; neighboring threads have neighboring rows.
 
-The list of a triangle is an array of pairs of int32. It begins with one number for each slice and one more: where the
-diagonals of slice k begin, counted in pairs from the beginning of the array. Then come the diagonals: the shift, and
-the rows as the bits of an unsigned number. Some at the end of a slice may have no rows.
+The list of a triangle is an array of pairs of int32. It begins with a head for each slice and one more, of two pairs:
+the first row; the first diagonal, counted in pairs from the beginning of the array; and as an int64 the first value.
+Then come the diagonals: the shift, and the rows as the bits of an unsigned number. Some at the end of a slice may have
+no rows. Heads and diagonals of the slice that a warp takes next are fetched while it works on one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ KERNELS = KernelSet(__file__)
 #: Threads that may go through the steps for each entry, on average, if diagonals are to pay; and so many that a slice
 #: that needs more is not looked at to the end.
 USUAL_THREADS, MOST_THREADS = 2, 4
-LEAST_ROWS = 4  # per slice, on average: a diagonal takes the bytes of two columns
+LEAST_ROWS = 12  # per slice, on average, below which the time is not that of reading the matrix
+PAIRS_OF_HEAD = 2
 
 
 def list_of_diagonals(slices: Any, patterns: list[tuple[Any, Any]], backend: Backend) -> list[Any] | None:
@@ -42,22 +44,19 @@ def list_of_diagonals(slices: Any, patterns: list[tuple[Any, Any]], backend: Bac
     """
     xp, n_slices = backend.xp, len(slices) - 1
     n, entries = len(patterns[0][0]) - 1, sum(len(indices) for _, indices in patterns)
-    if n_slices == 0:
+    if n_slices == 0 or n < LEAST_ROWS * n_slices:
         return None
     run = backend.kernels(KERNELS, OFFSET=patterns[0][0].dtype, LANES=32)
     counts = xp.zeros(2 * n_slices + 1, np.int64)
     run.count_diagonals(n_slices, slices, *patterns[0], *patterns[1], MOST_THREADS, counts[1:])
     ends = xp.cumsum(counts)
     totals = backend.to_host(ends[::n_slices]).tolist()
-    if totals[-1] * max(n / n_slices, LEAST_ROWS) > USUAL_THREADS * entries:
+    if totals[-1] * n > USUAL_THREADS * entries * n_slices:
         return None
-    heading = n_slices // 2 + 1  # in pairs
     lists = []
     for t, (indptr, indices) in enumerate(patterns):
-        pairs = xp.zeros((heading + totals[t + 1] - totals[t], 2), np.int32)
-        begins = ends[t * n_slices : (t + 1) * n_slices + 1] + (heading - totals[t])
-        pairs.reshape(-1)[: n_slices + 1] = begins
-        run.list_diagonals(n_slices, slices, indptr, indices, pairs)
+        pairs = xp.zeros((PAIRS_OF_HEAD * (n_slices + 1) + totals[t + 1] - totals[t], 2), np.int32)
+        run.list_diagonals(n_slices, slices, indptr, indices, ends[t * n_slices : (t + 1) * n_slices + 1], pairs)
         lists.append(pairs)
     return lists
 
@@ -97,28 +96,33 @@ def count_diagonals(
 
 
 @KERNELS.twin
-def list_diagonals(n_slices, slices, indptr, indices, pairs):
-    """List them, where the list says that they begin."""
-    begins = pairs.reshape(-1)
-    for k in prange(n_slices):
-        first, end = slices[k], slices[k + 1]
-        diagonals = pairs[begins[k] : begins[k + 1]]
-        shifts = np.unique(shifts_of(first, end, indptr, indices))
-        diagonals[: len(shifts), 0] = shifts
-        for i in range(first, end):
-            for e in range(indptr[i], indptr[i + 1]):
-                number = np.searchsorted(shifts, indices[e] - (i - first))
-                diagonals[number, 1] |= np.int32(1) << np.int32(i - first)
+def list_diagonals(n_slices, slices, indptr, indices, ends, pairs):
+    """List heads and diagonals; ends[k] - ends[0] is the number of diagonals of the slices before k."""
+    heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)
+    values = heads.reshape(-1).view(np.int64)
+    for k in prange(n_slices + 1):
+        heads[k, 0] = slices[k]
+        heads[k, 1] = PAIRS_OF_HEAD * (n_slices + 1) + ends[k] - ends[0]
+        values[2 * k + 1] = indptr[slices[k]]
+        if k < n_slices:
+            first, end = slices[k], slices[k + 1]
+            diagonals = pairs[heads[k, 1] :]
+            shifts = np.unique(shifts_of(first, end, indptr, indices))
+            diagonals[: len(shifts), 0] = shifts
+            for i in range(first, end):
+                for e in range(indptr[i], indptr[i + 1]):
+                    number = np.searchsorted(shifts, indices[e] - (i - first))
+                    diagonals[number, 1] |= np.int32(1) << np.int32(i - first)
 
 
 @KERNELS.twin
 def list_columns(n_slices, slices, indptr, pairs, columns):
     """The columns of each row, from its slice's diagonals."""
-    begins = pairs.reshape(-1)
+    heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)
     for k in prange(n_slices):
         for i in range(slices[k], slices[k + 1]):
             row, place = np.int32(i - slices[k]), indptr[i]
-            for d in range(begins[k], begins[k + 1]):
+            for d in range(heads[k, 1], heads[k + 1, 1]):
                 if pairs[d, 1] >> row & 1:
                     columns[place] = pairs[d, 0] + row
                     place += 1

@@ -24,7 +24,7 @@ struct Pairs {
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* Tinv, const UNKNOWN* r, UNKNOWN* rho) {
-    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+    for_slices(n_slices, false, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? Tinv[i] : PIVOT();
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA];
-    for_slices(n_slices, true, slices, [&](const Slice& slice) {
+    for_slices(n_slices, true, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT T_i = leads ? T[i] : PIVOT();
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
     if (control[STATE] != RUNNING) return;
     double product = 0;
     bool same = diagonal == T;  // Gauss-Seidel: one array less to read
-    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+    for_slices(n_slices, false, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_b
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns, const COUPLING* upper,
         const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
-    for_slices(n_slices, false, slices, [&](const Slice& slice) {
+    for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         UNKNOWN total = UNKNOWN();
         auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
         slice.entries(lower_indptr, lower_columns, lower, known(x), add);
