@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
-from mcprecond.reordering import diagonals, slices
+from mcprecond.reordering import diagonals
 from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
 
 
@@ -57,8 +57,7 @@ def unpacked(pairs, n_slices):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=sliced_triangles())
 def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
-    monkeypatch.setattr(diagonals, "USUAL_THREADS", 10**6)
-    monkeypatch.setattr(diagonals, "LEAST_ROWS", 0)
+    monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6)
     cuts, triangles = case
     patterns = [(to_device(indptr), to_device(columns)) for indptr, columns in triangles]
     if not sum(len(columns) for _, columns in triangles):
@@ -84,20 +83,21 @@ def test_rows_that_agree_pay(backend, to_device):
     assert pairs.shape == (2 * 6 + 5 * 3, 2)
 
 
-def test_no_rows_have_no_diagonals(backend, to_device):
-    nothing = to_device(np.zeros(1, np.int32))
-    pattern = (nothing, to_device(np.zeros(0, np.int32)))
-    assert list_of_diagonals(nothing, [pattern, pattern], backend) is None
+@given(sizes=st.lists(st.integers(1, 10**7), min_size=1, max_size=30))
+def test_every_warp_gets_slices_of_every_color(sizes):
+    rows = diagonals.rows_in_diagonals(np.array(sizes), 4224)
+    assert set(rows.tolist()) <= {1, 2, 4, 8, 16, 32}
+    assert all(size // row >= 4224 for size, row in zip(sizes, rows, strict=True) if row > 1)
 
 
 @pytest.fixture
 def forced(monkeypatch):
     """Diagonals wherever rows are sorted, and slices of so many rows that they have several lanes."""
-    monkeypatch.setattr(diagonals, "USUAL_THREADS", 10**6)
+    monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6)
     monkeypatch.setattr(diagonals, "LEAST_ROWS", 0)
 
     def force(rows: int) -> None:
-        monkeypatch.setattr(slices, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
+        monkeypatch.setattr(diagonals, "rows_in_diagonals", lambda sizes, _: np.full(len(sizes), rows, np.int32))
 
     return force
 

@@ -16,8 +16,8 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
-from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
-from mcprecond.reordering.slices import cut_slices, interleaved
+from mcprecond.reordering.diagonals import columns_by_rows, find_diagonals
+from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
 
 KERNELS = KernelSet(__file__)
 
@@ -139,7 +139,6 @@ class ColorBlocks:
         run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
         lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
         colors = self.coloring.colors[self.perm]
-        self.slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, self.backend)
         columns, sources = (
             [xp.empty(int(ends[-1]), dtype) for ends in (lower_indptr, upper_indptr)] for dtype in (np.int32, source)
         )
@@ -148,14 +147,21 @@ class ColorBlocks:
             n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, columns[0], sources[0],
             upper_indptr, columns[1], sources[1], self._diagonal_source,
         )  # fmt: skip
-        lists: list[Any] | None = None
-        if self.block_size == 1 and 0 < longest <= self._sorted_length:  # in larger blocks, columns are few bytes
-            patterns = [(lower_indptr, columns[0]), (upper_indptr, columns[1])]
-            lists = list_of_diagonals(self.slices, patterns, self.backend)
-        self.in_diagonals = lists is not None
+        patterns = [(lower_indptr, columns[0]), (upper_indptr, columns[1])]
+        sizes = np.diff(self.offsets)
+        found: tuple[Any, list[Any]] | None = None
+        cut = partial(cut_slices, self.offsets, colors, lower_indptr, upper_indptr, backend)
+        # Larger blocks have many bytes for each column anyway, and long rows are not sorted.
+        if self.block_size == 1 and longest <= self._sorted_length:
+            found = find_diagonals(sizes, cut, patterns, backend)
+        self.in_diagonals = found is not None
+        if found is None:
+            rows = rows_per_slice(sizes, sum(map(len, columns)) / max(n, 1), backend.resident_warps)
+            found = cut(rows), [None, None]
+        self.slices, lists = found
         self.lower, self.upper = (
-            self._triangle(ends, columns[k], sources[k], lists and lists[k])
-            for k, ends in enumerate((lower_indptr, upper_indptr))
+            self._triangle(*pattern, source, listed)
+            for pattern, source, listed in zip(patterns, sources, lists, strict=True)
         )
         self.diagonal = self._new_values(n, self.dtype)
         self._run = kernels(**self._order_macros)

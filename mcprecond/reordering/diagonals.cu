@@ -27,12 +27,12 @@ __device__ __forceinline__ int entries_of(const Slice& slice, const OFFSET* indp
 
 extern "C" __global__ void count_diagonals(long long n_slices, const int* slices, const OFFSET* lower_indptr,
                                            const int* lower_indices, const OFFSET* upper_indptr,
-                                           const int* upper_indices, long long threads_per_entry, long long* counts) {
+                                           const int* upper_indices, long long most_places, long long* counts) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
     auto count = [&](const OFFSET* indptr, const int* indices) {
-        int entries = entries_of(slice, indptr), most = (int)(threads_per_entry * entries / slice.rows);
+        int entries = entries_of(slice, indptr), most = (int)(most_places * entries / slice.rows);
         int found = for_diagonals(slice, indptr, indices, most, [](int, int, uint32) {});
         return found < most ? found : entries;
     };

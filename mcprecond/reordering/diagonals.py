@@ -16,23 +16,58 @@ no rows. Heads and diagonals of the slice that a warp takes next are fetched whi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.reordering.slices import MOST_ROWS
 
 KERNELS = KernelSet(__file__)
 
-#: Threads that may go through the steps for each entry, on average, if diagonals are to pay; and so many that a slice
-#: that needs more is not looked at to the end.
-USUAL_THREADS, MOST_THREADS = 2, 4
-LEAST_ROWS = 12  # per slice, on average, below which the time is not that of reading the matrix
+Patterns = list[tuple[Any, Any]]  # row offsets and columns of both triangles
+
+#: A slice has places for rows x diagonals entries. For each entry there may be so many on average, if diagonals are to
+#: pay; and a slice that has more than the second number is not looked at to the end.
+USUAL_PLACES, MOST_PLACES = 2, 4
+SLICES_PER_WARP = 1.5  # of a color, at least: with fewer, slices wait for those of the color before
+LEAST_ROWS = 16  # of a slice: with fewer, the time is not that of reading the matrix
 PAIRS_OF_HEAD = 2
 
 
-def list_of_diagonals(slices: Any, patterns: list[tuple[Any, Any]], backend: Backend) -> list[Any] | None:
+def find_diagonals(
+    sizes: np.ndarray, cut: Callable[[np.ndarray], Any], patterns: Patterns, backend: Backend
+) -> tuple[Any, list[Any]] | None:
+    """Return the slices and the lists of a matrix, or None where diagonals do not pay.
+
+    Parameters
+    ----------
+    sizes : numpy.ndarray of int64, shape (n_colors,)
+        Rows per color.
+    cut : function
+        From rows per slice in each color to where slices begin; see `cut_slices`.
+    patterns, backend
+        As for `list_of_diagonals`.
+    """
+    if backend.resident_warps == 0:
+        return None
+    rows = rows_in_diagonals(sizes, backend.resident_warps)
+    if sizes.sum() < LEAST_ROWS * np.sum(sizes / rows):
+        return None
+    slices = cut(rows)
+    lists = list_of_diagonals(slices, patterns, backend)
+    return None if lists is None else (slices, lists)
+
+
+def rows_in_diagonals(sizes: np.ndarray, warps: int) -> np.ndarray:
+    """How many rows slices may have in colors of the given sizes: powers of two up to 32."""
+    rows = 2.0 ** np.floor(np.log2(np.maximum(sizes / (SLICES_PER_WARP * warps), 1)))
+    return np.minimum(rows, MOST_ROWS).astype(np.int32)
+
+
+def list_of_diagonals(slices: Any, patterns: Patterns, backend: Backend) -> list[Any] | None:
     """Return the list of each triangle, int32 arrays of shape (pairs, 2), or None if diagonals do not pay.
 
     Parameters
@@ -44,14 +79,12 @@ def list_of_diagonals(slices: Any, patterns: list[tuple[Any, Any]], backend: Bac
     """
     xp, n_slices = backend.xp, len(slices) - 1
     n, entries = len(patterns[0][0]) - 1, sum(len(indices) for _, indices in patterns)
-    if n_slices == 0 or n < LEAST_ROWS * n_slices:
-        return None
     run = backend.kernels(KERNELS, OFFSET=patterns[0][0].dtype, LANES=32)
     counts = xp.zeros(2 * n_slices + 1, np.int64)
-    run.count_diagonals(n_slices, slices, *patterns[0], *patterns[1], MOST_THREADS, counts[1:])
+    run.count_diagonals(n_slices, slices, *patterns[0], *patterns[1], MOST_PLACES, counts[1:])
     ends = xp.cumsum(counts)
-    totals = backend.to_host(ends[::n_slices]).tolist()
-    if totals[-1] * n > USUAL_THREADS * entries * n_slices:
+    totals = backend.to_host(ends[:: max(n_slices, 1)]).tolist()
+    if totals[-1] * n > USUAL_PLACES * entries * n_slices:
         return None
     lists = []
     for t, (indptr, indices) in enumerate(patterns):
@@ -80,7 +113,7 @@ def shifts_of(first, end, indptr, indices):
 
 @KERNELS.twin
 def count_diagonals(
-    n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, threads_per_entry, counts
+    n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, most_places, counts
 ):  # fmt: skip
     """How many diagonals each slice has, at most as many as entries; of those with very many, the entries."""
     for k in prange(n_slices):
@@ -91,7 +124,7 @@ def count_diagonals(
             else:
                 shifts = shifts_of(first, end, upper_indptr, upper_indices)
             found = len(np.unique(shifts))
-            few = found < threads_per_entry * len(shifts) // (end - first)
+            few = found < most_places * len(shifts) // (end - first)
             counts[t * n_slices + k] = found if few else len(shifts)
 
 

@@ -27,7 +27,9 @@ MOST_ROWS = 32
 LONG = 64  # entries per lane that make a row a slice by itself
 
 
-def cut_slices(offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend) -> Any:
+def cut_slices(
+    offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend, rows: np.ndarray
+) -> Any:
     """Return where slices begin, and n at the end: int32, on the device.
 
     Parameters
@@ -38,12 +40,12 @@ def cut_slices(offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr
         The color of each row, in color order.
     lower_indptr, upper_indptr : array of int, shape (n + 1,)
         Row offsets of the triangles, in color order.
+    rows : numpy.ndarray of int32, shape (n_colors,)
+        How many rows the slices of each color have: a power of two. The CPU does not ask.
     """
     xp, n = backend.xp, len(colors)
     if not backend.resident_warps:
         return xp.asarray(offsets, dtype=np.int32)
-    entries = (int(lower_indptr[-1]) + int(upper_indptr[-1])) / max(n, 1)
-    rows = rows_per_slice(np.diff(offsets), entries, backend.resident_warps)
     begins = xp.empty(n, np.bool_)
     run = backend.kernels(KERNELS, OFFSET=lower_indptr.dtype, ENTRY=np.int32)
     run.mark_slices(n, colors, xp.asarray(offsets), xp.asarray(rows), lower_indptr, upper_indptr, begins)
@@ -58,7 +60,7 @@ def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     """
     most_lanes = 2.0 ** np.ceil(np.log2(max(entries / 2, 1)))
     least_lanes = 2.0 ** np.ceil(np.log2(max(entries / LONG, 1)))
-    wanted = 2.0 ** np.round(np.log2(np.maximum((4 * sizes / warps) ** (2 / 3), 1)))
+    wanted = 2.0 ** np.round(np.log2(np.maximum((4 * sizes / max(warps, 1)) ** (2 / 3), 1)))
     rows = np.minimum(np.maximum(wanted, MOST_ROWS / most_lanes), MOST_ROWS / least_lanes)
     return np.clip(rows, 1, MOST_ROWS).astype(np.int32)
 
