@@ -55,11 +55,11 @@ def short_application(M: MulticolorSGS, b: Any, z: Any) -> Any:
     """One symmetric sweep with triangles in bfloat16, as a call that launches its two kernels."""
     import cupy
 
-    from mcprecond.backends.gpu import BLOCK, HEADER, _resident_blocks
+    from mcprecond.backends.gpu import BLOCK, HEADER, _resident_blocks, with_headers
     from mcprecond.preconditioners.sweeps import KERNELS, empty_values
 
     blocks = M.blocks
-    text = HEADER.read_text() + SHORT + KERNELS.source.read_text()
+    text = HEADER.read_text() + SHORT + with_headers(KERNELS.source)
     how = [f"-D{name}={value}" for name, value in blocks.macros.items()]
     options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32", *how)
     forward, back = (

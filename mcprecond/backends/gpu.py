@@ -29,14 +29,19 @@ C_TYPES = {
 }
 
 
+def with_headers(source: Path) -> str:
+    """The text of a file, with that of the headers it includes in their places."""
+    return re.sub(
+        r'^#include "(.+)"$',
+        lambda match: with_headers(source.parent / match[1]),
+        source.read_text(),
+        flags=re.MULTILINE,
+    )
+
+
 def cuda_source(source: Path) -> str:
-    """The text that is compiled for a .cu file: the shared header, then the file with the headers it includes."""
-
-    def included(match: re.Match[str]) -> str:
-        return source.with_name(match[1]).read_text()
-
-    text = re.sub(r'^#include "(.+)"$', included, source.read_text(), flags=re.MULTILINE)
-    return HEADER.read_text() + f'\n#line 1 "{source.name}"\n' + text
+    """The text that is compiled for a .cu file: the shared header, then the file."""
+    return HEADER.read_text() + f'\n#line 1 "{source.name}"\n' + with_headers(source)
 
 
 def compile_options(macros: dict[str, Any]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@
 
 #include "pivots.cuh"
 
+#define WARPS_PER_BLOCK 8  // of 256 threads
 #define SLOTS (sizeof(VALUE) > 8 ? 256 : 512)  // of a warp's tables: what four blocks per processor have room for
 #define LOG_SLOTS_PER_LANE (sizeof(VALUE) > 8 ? 3 : 4)
 #define ENTRIES_PER_LANE 6  // of a row that a thread should have at most, as long as there are threads

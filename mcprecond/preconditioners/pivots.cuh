@@ -1,5 +1,7 @@
 // What factorizations share: see pivots.py.
 
+#include "../reordering/slices.cuh"
+
 // The place of a column in the sorted indices[begin..end - 1], or -1.
 __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET end, int column) {
     OFFSET place = lower_bound(indices, begin, end, column);

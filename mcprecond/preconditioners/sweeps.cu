@@ -1,5 +1,7 @@
 // Sweeps over color blocks: one warp per slice, in color order; values are waited for. See sweeps.py.
 
+#include "../reordering/slices.cuh"
+
 // In `substitute` and `back_substitute` perm is null where r is in color order and t is the result in that order.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(

@@ -1,5 +1,7 @@
 // Color blocks: LANES threads per row of the color order, which take its entries LANES at a time. See color_blocks.py.
 
+#include "slices.cuh"
+
 // Stretches of LANES entries, until the longest row of the warp is done; k may lie behind the end of this row.
 #define FOR_STRETCHES(k, begin, end) \
     for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)

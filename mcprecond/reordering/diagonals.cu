@@ -1,5 +1,8 @@
 // Diagonals of slices: one warp per slice, a thread per row. See diagonals.py.
 
+#define DIAGONALS
+#include "slices.cuh"
+
 #define NONE 0x7fffffff  // larger than every shift
 
 // Call `visit(number, shift, rows)` for each diagonal of the slice, by rising shift, but at most `most` of them; return their

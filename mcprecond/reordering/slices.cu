@@ -1,5 +1,7 @@
 // Cutting colors into slices, and the order of a slice's entries: one warp per slice. See slices.py.
 
+#include "slices.cuh"
+
 #define MOST_ROWS 32
 #define LONG 64
 

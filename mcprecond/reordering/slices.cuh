@@ -1,0 +1,188 @@
+// Slices: runs of rows of one color, each the work of one warp, and the ways through their entries. See slices.py.
+//
+// Both ways of storing columns have a struct Slice and a function for_slices with the same interface: the one for plain
+// columns is here, with DIAGONALS it is that of diagonals.cuh.
+
+// ---- Where a sweep finds what it needs of neighbors: `look(j)` for number j as it is; whether that was too early; and
+// `get(j, seen)`, which waits if it was.
+
+template <typename Value>
+struct Awaited {
+    const Value* values;
+    __device__ __forceinline__ Value look(int j) const { return values[j]; }
+    __device__ __forceinline__ bool early(Value seen) const { return is_empty(seen); }
+    __device__ __forceinline__ Value get(int j, Value seen) const { return arrived(&values[j], seen); }
+};
+template <typename Value>
+struct Known {
+    const Value* values;
+    __device__ __forceinline__ Value look(int j) const { return values[j]; }
+    __device__ __forceinline__ bool early(Value) const { return false; }
+    __device__ __forceinline__ Value get(int, Value seen) const { return seen; }
+};
+template <typename Value>
+__device__ __forceinline__ Awaited<Value> awaited(const Value* values) { return {values}; }
+template <typename Value>
+__device__ __forceinline__ Known<Value> known(const Value* values) { return {values}; }
+
+// ---- What all slices have.
+
+// Some threads take an entry each of those stored from `first` on: `count` of them, this one the one at `rank`.
+struct Step {
+    OFFSET first;
+    int count, rank;
+    __device__ __forceinline__ OFFSET place() const { return first + rank; }
+};
+
+struct SliceRows {
+    long long first;  // row of the slice
+    int rows;
+    int log_lanes;  // of the number of threads per row
+    int row, lane;  // this thread's row in the slice, and its place among the threads of that row
+    int apart;      // how far from each other these threads are
+
+    __device__ __forceinline__ SliceRows(int first, int end) : first(first), rows(end - first) {
+        log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
+    }
+    __device__ __forceinline__ long long index() const { return first + row; }
+    __device__ __forceinline__ bool leads() const { return row < rows && lane == 0; }
+
+    // The values of the threads of a row, put together by `both(a, b)`; every one of them gets it. Whole warps call it.
+    template <typename Value, typename Both>
+    __device__ __forceinline__ Value fold(Value value, Both both) const {
+        for (int step = apart << log_lanes >> 1; step >= apart; step /= 2)
+            value = both(value, shuffle_xor(value, step));
+        return value;
+    }
+    template <typename Value>
+    __device__ __forceinline__ Value sum(Value value) const {
+        return fold(value, [](Value a, Value b) { return a + b; });
+    }
+};
+
+#ifdef DIAGONALS
+#include "diagonals.cuh"
+#else
+
+// ---- Slices with a column for each entry: neighboring threads have the same row.
+
+// The element that this thread takes. The numbers of matrices that are taken at once lie number by number, so that
+// neighboring threads read neighboring numbers.
+template <typename T>
+__device__ __forceinline__ T take(const T* elements, const Step& step) {
+    return streamed(&elements[step.place()]);
+}
+template <typename T, int B>
+__device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step& step) {
+    const T* numbers = elements[step.first].at + step.rank;
+    Mat<T, B> element;
+#pragma unroll
+    for (int p = 0; p < B * B; ++p) element.at[p] = streamed(&numbers[p * step.count]);
+    return element;
+}
+
+struct Slice : SliceRows {
+    __device__ __forceinline__ Slice(const int* slices, long long k) : SliceRows(slices[k], slices[k + 1]) {
+        row = lane_id() >> log_lanes;
+        lane = lane_id() & ((1 << log_lanes) - 1);
+        apart = 1;
+    }
+
+    // The steps in which the warp takes the entries of a triangle.
+    struct Steps {
+        OFFSET first;
+        int left;  // entries of this thread
+
+        __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr) {
+            first = indptr[slice.first];
+            left = 0;
+            if (slice.row < slice.rows) {
+                int length = (int)(indptr[slice.index() + 1] - indptr[slice.index()]);
+                left = (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
+            }
+        }
+        __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left > 0); }
+
+        // The next step, and whether this thread takes part.
+        __device__ __forceinline__ bool next(Step& step) {
+            uint32 takers = __ballot_sync(FULL_WARP, left > 0);
+            step = Step{first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1))};
+            first += step.count;
+            return left-- > 0;
+        }
+    };
+
+    // Each of the following goes through the entries of a triangle; whole warps call it.
+
+    // `visit(step, e)` for each entry, with its place e in CSR, on one thread.
+    template <typename Visit>
+    __device__ __forceinline__ void steps(const OFFSET* indptr, const int*, Visit visit) const {
+        OFFSET e = row < rows ? indptr[index()] + lane : 0;
+        for (Steps steps(*this, indptr); steps.more(); e += 1 << log_lanes) {
+            Step step;
+            if (steps.next(step)) visit(step, e);
+        }
+    }
+
+    // `visit(places)` on all threads with the places of several entries, -1 where a thread has none.
+    template <int BATCH, typename Visit>
+    __device__ __forceinline__ void batches(const OFFSET* indptr, const int*, Visit visit) const {
+        for (Steps steps(*this, indptr); steps.more();) {
+            OFFSET places[BATCH];
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                Step step;
+                places[e] = steps.next(step) ? step.place() : -1;
+            }
+            visit(places);
+        }
+    }
+
+    // `add(value, j, what the source has for j)` for the column j of each entry of this thread, which looks at some of them
+    // at once, before it waits for any. Where a thread has no entry, it may add 0 * 0 with j = -1.
+    // The next entries are fetched before the first looks are waited for.
+    template <typename Stored, typename Source, typename Add>
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values, Source source,
+                                            Add add) const {
+        typedef decltype(source.look(0)) Seen;
+        constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
+        Steps steps(*this, indptr);
+        Stored value[BATCH], next_value[BATCH];
+        int column[BATCH], next_column[BATCH];
+        auto fetch = [&](Stored* value, int* column) {
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                Step step;
+                bool mine = steps.next(step);
+                column[e] = mine ? streamed(&columns[step.place()]) : -1;
+                value[e] = mine ? take(values, step) : Stored();
+            }
+        };
+        fetch(value, column);
+        while (true) {
+            bool more = steps.more();
+            if (more) fetch(next_value, next_column);
+            Seen seen[BATCH];
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? source.look(column[e]) : Seen();
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) add(value[e], column[e], source.get(column[e], seen[e]));
+            if (!more) return;
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) {
+                value[e] = next_value[e];
+                column[e] = next_column[e];
+            }
+        }
+    }
+};
+
+// Every slice by one warp of a resident grid, in order or backwards: what a slice waits for is done or in the hands of
+// another warp. `columns` are those of the triangle that `work` begins with.
+template <typename Work>
+__device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int* slices, const int*, Work work) {
+    for (long long w = thread_id() / WARP; w < n_slices; w += thread_count() / WARP)
+        work(Slice(slices, backwards ? n_slices - 1 - w : w));
+}
+
+#endif
