@@ -2,14 +2,16 @@
 // eb.py with the same name.
 //
 // Races that are meant: tentative colors are read and written without order (Algorithm 8 is speculation, and a lost
-// update is caught by detect_conflict, which runs behind a grid barrier); in detect_conflict two edges may uncolor the
-// same vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
+// update is caught by the search for conflicts, which runs behind a grid barrier); there two edges may uncolor the same
+// vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
 //
-// Only the tentative phase needs the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
-// every barrier empties: neighbors are mostly neighbors of the next vertex, too. In detect_conflict an older color will do.
+// Only the tentative phases need the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
+// every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched for, an older
+// color will do.
 
 #define SET_SIZE 31
 #define ALL_FORBIDDEN 0x7fffffff
+#define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
 
 __device__ __forceinline__ int first_available(int forbidden) {
     return ~forbidden & (int)((uint32)forbidden + 1u) & ALL_FORBIDDEN;
@@ -71,6 +73,58 @@ __device__ __forceinline__ void start_vertex(long long v, int degree, int* C, in
     CS[v] = 0;
     TVF[v] = 0;
     VF[v] = beyond(degree, 0);
+}
+
+// ---- The first round, from the rows: LANES threads share a row, and whole warps call what follows.
+
+// Visit the neighbors that a row lists with what `look` finds at them. The looks of a thread do not wait for each other;
+// where there is no entry, visit(-1, UNCOLORED).
+template <typename Look, typename Visit>
+__device__ __forceinline__ void visit_row(const int* row, int entries, Look look, Visit visit) {
+    for (int first = threadIdx.x % LANES; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * LANES) {
+        int u[AT_ONCE], found[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * LANES < entries ? row[first + j * LANES] : -1;
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : look(u[j]);
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) visit(u[j], found[j]);
+    }
+}
+
+// The smallest number that no neighbor has.
+__device__ int first_number(const int* row, int entries, const int* number) {
+    int smallest = UNCOLORED;
+    for (int offset = 0; __any_sync(FULL_WARP, smallest < 0); offset += PALETTE) {
+        uint64 taken = 0;
+        visit_row(
+            row, smallest < 0 ? entries : 0, [&](int u) { return fresh(&number[u]); },
+            [&](int, int color) {
+                if (color >= offset && color < offset + PALETTE) taken |= 1ull << (color - offset);
+            });
+        taken = united<LANES>(taken);
+        if (smallest < 0 && ~taken) smallest = offset + __ffsll((long long)~taken) - 1;
+    }
+    return smallest;
+}
+
+__device__ __forceinline__ bool to_list(int v, int u, int color, int set) {
+    return color < 0 ? u > v : color >= (set + 1) * SET_SIZE;
+}
+
+// Where team t of several begins, so that they share the rows and their entries evenly: an entry costs a team as much as
+// another, and a row at least as much as the entries that it can look at together.
+__device__ long long stretch_begin(long long t, long long teams, long long n, const OFFSET* indptr) {
+    long long cost = AT_ONCE * LANES, low = 0, high = n;
+    long long target = t * (cost * n + indptr[n]) / teams;
+    while (low < high) {
+        long long middle = low + (high - low) / 2;
+        if (cost * middle + indptr[middle] < target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 // From bits to numbers: CS(v) * 31 + log2 C(v).
@@ -136,40 +190,104 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
-    int *U = uncolored, *spare_U = uncolored + n;
+    int *U = uncolored, *spare_U = uncolored + n, *number = spare_U;
 
-    // The edge list in row order, the end first that gives way: count what rows list above the diagonal, scan over
-    // blocks, write. Rows are sorted, so counting is a search; LANES threads share a row when it is written.
-    long long rows = (n + gridDim.x - 1) / gridDim.x;
-    long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
-    int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES, count = 0;
-    int* above = spare_U;
-    for (long long v = first_row + threadIdx.x; v < last_row; v += blockDim.x) {
-        OFFSET end = indptr[v + 1];
-        above[v] = (int)(end - lower_bound(indices, indptr[v], end, v + 1));
-        count += above[v];
+    // The first round. Its teams are the warps, or parts of them, around the blocks: where they are few, every processor
+    // has some.
+    constexpr int PER_WARP = WARP / LANES;
+    int lane = threadIdx.x % LANES;
+    long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll);
+    long long team = (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * PER_WARP + lane_id() / LANES;
+    for (long long v = thread_id(); v < n; v += thread_count()) number[v] = UNCOLORED;
+    int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
+    int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
+    begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
+    grid_barrier(&control->arrivals);
+
+    for (int i = 0, v = begin < end ? begin + mix((uint32)team, 0) % (end - begin) : 0;
+         __any_sync(FULL_WARP, i < end - begin); ++i) {
+        bool active = i < end - begin;
+        OFFSET row = indptr[v];
+        int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
+        if (active && lane == 0) number[v] = smallest;
+        __syncwarp();
+        if (++v >= end) v = active ? begin : 0;
     }
-    for (long long v = thread_id(); v < n; v += thread_count()) {
-        start_vertex(v, degrees[v], C, CS, VF, TVF);
-        U[v] = (int)v;
+    grid_barrier(&control->arrivals);
+
+    for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
+        int v = (int)min(v0 + lane_id() / LANES, n - 1), own = number[v];
+        OFFSET row = indptr[v];
+        visit_row(
+            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row), [&](int u) { return u > v ? number[u] : UNCOLORED; },
+            [&](int u, int color) {
+                if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
+            });
+    }
+    grid_barrier(&control->arrivals);
+
+    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
+        long long v = v0 + lane_id();
+        int color = v < n ? number[v] : 0;
+        int position = warp_append(color < 0, &control->uncolored[1]);
+        if (color < 0) U[position] = (int)v;
+        if (v < n) {
+            C[v] = color < 0 ? 0 : 1 << color % SET_SIZE;
+            CS[v] = max(color, 0) / SET_SIZE;
+        }
+    }
+    grid_barrier(&control->arrivals);
+
+    // The list of edges: each block has a stretch of the uncolored vertices and counts what they list, behind a barrier
+    // it writes that behind what the blocks before it list.
+    int length = 0, count = 0, vertices = fresh(&control->uncolored[1]);
+    if (thread_id() == 0) log_round(log, n, 1, (int)n, vertices);
+    int share = (vertices + gridDim.x - 1) / gridDim.x, first_i = min((long long)blockIdx.x * share, (long long)vertices);
+    int last_i = min(first_i + share, vertices), step = blockDim.x / LANES;
+    int* listed = (int*)spare;  // by vertex; an uncolored one has an edge, so that there is room
+    for (int i0 = first_i; i0 < last_i; i0 += step) {
+        int i = i0 + threadIdx.x / LANES, v = i < last_i ? U[i] : 0;
+        OFFSET row = indptr[v];
+        int entries = i < last_i ? (int)(indptr[v + 1] - row) : 0, forbidden = 0, own = 0;
+        int set = first_number(indices + row, entries, number) / SET_SIZE;
+        visit_row(
+            indices + row, entries, [&](int u) { return number[u]; },
+            [&](int u, int color) {
+                if (to_list(v, u, color, set))
+                    ++own;
+                else if (color >= set * SET_SIZE)
+                    forbidden |= 1 << (color - set * SET_SIZE);
+            });
+        forbidden = (int)united<LANES>((uint32)forbidden);
+        own = lane_sum<LANES>(own);
+        if (i < last_i && lane == 0) {
+            CS[v] = set;
+            VF[v] = forbidden | beyond(degrees[v], set);
+            TVF[v] = 0;
+            listed[i] = own;
+            count += own;
+        }
     }
     count = block_sum(count);
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
     grid_barrier(&control->arrivals);
-    int length, offset = stretch_offset(counts, length), vertices = (int)n;
-    for (long long v0 = first_row; v0 < last_row; v0 += teams) {
-        long long v = v0 + team;
-        int own = v < last_row ? above[v] : 0, tile;
-        int position = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, tile), 0, LANES);
-        for (int e = lane; e < own; e += LANES) {
-            int u = indices[indptr[v + 1] - own + e];
-            E[position + e] = gives_way((int)v, u, by_degree, degrees) ? make_int2((int)v, u) : make_int2(u, (int)v);
-        }
-        offset += tile;
+    int offset = stretch_offset(counts, length);
+    for (int i0 = first_i; i0 < last_i; i0 += step) {
+        int i = i0 + threadIdx.x / LANES, v = i < last_i ? U[i] : 0, own = i < last_i ? listed[i] : 0, of_block;
+        int place = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, of_block), 0, LANES), set = CS[v];
+        OFFSET row = indptr[v];
+        visit_row(
+            indices + row, own ? (int)(indptr[v + 1] - row) : 0, [&](int u) { return number[u]; },
+            [&](int u, int color) {
+                bool keep = to_list(v, u, color, set);
+                int position = place_in_row<LANES>(keep, place);
+                if (keep) E[position] = gives_way(v, u, by_degree, degrees) ? make_int2(v, u) : make_int2(u, v);
+            });
+        offset += of_block;
     }
     grid_barrier(&control->arrivals);
 
-    for (int round = 1;; ++round) {
+    for (int round = 2; vertices; ++round) {
         for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
             for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
@@ -217,7 +335,6 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         int before = vertices;
         vertices = fresh(&control->uncolored[round & 1]);
         if (thread_id() == 0) log_round(log, n, round, before, vertices);
-        if (vertices == 0) break;
         int2* E_before = E;
         E = spare;
         spare = E_before;
