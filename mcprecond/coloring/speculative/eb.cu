@@ -127,6 +127,10 @@ __device__ long long stretch_begin(long long t, long long teams, long long n, co
     return low;
 }
 
+__device__ __forceinline__ int next_row(int v, int begin, int end) {
+    return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
+}
+
 // From bits to numbers: CS(v) * 31 + log2 C(v).
 __device__ void from_bits(long long n, int* C, const int* CS) {
     for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
@@ -204,14 +208,14 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
     grid_barrier(&control->arrivals);
 
-    for (int i = 0, v = begin < end ? begin + mix((uint32)team, 0) % (end - begin) : 0;
-         __any_sync(FULL_WARP, i < end - begin); ++i) {
+    int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
+    for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
         bool active = i < end - begin;
         OFFSET row = indptr[v];
         int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
         if (active && lane == 0) number[v] = smallest;
         __syncwarp();
-        if (++v >= end) v = active ? begin : 0;
+        if (active) v = next_row(v, begin, end);
     }
     grid_barrier(&control->arrivals);
 

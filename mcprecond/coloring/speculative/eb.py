@@ -13,10 +13,11 @@ neighbors hear of each choice before the next one is made.
 
 In the first round all edges are in the list, so it is not written: the rows of the matrix hold every edge at both of
 its ends. The edges are taken up by rows, and a vertex hears of its neighbors' tentative colors from its own row, all at
-once and without atomics, in all color sets. Rows of one stretch come one after another. Stretches run beside each other
-in step, so each begins at a place of its own: where all began alike, the same lines of a grid would meet every time.
-Only the edges that the three rules of Section III-B3 leave after this round are listed, from the rows of the vertices
-without a color; each of those goes on in the lowest color set that final colors have not filled.
+once and without atomics, in all color sets. The rows of a stretch come one after another, every other first: on grids,
+and with several unknowns to a node, that takes fewer colors. Stretches run beside each other in step, so each begins at
+a place of its own: where all began alike, the same lines of a grid would meet every time. Only the edges that the three
+rules of Section III-B3 leave after this round are listed, from the rows of the vertices without a color; each of those
+goes on in the lowest color set that final colors have not filled.
 
 The paper lets the smaller index give way (Section III-B2). Here the smaller degree does, unless `resolution` says
 otherwise; the paper has that for vertex-based methods (Section IV-D). Where degrees differ much it takes fewer colors,
@@ -196,15 +197,22 @@ def stretch_begin(t, stretches, n, indptr):
     return low
 
 
+@compile_part
+def next_row(v, begin, end):
+    """Go around a stretch: to the next row but one, from the last one to the first of those passed over."""
+    return v + 2 if end - v > 2 else begin + (v - begin + 1) % 2
+
+
 @compile_loop
 def first_numbers(n, indptr, indices, stretches, number):
     """TENTATIVECOLOR of the first round, by rows: the smallest number that no neighbor has so far."""
     for p in prange(stretches):
         t = np.int64(p)  # what prange counts is unsigned
         begin, end = stretch_begin(t, stretches, n, indptr), stretch_begin(t + 1, stretches, n, indptr)
-        for i in range(end - begin):
-            v = begin + (mix(t, 0) + i) % (end - begin)
+        v = begin + mix(t, 0) % max(end - begin, 1)
+        for _ in range(end - begin):
             number[v] = smallest_free_color(v, 1, indptr, indices, number)
+            v = next_row(v, begin, end)
 
 
 @compile_loop
