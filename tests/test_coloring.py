@@ -217,7 +217,7 @@ def test_racing_colorings_stay_proper(backend, to_device):
 @pytest.mark.parametrize("name", [*NAMED, "complete300"])
 @pytest.mark.parametrize("options", [{}, {"worklist": "atomic"}, {"resolution": "index"}])
 def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_device):
-    """Many conflicts: all vertices intend the same color on the CPU, and as many rows as can be are at once on a GPU."""
+    """Many conflicts: on the CPU all vertices intend the same color, on a GPU as many rows as can be go at once."""
     monkeypatch.setattr(eb, "CHUNK", 1)
     if backend.name == "cpu":
         monkeypatch.setattr(eb, "first_numbers", lambda n, indptr, indices, stretches, number: number.fill(0))
