@@ -67,8 +67,8 @@ def eb(
     seed : int
         Accepted for uniformity; EB draws no random numbers.
     worklist : {"pps", "atomic"}
-        How the surviving edges are listed: by a parallel prefix sum, which keeps their order, or by an atomic counter,
-        which scatters them (Section IV-A).
+        How the edges that survive a later round are listed: by a parallel prefix sum, which keeps their order, or by an
+        atomic counter, which scatters them (Section IV-A).
     resolution : {"index", "degree"}
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index.
 
