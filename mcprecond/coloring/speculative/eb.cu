@@ -112,6 +112,10 @@ __device__ __forceinline__ bool to_list(int v, int u, int color, int set) {
     return color < 0 ? u > v : color >= (set + 1) * SET_SIZE;
 }
 
+__device__ __forceinline__ int next_row(int v, int begin, int end) {
+    return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
+}
+
 // Where team t of several begins, so that they share the rows and their entries evenly: an entry costs a team as much as
 // another, and a row at least as much as the entries that it can look at together.
 __device__ long long stretch_begin(long long t, long long teams, long long n, const OFFSET* indptr) {
@@ -127,8 +131,83 @@ __device__ long long stretch_begin(long long t, long long teams, long long n, co
     return low;
 }
 
-__device__ __forceinline__ int next_row(int v, int begin, int end) {
-    return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
+__device__ void first_numbers(long long n, const OFFSET* indptr, const int* indices, long long chunk, int* number,
+                              uint32* arrivals) {
+    // Teams are numbered warp by warp around the blocks: where they are few, every processor has some.
+    long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll);
+    long long warp = threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x, team = (warp * WARP + lane_id()) / LANES;
+    int lane = threadIdx.x % LANES;
+    int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
+    int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
+    begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
+    for (long long v = thread_id(); v < n; v += thread_count()) number[v] = UNCOLORED;
+    grid_barrier(arrivals);
+    int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
+    for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
+        bool active = i < end - begin;
+        OFFSET row = indptr[v];
+        int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
+        if (active && lane == 0) number[v] = smallest;
+        __syncwarp();
+        if (active) v = next_row(v, begin, end);
+    }
+}
+
+__device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,
+                                int* number) {
+    for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
+        int v = (int)min(v0 + lane_id() / LANES, n - 1), own = number[v];
+        OFFSET row = indptr[v];
+        visit_row(
+            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row), [&](int u) { return u > v ? number[u] : UNCOLORED; },
+            [&](int u, int color) {
+                if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
+            });
+    }
+}
+
+// And the list of uncolored vertices.
+__device__ void to_bits(long long n, const int* number, int* C, int* CS, int* U, int* vertices) {
+    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
+        long long v = v0 + lane_id();
+        int color = v < n ? number[v] : 0;
+        int position = warp_append(color < 0, vertices);
+        if (color < 0) U[position] = (int)v;
+        if (v < n) {
+            C[v] = color < 0 ? 0 : 1 << color % SET_SIZE;
+            CS[v] = max(color, 0) / SET_SIZE;
+        }
+    }
+}
+
+// On this block's stretch of the list of uncolored vertices, as is list_edges; returns how many edges this thread counted.
+__device__ int forbid_finals(const int* U, int first, int last, const OFFSET* indptr, const int* indices,
+                             const int* degrees, const int* number, int* CS, int* VF, int* TVF, int* counts) {
+    int counted = 0;
+    for (int i0 = first; i0 < last; i0 += blockDim.x / LANES) {
+        int i = i0 + threadIdx.x / LANES, v = i < last ? U[i] : 0;
+        OFFSET row = indptr[v];
+        int entries = i < last ? (int)(indptr[v + 1] - row) : 0, forbidden = 0, count = 0;
+        int set = first_number(indices + row, entries, number) / SET_SIZE;
+        visit_row(
+            indices + row, entries, [&](int u) { return number[u]; },
+            [&](int u, int color) {
+                if (to_list(v, u, color, set))
+                    ++count;
+                else if (color >= set * SET_SIZE)
+                    forbidden |= 1 << (color - set * SET_SIZE);
+            });
+        forbidden = (int)united<LANES>((uint32)forbidden);
+        count = lane_sum<LANES>(count);
+        if (i < last && threadIdx.x % LANES == 0) {
+            CS[v] = set;
+            VF[v] = forbidden | beyond(degrees[v], set);
+            TVF[v] = 0;
+            counts[i] = count;
+            counted += count;
+        }
+    }
+    return counted;
 }
 
 // From bits to numbers: CS(v) * 31 + log2 C(v).
@@ -180,6 +259,25 @@ __device__ int stretch_offset(const int* counts, int& total) {
     return block_sum(before);
 }
 
+// From `offset` on, the end of each edge first that gives way.
+__device__ void list_edges(const int* U, int first, int last, const OFFSET* indptr, const int* indices, const int* degrees,
+                           bool by_degree, const int* number, const int* CS, const int* counts, int offset, int2* E) {
+    for (int i0 = first; i0 < last; i0 += blockDim.x / LANES) {
+        int i = i0 + threadIdx.x / LANES, v = i < last ? U[i] : 0, count = i < last ? counts[i] : 0, of_block;
+        int before = block_scan(threadIdx.x % LANES == 0 ? count : 0, of_block), set = CS[v];
+        int next = offset + __shfl_sync(FULL_WARP, before, 0, LANES);
+        OFFSET row = indptr[v];
+        visit_row(
+            indices + row, count ? (int)(indptr[v + 1] - row) : 0, [&](int u) { return number[u]; },
+            [&](int u, int color) {
+                bool keep = to_list(v, u, color, set);
+                int place = place_in_row<LANES>(keep, next);
+                if (keep) E[place] = gives_way(v, u, by_degree, degrees) ? make_int2(v, u) : make_int2(u, v);
+            });
+        offset += of_block;
+    }
+}
+
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
     int uncolored[2];  // length of the list of uncolored vertices, by parity of the round
@@ -196,99 +294,26 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     int2 *E = edges, *spare = edges + max_edges;
     int *U = uncolored, *spare_U = uncolored + n, *number = spare_U;
 
-    // The first round. Its teams are the warps, or parts of them, around the blocks: where they are few, every processor
-    // has some.
-    constexpr int PER_WARP = WARP / LANES;
-    int lane = threadIdx.x % LANES;
-    long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll);
-    long long team = (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * PER_WARP + lane_id() / LANES;
-    for (long long v = thread_id(); v < n; v += thread_count()) number[v] = UNCOLORED;
-    int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
-    int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
-    begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
+    first_numbers(n, indptr, indices, chunk, number, &control->arrivals);
     grid_barrier(&control->arrivals);
 
-    int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
-    for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
-        bool active = i < end - begin;
-        OFFSET row = indptr[v];
-        int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
-        if (active && lane == 0) number[v] = smallest;
-        __syncwarp();
-        if (active) v = next_row(v, begin, end);
-    }
+    first_conflicts(n, indptr, indices, degrees, by_degree, number);
     grid_barrier(&control->arrivals);
 
-    for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
-        int v = (int)min(v0 + lane_id() / LANES, n - 1), own = number[v];
-        OFFSET row = indptr[v];
-        visit_row(
-            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row), [&](int u) { return u > v ? number[u] : UNCOLORED; },
-            [&](int u, int color) {
-                if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
-            });
-    }
+    to_bits(n, number, C, CS, U, &control->uncolored[1]);
     grid_barrier(&control->arrivals);
 
-    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
-        long long v = v0 + lane_id();
-        int color = v < n ? number[v] : 0;
-        int position = warp_append(color < 0, &control->uncolored[1]);
-        if (color < 0) U[position] = (int)v;
-        if (v < n) {
-            C[v] = color < 0 ? 0 : 1 << color % SET_SIZE;
-            CS[v] = max(color, 0) / SET_SIZE;
-        }
-    }
-    grid_barrier(&control->arrivals);
-
-    // The list of edges: each block has a stretch of the uncolored vertices and counts what they list, behind a barrier
-    // it writes that behind what the blocks before it list.
-    int length = 0, count = 0, vertices = fresh(&control->uncolored[1]);
+    int length, offset, vertices = fresh(&control->uncolored[1]);
     if (thread_id() == 0) log_round(log, n, 1, (int)n, vertices);
-    int share = (vertices + gridDim.x - 1) / gridDim.x, first_i = min((long long)blockIdx.x * share, (long long)vertices);
-    int last_i = min(first_i + share, vertices), step = blockDim.x / LANES;
-    int* listed = (int*)spare;  // by vertex; an uncolored one has an edge, so that there is room
-    for (int i0 = first_i; i0 < last_i; i0 += step) {
-        int i = i0 + threadIdx.x / LANES, v = i < last_i ? U[i] : 0;
-        OFFSET row = indptr[v];
-        int entries = i < last_i ? (int)(indptr[v + 1] - row) : 0, forbidden = 0, own = 0;
-        int set = first_number(indices + row, entries, number) / SET_SIZE;
-        visit_row(
-            indices + row, entries, [&](int u) { return number[u]; },
-            [&](int u, int color) {
-                if (to_list(v, u, color, set))
-                    ++own;
-                else if (color >= set * SET_SIZE)
-                    forbidden |= 1 << (color - set * SET_SIZE);
-            });
-        forbidden = (int)united<LANES>((uint32)forbidden);
-        own = lane_sum<LANES>(own);
-        if (i < last_i && lane == 0) {
-            CS[v] = set;
-            VF[v] = forbidden | beyond(degrees[v], set);
-            TVF[v] = 0;
-            listed[i] = own;
-            count += own;
-        }
-    }
-    count = block_sum(count);
+    int share = (vertices + gridDim.x - 1) / gridDim.x;
+    int first_i = (int)min(blockIdx.x * (long long)share, (long long)vertices), last_i = min(first_i + share, vertices);
+    int* listed = (int*)spare;  // how many edges by vertex of U; each of these has an edge, so that there is room
+    int count = block_sum(forbid_finals(U, first_i, last_i, indptr, indices, degrees, number, CS, VF, TVF, listed));
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
     grid_barrier(&control->arrivals);
-    int offset = stretch_offset(counts, length);
-    for (int i0 = first_i; i0 < last_i; i0 += step) {
-        int i = i0 + threadIdx.x / LANES, v = i < last_i ? U[i] : 0, own = i < last_i ? listed[i] : 0, of_block;
-        int place = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, of_block), 0, LANES), set = CS[v];
-        OFFSET row = indptr[v];
-        visit_row(
-            indices + row, own ? (int)(indptr[v + 1] - row) : 0, [&](int u) { return number[u]; },
-            [&](int u, int color) {
-                bool keep = to_list(v, u, color, set);
-                int position = place_in_row<LANES>(keep, place);
-                if (keep) E[position] = gives_way(v, u, by_degree, degrees) ? make_int2(v, u) : make_int2(u, v);
-            });
-        offset += of_block;
-    }
+
+    offset = stretch_offset(counts, length);
+    list_edges(U, first_i, last_i, indptr, indices, degrees, by_degree, number, CS, listed, offset, E);
     grid_barrier(&control->arrivals);
 
     for (int round = 2; vertices; ++round) {
