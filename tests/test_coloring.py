@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,6 +11,7 @@ from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import COLORINGS, Coloring, color
+from mcprecond.backends.kernels import Twin
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.history import history_of, log_round
 from mcprecond.coloring.priorities import mix
@@ -54,6 +57,9 @@ VARIANTS = {
     "greedy-id": ("greedy", {"order": "id"}, True, True),
 }
 
+
+#: The module, which its function of the same name hides.
+eb = importlib.import_module("mcprecond.coloring.speculative.eb")
 
 #: Methods that may have to color a vertex again.
 SPECULATIVE = {"gm", "chen_topo", "chen_wlc", "chen_pq", "eb", "ipgc", "vb", "vb_bit", "rig", "sirg", "is_hash"}
@@ -206,6 +212,39 @@ def test_racing_colorings_stay_proper(backend, to_device):
     for method, options, _, deterministic in VARIANTS.values():
         for _ in range(0 if deterministic else 20):
             assert color(on_device, method, **options).is_valid(on_device)
+
+
+@pytest.mark.parametrize("name", [*NAMED, "complete300"])
+@pytest.mark.parametrize("options", [{}, {"worklist": "atomic"}, {"resolution": "index"}])
+def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_device):
+    """Many conflicts: on the CPU all vertices intend the same color, on a GPU as many rows as can be go at once."""
+    monkeypatch.setattr(eb, "CHUNK", 1)
+    if backend.name == "cpu":
+        monkeypatch.setattr(eb, "first_numbers", lambda n, indptr, indices, stretches, number: number.fill(0))
+        monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
+    A = complete(300) if name == "complete300" else NAMED[name]
+    coloring = color(to_device(A), "eb", **options)
+    check(A, coloring, backend.to_host(coloring.colors), True)
+    if backend.name == "cpu" and A.shape[0]:
+        degrees = np.array([len(near) for near in neighbors(A)])
+        assert (coloring.history[0, 1] > 0) == bool(degrees.any())
+
+
+def test_eb_takes_up_every_row_of_a_stretch_once():
+    for rows in range(1, 10):
+        for v in range(5, 5 + rows):
+            visited = [v]
+            while len(visited) < rows:
+                visited.append(eb.next_row(visited[-1], 5, 5 + rows))
+            assert sorted(visited) == list(range(5, 5 + rows))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
+@pytest.mark.parametrize("stretches", [1, 2, 7])
+def test_eb_shares_out_all_rows(name, stretches):
+    n, indptr = NAMED[name].shape[0], sp.csr_matrix(NAMED[name]).indptr
+    begins = [eb.stretch_begin(t, stretches, n, indptr) for t in range(stretches + 1)]
+    assert begins[0] == 0 and begins[-1] == n and sorted(begins) == begins
 
 
 @pytest.mark.parametrize("method", ["gm", "chen_topo", "chen_wlc", "chen_pq"])

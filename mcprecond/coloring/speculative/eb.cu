@@ -2,14 +2,16 @@
 // eb.py with the same name.
 //
 // Races that are meant: tentative colors are read and written without order (Algorithm 8 is speculation, and a lost
-// update is caught by detect_conflict, which runs behind a grid barrier); in detect_conflict two edges may uncolor the
-// same vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
+// update is caught by the search for conflicts, which runs behind a grid barrier); there two edges may uncolor the same
+// vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
 //
-// Only the tentative phase needs the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
-// every barrier empties: neighbors are mostly neighbors of the next vertex, too. In detect_conflict an older color will do.
+// Only the tentative phases need the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
+// every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched for, an older
+// color will do.
 
 #define SET_SIZE 31
 #define ALL_FORBIDDEN 0x7fffffff
+#define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
 
 __device__ __forceinline__ int first_available(int forbidden) {
     return ~forbidden & (int)((uint32)forbidden + 1u) & ALL_FORBIDDEN;
@@ -73,6 +75,141 @@ __device__ __forceinline__ void start_vertex(long long v, int degree, int* C, in
     VF[v] = beyond(degree, 0);
 }
 
+// ---- The first round, from the rows: LANES threads share a row, and whole warps call what follows.
+
+// Visit the neighbors that a row lists with what `look` finds at them. The looks of a thread do not wait for each other;
+// where there is no entry, visit(-1, UNCOLORED).
+template <typename Look, typename Visit>
+__device__ __forceinline__ void visit_row(const int* row, int entries, Look look, Visit visit) {
+    for (int first = threadIdx.x % LANES; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * LANES) {
+        int u[AT_ONCE], found[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * LANES < entries ? row[first + j * LANES] : -1;
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : look(u[j]);
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) visit(u[j], found[j]);
+    }
+}
+
+// The smallest number that no neighbor has.
+__device__ int first_number(const int* row, int entries, const int* number) {
+    int smallest = UNCOLORED;
+    for (int offset = 0; __any_sync(FULL_WARP, smallest < 0); offset += PALETTE) {
+        uint64 taken = 0;
+        visit_row(
+            row, smallest < 0 ? entries : 0, [&](int u) { return fresh(&number[u]); },
+            [&](int, int color) {
+                if (color >= offset && color < offset + PALETTE) taken |= 1ull << (color - offset);
+            });
+        taken = united<LANES>(taken);
+        if (smallest < 0 && ~taken) smallest = offset + __ffsll((long long)~taken) - 1;
+    }
+    return smallest;
+}
+
+__device__ __forceinline__ bool to_list(int v, int u, int color, int set) {
+    return color < 0 ? u > v : color >= (set + 1) * SET_SIZE;
+}
+
+__device__ __forceinline__ int next_row(int v, int begin, int end) {
+    return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
+}
+
+// Where team t of several begins, so that they share the rows and their entries evenly: an entry costs a team as much as
+// another, and a row at least as much as the entries that it can look at together.
+__device__ long long stretch_begin(long long t, long long teams, long long n, const OFFSET* indptr) {
+    long long cost = AT_ONCE * LANES, low = 0, high = n;
+    long long target = t * (cost * n + indptr[n]) / teams;
+    while (low < high) {
+        long long middle = low + (high - low) / 2;
+        if (cost * middle + indptr[middle] < target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+__device__ void first_numbers(long long n, const OFFSET* indptr, const int* indices, long long chunk, int* number,
+                              uint32* arrivals) {
+    // Teams are numbered warp by warp around the blocks: where they are few, every processor has some.
+    long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll);
+    long long warp = threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x, team = (warp * WARP + lane_id()) / LANES;
+    int lane = threadIdx.x % LANES;
+    int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
+    int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
+    begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
+    for (long long v = thread_id(); v < n; v += thread_count()) number[v] = UNCOLORED;
+    grid_barrier(arrivals);
+    int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
+    for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
+        bool active = i < end - begin;
+        OFFSET row = indptr[v];
+        int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
+        if (active && lane == 0) number[v] = smallest;
+        __syncwarp();
+        if (active) v = next_row(v, begin, end);
+    }
+}
+
+__device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,
+                                int* number) {
+    for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
+        int v = (int)min(v0 + lane_id() / LANES, n - 1), own = number[v];
+        OFFSET row = indptr[v];
+        visit_row(
+            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row), [&](int u) { return u > v ? number[u] : UNCOLORED; },
+            [&](int u, int color) {
+                if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
+            });
+    }
+}
+
+// And the list of uncolored vertices.
+__device__ void to_bits(long long n, const int* number, int* C, int* CS, int* U, int* vertices) {
+    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
+        long long v = v0 + lane_id();
+        int color = v < n ? number[v] : 0;
+        int position = warp_append(color < 0, vertices);
+        if (color < 0) U[position] = (int)v;
+        if (v < n) {
+            C[v] = color < 0 ? 0 : 1 << color % SET_SIZE;
+            CS[v] = max(color, 0) / SET_SIZE;
+        }
+    }
+}
+
+// On this block's stretch of the list of uncolored vertices, as is list_edges; returns how many edges this thread counted.
+__device__ int forbid_finals(const int* U, int first, int last, const OFFSET* indptr, const int* indices,
+                             const int* degrees, const int* number, int* CS, int* VF, int* TVF, int* counts) {
+    int counted = 0;
+    for (int i0 = first; i0 < last; i0 += blockDim.x / LANES) {
+        int i = i0 + threadIdx.x / LANES, v = i < last ? U[i] : 0;
+        OFFSET row = indptr[v];
+        int entries = i < last ? (int)(indptr[v + 1] - row) : 0, forbidden = 0, count = 0;
+        int set = first_number(indices + row, entries, number) / SET_SIZE;
+        visit_row(
+            indices + row, entries, [&](int u) { return number[u]; },
+            [&](int u, int color) {
+                if (to_list(v, u, color, set))
+                    ++count;
+                else if (color >= set * SET_SIZE)
+                    forbidden |= 1 << (color - set * SET_SIZE);
+            });
+        forbidden = (int)united<LANES>((uint32)forbidden);
+        count = lane_sum<LANES>(count);
+        if (i < last && threadIdx.x % LANES == 0) {
+            CS[v] = set;
+            VF[v] = forbidden | beyond(degrees[v], set);
+            TVF[v] = 0;
+            counts[i] = count;
+            counted += count;
+        }
+    }
+    return counted;
+}
+
 // From bits to numbers: CS(v) * 31 + log2 C(v).
 __device__ void from_bits(long long n, int* C, const int* CS) {
     for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
@@ -122,6 +259,25 @@ __device__ int stretch_offset(const int* counts, int& total) {
     return block_sum(before);
 }
 
+// From `offset` on, the end of each edge first that gives way.
+__device__ void list_edges(const int* U, int first, int last, const OFFSET* indptr, const int* indices, const int* degrees,
+                           bool by_degree, const int* number, const int* CS, const int* counts, int offset, int2* E) {
+    for (int i0 = first; i0 < last; i0 += blockDim.x / LANES) {
+        int i = i0 + threadIdx.x / LANES, v = i < last ? U[i] : 0, count = i < last ? counts[i] : 0, of_block;
+        int before = block_scan(threadIdx.x % LANES == 0 ? count : 0, of_block), set = CS[v];
+        int next = offset + __shfl_sync(FULL_WARP, before, 0, LANES);
+        OFFSET row = indptr[v];
+        visit_row(
+            indices + row, count ? (int)(indptr[v + 1] - row) : 0, [&](int u) { return number[u]; },
+            [&](int u, int color) {
+                bool keep = to_list(v, u, color, set);
+                int place = place_in_row<LANES>(keep, next);
+                if (keep) E[place] = gives_way(v, u, by_degree, degrees) ? make_int2(v, u) : make_int2(u, v);
+            });
+        offset += of_block;
+    }
+}
+
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
     int uncolored[2];  // length of the list of uncolored vertices, by parity of the round
@@ -136,40 +292,31 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
-    int *U = uncolored, *spare_U = uncolored + n;
+    int *U = uncolored, *spare_U = uncolored + n, *number = spare_U;
 
-    // The edge list in row order, the end first that gives way: count what rows list above the diagonal, scan over
-    // blocks, write. Rows are sorted, so counting is a search; LANES threads share a row when it is written.
-    long long rows = (n + gridDim.x - 1) / gridDim.x;
-    long long first_row = blockIdx.x * rows, last_row = min(first_row + rows, n);
-    int teams = blockDim.x / LANES, team = threadIdx.x / LANES, lane = threadIdx.x % LANES, count = 0;
-    int* above = spare_U;
-    for (long long v = first_row + threadIdx.x; v < last_row; v += blockDim.x) {
-        OFFSET end = indptr[v + 1];
-        above[v] = (int)(end - lower_bound(indices, indptr[v], end, v + 1));
-        count += above[v];
-    }
-    for (long long v = thread_id(); v < n; v += thread_count()) {
-        start_vertex(v, degrees[v], C, CS, VF, TVF);
-        U[v] = (int)v;
-    }
-    count = block_sum(count);
+    first_numbers(n, indptr, indices, chunk, number, &control->arrivals);
+    grid_barrier(&control->arrivals);
+
+    first_conflicts(n, indptr, indices, degrees, by_degree, number);
+    grid_barrier(&control->arrivals);
+
+    to_bits(n, number, C, CS, U, &control->uncolored[1]);
+    grid_barrier(&control->arrivals);
+
+    int length, offset, vertices = fresh(&control->uncolored[1]);
+    if (thread_id() == 0) log_round(log, n, 1, (int)n, vertices);
+    int share = (vertices + gridDim.x - 1) / gridDim.x;
+    int first_i = (int)min(blockIdx.x * (long long)share, (long long)vertices), last_i = min(first_i + share, vertices);
+    int* listed = (int*)spare;  // how many edges by vertex of U; each of these has an edge, so that there is room
+    int count = block_sum(forbid_finals(U, first_i, last_i, indptr, indices, degrees, number, CS, VF, TVF, listed));
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
     grid_barrier(&control->arrivals);
-    int length, offset = stretch_offset(counts, length), vertices = (int)n;
-    for (long long v0 = first_row; v0 < last_row; v0 += teams) {
-        long long v = v0 + team;
-        int own = v < last_row ? above[v] : 0, tile;
-        int position = offset + __shfl_sync(FULL_WARP, block_scan(lane == 0 ? own : 0, tile), 0, LANES);
-        for (int e = lane; e < own; e += LANES) {
-            int u = indices[indptr[v + 1] - own + e];
-            E[position + e] = gives_way((int)v, u, by_degree, degrees) ? make_int2((int)v, u) : make_int2(u, (int)v);
-        }
-        offset += tile;
-    }
+
+    offset = stretch_offset(counts, length);
+    list_edges(U, first_i, last_i, indptr, indices, degrees, by_degree, number, CS, listed, offset, E);
     grid_barrier(&control->arrivals);
 
-    for (int round = 1;; ++round) {
+    for (int round = 2; vertices; ++round) {
         for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
             for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
@@ -217,7 +364,6 @@ extern "C" __global__ void __launch_bounds__(256) color_edges(
         int before = vertices;
         vertices = fresh(&control->uncolored[round & 1]);
         if (thread_id() == 0) log_round(log, n, round, before, vertices);
-        if (vertices == 0) break;
         int2* E_before = E;
         E = spare;
         spare = E_before;

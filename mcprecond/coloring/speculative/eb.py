@@ -11,6 +11,14 @@ colors that were taken back could otherwise push it beyond the bound of Lemma 2.
 a GPU takes several consecutive edges, as Section IV-C has it for vertices: they mostly share a vertex, so that its
 neighbors hear of each choice before the next one is made.
 
+In the first round all edges are in the list, so it is not written: the rows of the matrix hold every edge at both of
+its ends. The edges are taken up by rows, and a vertex hears of its neighbors' tentative colors from its own row, all at
+once and without atomics, in all color sets. The rows of a stretch come one after another, every other first: on grids,
+and with several unknowns to a node, that takes fewer colors. Stretches run beside each other in step, so each begins at
+a place of its own: where all began alike, the same lines of a grid would meet every time. Only the edges that the three
+rules of Section III-B3 leave after this round are listed, from the rows of the vertices without a color; each of those
+goes on in the lowest color set that final colors have not filled.
+
 The paper lets the smaller index give way (Section III-B2). Here the smaller degree does, unless `resolution` says
 otherwise; the paper has that for vertex-based methods (Section IV-D). Where degrees differ much it takes fewer colors,
 and no time: edges are listed with the end first that gives way.
@@ -30,17 +38,19 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
-from mcprecond.coloring.graph import Graph, row_near, rows_near
+from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.priorities import mix
+from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
 WORKLISTS = ("pps", "atomic")
 
 SET_SIZE = 31
-CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase
+CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase; in the first round vertices
 LONG_ROW = 1024
-STRETCHES = 64  # pieces of the edge list that the CPU packs on their own
+STRETCHES = 64  # pieces of the pattern and of the edge list that the CPU takes up on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
 
@@ -57,8 +67,8 @@ def eb(
     seed : int
         Accepted for uniformity; EB draws no random numbers.
     worklist : {"pps", "atomic"}
-        How the surviving edges are listed: by a parallel prefix sum, which keeps their order, or by an atomic counter,
-        which scatters them (Section IV-A).
+        How the edges that survive a later round are listed: by a parallel prefix sum, which keeps their order, or by an
+        atomic counter, which scatters them (Section IV-A).
     resolution : {"index", "degree"}
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index.
 
@@ -75,9 +85,7 @@ def eb(
     check_resolution(resolution)
     xp, n = graph.backend.xp, graph.n
     by_degree = int(resolution == "degree")
-    # Threads that share a row when edges are listed or looked for: many where a few rows are very long.
-    lanes = 32 if graph.max_degree >= LONG_ROW else 4 if graph.indices.size > 8 * n else 2
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph, distance))
     # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Edges as (u, v) pairs. Both lists shrink from one half to the other.
     C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
     uncolored = xp.empty((2, n), np.int32)
@@ -95,6 +103,18 @@ def eb(
         edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, log,
     )  # fmt: skip
     return C, history_of(log, graph)
+
+
+def lanes_for(graph: Graph, distance: int) -> int:
+    """How many threads share a row: many where a few rows are very long."""
+    if graph.max_degree >= LONG_ROW:
+        return 32
+    if distance == 2:
+        return 4 if graph.indices.size > 8 * graph.n else 2
+    lanes = 2
+    while lanes < 16 and 4 * lanes * graph.n < graph.indices.size:  # a thread looks at four entries at once
+        lanes *= 2
+    return lanes
 
 
 @compile_part
@@ -163,25 +183,94 @@ def detect_conflict(low, high, C, CS):
         C[low] = 0
 
 
+@compile_part
+def stretch_begin(t, stretches, n, indptr):
+    """Where a stretch begins, if they share the rows, and the entries in them, evenly."""
+    low, high = 0, n
+    target = t * (n + np.int64(indptr[n])) // stretches
+    while low < high:
+        middle = (low + high) // 2
+        if middle + indptr[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compile_part
+def next_row(v, begin, end):
+    """Go around a stretch: to the next row but one, from the last one to the first of those passed over."""
+    return v + 2 if end - v > 2 else begin + (v - begin + 1) % 2
+
+
 @compile_loop
-def list_edges(n, indptr, indices, degrees, by_degree, E):
-    """Write every edge once, in row order, the end first that gives way; return how many there are."""
-    starts = np.zeros(n + 1, np.int64)
+def first_numbers(n, indptr, indices, stretches, number):
+    """TENTATIVECOLOR of the first round, by rows: the smallest number that no neighbor has so far."""
+    for p in prange(stretches):
+        t = np.int64(p)  # what prange counts is unsigned
+        begin, end = stretch_begin(t, stretches, n, indptr), stretch_begin(t + 1, stretches, n, indptr)
+        v = begin + mix(t, 0) % max(end - begin, 1)
+        for _ in range(end - begin):
+            number[v] = smallest_free_color(v, 1, indptr, indices, number)
+            v = next_row(v, begin, end)
+
+
+@compile_loop
+def first_conflicts(n, indptr, indices, degrees, by_degree, number):
+    """DETECTCONFLICTS of the first round, by rows: uncolor one end of every edge in conflict."""
     for v in prange(n):
-        count = 0
-        for k in range(indptr[v], indptr[v + 1]):
-            count += indices[k] > v
-        starts[v + 1] = count
-    starts = np.cumsum(starts)
-    for v in prange(n):
-        e = starts[v]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
-            if u > v:
+            color = number[v]
+            if u > v and color != UNCOLORED and number[u] == color:
+                if gives_way(v, u, by_degree, degrees):
+                    number[v] = UNCOLORED
+                else:
+                    number[u] = UNCOLORED
+
+
+@compile_loop
+def to_bits(n, number, C, CS):
+    """C and CS of what is colored; the others have neither yet."""
+    for v in prange(n):
+        C[v] = 0 if number[v] == UNCOLORED else 1 << number[v] % SET_SIZE
+        CS[v] = max(number[v], 0) // SET_SIZE
+
+
+@compile_part
+def to_list(v, u, number, color_set):
+    """Whether an edge of an uncolored vertex v stays after the first round, as the row of v has it."""
+    return u > v if number[u] == UNCOLORED else number[u] // SET_SIZE > color_set
+
+
+@compile_loop
+def forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts):
+    """FORBIDCOLORS of the first round, by the rows of the uncolored vertices; counts the edges that stay."""
+    for i in prange(len(U)):
+        v = U[i]
+        color_set = smallest_free_color(v, 1, indptr, indices, number) // SET_SIZE
+        forbidden = beyond(degrees[v], color_set)
+        count = 0
+        for k in range(indptr[v], indptr[v + 1]):
+            u = indices[k]
+            if to_list(v, u, number, color_set):
+                count += 1
+            elif number[u] >= color_set * SET_SIZE:
+                forbidden |= 1 << (number[u] - color_set * SET_SIZE)
+        CS[v], VF[v], TVF[v], counts[i] = color_set, forbidden, 0, count
+
+
+@compile_loop
+def list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E):
+    """CREATENEWEDGELIST of the first round, the end first that gives way; the list of vertex U[i] ends at ends[i]."""
+    for i in prange(len(U)):
+        v, e = U[i], ends[i]
+        for k in range(indptr[v], indptr[v + 1]):
+            u = indices[k]
+            if to_list(v, u, number, CS[v]):
+                e -= 1
                 first = gives_way(v, u, by_degree, degrees)
                 E[e, 0], E[e, 1] = (v, u) if first else (u, v)
-                e += 1
-    return starts[n]
 
 
 @compile_loop
@@ -250,11 +339,20 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
 def color_edges(
     n, indptr, indices, degrees, by_degree, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log
 ):
-    """Algorithm 5: the rounds."""
-    E, kept = edges[0], edges[1]
-    length = list_edges(n, indptr, indices, degrees, by_degree, E)
-    start_vertices(n, degrees, C, CS, VF, TVF)
-    U = np.arange(n, dtype=np.int32)
+    """Algorithm 5: the rounds, the first one by rows."""
+    E, kept, number = edges[0], edges[1], uncolored[1]
+    number[:] = UNCOLORED
+    first_numbers(n, indptr, indices, max(min(STRETCHES, n // chunk), 1), number)
+    first_conflicts(n, indptr, indices, degrees, by_degree, number)
+    to_bits(n, number, C, CS)
+    U = np.flatnonzero(number == UNCOLORED).astype(np.int32)
+    if n:
+        log_round(log, n, len(U))
+    counts = np.empty(len(U), np.int64)
+    forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts)
+    ends = np.cumsum(counts)
+    list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E)
+    length = ends[-1] if len(U) else 0
     while len(U):
         tentative_colors(length, E, C, CS, VF, TVF)
         assign_colors(U, degrees, C, CS, VF, TVF)
