@@ -27,7 +27,15 @@ MOST_ROWS = 32
 LONG = 64  # entries per lane that make a row a slice by itself
 
 
-def cut_slices(offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend) -> Any:
+def cut_slices(
+    offsets: np.ndarray,
+    colors: Any,
+    lower_indptr: Any,
+    upper_indptr: Any,
+    backend: Backend,
+    *,
+    most_entries: int | None = None,
+) -> Any:
     """Return where slices begin, and n at the end: int32, on the device.
 
     Parameters
@@ -38,12 +46,16 @@ def cut_slices(offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr
         The color of each row, in color order.
     lower_indptr, upper_indptr : array of int, shape (n + 1,)
         Row offsets of the triangles, in color order.
+    most_entries : int, optional
+        Of a slice of several rows, on average.
     """
     xp, n = backend.xp, len(colors)
     if not backend.resident_warps:
         return xp.asarray(offsets, dtype=np.int32)
     entries = (int(lower_indptr[-1]) + int(upper_indptr[-1])) / max(n, 1)
     rows = rows_per_slice(np.diff(offsets), entries, backend.resident_warps)
+    if most_entries is not None:
+        rows = np.minimum(rows, 2 ** int(np.log2(max(most_entries / max(entries, 1), 1)))).astype(np.int32)
     begins = xp.empty(n, np.bool_)
     run = backend.kernels(KERNELS, OFFSET=lower_indptr.dtype, ENTRY=np.int32)
     run.mark_slices(n, colors, xp.asarray(offsets), xp.asarray(rows), lower_indptr, upper_indptr, begins)
