@@ -120,7 +120,8 @@ class ColorBlocks:
 
         self._offset = offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
-        lanes = 8 if graph.indices.size > 8 * n else 2
+        entries = graph.indices.size
+        lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
