@@ -10,6 +10,7 @@
 #define MOST_ENTRIES 256   // of a row whose matches are listed, at most; 32 SHARE has to be more
 #define MOST_MATCHES 32    // per entry of such a row, at most
 #define UNLISTED 0xffff
+enum { TRIANGLES, UNLISTED_ROWS, SHIFTED };  // what may be found; all that write there write 1
 #define LONGER 8           // times as many: entries that are searched, not gone through
 #define AHEAD (sizeof(VALUE) > 8 ? 1 : 2)  // values per thread that are fetched before they are needed
 
@@ -103,10 +104,10 @@ extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, c
         firsts[row.i + 1] = fits ? count : 0;
         if (!fits && row.n_lower) {
             starts[row.begin_lower] = UNLISTED;
-            found[1] = 1;
+            found[UNLISTED_ROWS] = 1;
         }
     }
-    if (triangles) found[0] = 1;
+    if (triangles) found[TRIANGLES] = 1;
 }
 
 // Eliminate the lower parts of rows whose matches are listed, each held in `values`. Whole warps call it.
@@ -172,7 +173,8 @@ __device__ __forceinline__ void eliminate_listed(const Slice& slice, const Row& 
 }
 
 // The same for a row whose matches are not listed, by a whole warp, where it is stored; what its diagonal entry loses.
-__device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triangles& t, const VALUE* dinv) {
+__device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triangles& t, const VALUE* dinv,
+                                                    bool& changes) {
     int i = row.i;
     OFFSET end_lower = row.begin_lower + row.n_lower, end_upper = row.begin_upper + row.length - row.n_lower - 1;
     VALUE subtracted = 0;
@@ -193,9 +195,11 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
                 } else if (column < i) {
                     OFFSET place = find(t.lower_indices, e + 1, end_lower, column);
                     if (place >= 0) t.lower[place] -= product;
+                    changes |= place >= 0;
                 } else {
                     OFFSET place = find(t.upper_indices, row.begin_upper, end_upper, column);
                     if (place >= 0) t.upper[place] -= product;
+                    changes |= place >= 0;
                 }
             }
         } else {  // look for the columns of this row in the other one
@@ -206,10 +210,12 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
                 OFFSET place = find(t.upper_indices, begin, end, column);
                 if (place < 0) continue;
                 VALUE product = factor * fresh(&t.upper[place]);
-                if (m == left_lower)
+                if (m == left_lower) {
                     subtracted += product;
-                else
+                } else {
                     (m < left_lower ? t.lower[e + 1 + m] : t.upper[in_upper]) -= product;
+                    changes = true;
+                }
             }
         }
     }
@@ -220,16 +226,14 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
         long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices, VALUE* lower,
         const OFFSET* upper_indptr, const int* upper_indices, VALUE* upper, const long long* firsts,
         const unsigned short* starts, const Match* matches, const VALUE* diagonal, double tiny, VALUE* pivots,
-        VALUE* dinv, VALUE* shifts, int* shifted) {
+        VALUE* dinv, VALUE* shifts, int* found) {
     __shared__ VALUE at_hand[WARPS_PER_BLOCK][SHARE * WARP];
     Triangles triangles{lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper};
     // Whether all rows of a slice are listed, and have room in shared memory.
     auto fits = [&](const Slice& slice, const Row& row) {
         return __all_sync(FULL_WARP, is_listed(row, starts) && row.length <= SHARE << slice.log_lanes);
     };
-    auto work_on = [&](const Slice& slice) {
-        Row row(slice, lower_indptr, upper_indptr);
-        bool listed = fits(slice, row);
+    auto work_on = [&](const Slice& slice, const Row& row, bool listed) {
         int i = row.i, lanes = 1 << slice.log_lanes, lane = slice.lane, n_upper = row.length - row.n_lower - 1;
         VALUE* values = at_hand[threadIdx.x / WARP] + SHARE * (slice.row << slice.log_lanes);
         VALUE d = row.length ? diagonal[i] : VALUE(0);
@@ -252,7 +256,9 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
             for (int m = lane; m < n_upper; m += lanes) upper[row.begin_upper + m] = values[row.n_lower + 1 + m];
             if (slice.leads()) d = values[row.n_lower];
         } else {
-            d -= lane_sum<WARP>(eliminate_in_place(row, triangles, dinv));
+            bool changes = false;
+            d -= lane_sum<WARP>(eliminate_in_place(row, triangles, dinv, changes));
+            if (changes) found[TRIANGLES] = 1;
         }
         __threadfence();  // before the pivot tells that the row is done
         __syncwarp();
@@ -261,16 +267,22 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
         pivots[i] = pivot;
         shifts[i] = shift;
         each_part(shift, [&](REAL part) {
-            if (part != 0) *shifted = 1;  // all that write here write this
+            if (part != 0) found[SHIFTED] = 1;
         });
         publish(&dinv[i], VALUE(1) / pivot);
     };
     for_slices(n_pieces, false, pieces, [&](const Slice& piece) {
-        int at_once = fits(piece, Row(piece, lower_indptr, upper_indptr)) ? piece.rows : 1;
         int end = (int)piece.first + piece.rows;
-        for (int first = (int)piece.first; first < end; first += at_once) {
-            int bounds[2] = {first, first + at_once};
-            work_on(Slice(bounds, 0));
+        for (int first = (int)piece.first, rows; first < end; first += rows) {
+            for (rows = end - first;; rows = (rows + 1) / 2) {  // fewer at once where some are long
+                int bounds[2] = {first, first + rows};
+                Slice slice(bounds, 0);
+                Row row(slice, lower_indptr, upper_indptr);
+                bool listed = fits(slice, row);
+                if (!listed && rows > 1) continue;
+                work_on(slice, row, listed);
+                break;
+            }
         }
     });
 }

@@ -4,9 +4,9 @@ The factors depend only on which of two neighbors comes first. So the rows are s
 reordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
 
 Row i loses multiples of the upper parts of earlier rows j, wherever both have an entry. Where that is depends on the
-pattern only: the constructor lists these matches, for most rows a pair of bytes each, so that a factorization neither
+pattern only: on a GPU these matches are listed once, a pair of bytes for most of them, so that a factorization neither
 reads nor compares columns. Long rows, and those with many matches for their length, go without, to save memory: their
-matches are looked for each time.
+matches are looked for each time. So are all on the CPU, which does that in about the time of reading a list.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ KERNELS = KernelSet(__file__)
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most: places in it are bytes where there are no others
 MOST_MATCHES = 32  # per entry of such a row, at most
 UNLISTED = 2**16 - 1
+TRIANGLES, UNLISTED_ROWS, SHIFTED = range(3)  # what kernels may find
 ENTRIES_AT_ONCE = 224  # of the rows that a warp works on: 7 for each thread
 
 
@@ -203,22 +204,13 @@ class ILU0(Factored):
         longest = 1 + int(xp.diff(offsets[0] + offsets[1]).max()) if n else 1
         place = np.uint8 if longest <= MOST_ENTRIES else np.uint16
         self._run = self.backend.kernels(KERNELS, OFFSET=offsets[0].dtype, VALUE=blocks.dtype, PLACE=place, LANES=32)
-        firsts, starts, found = xp.zeros(n + 1, np.int64), xp.empty(len(lower), np.uint16), xp.zeros(2, np.int32)
-
-        def find_matches(matches: Any, *, listed: bool) -> None:
-            self._run.find_matches(
-                len(self._pieces) - 1, self._pieces, offsets[0], lower, offsets[1], upper, int(listed), firsts, starts,
-                matches, found,
-            )  # fmt: skip
-
-        find_matches(xp.empty((0, 2), place), listed=False)
-        firsts = xp.cumsum(firsts)
-        matches = xp.empty((int(firsts[-1]), 2), place)
-        find_matches(matches, listed=True)
-        triangles, unlisted = (bool(flag) for flag in self.backend.to_host(found))
-        self.is_dilu = not triangles
-        self._columns: tuple[Any, Any] = (lower, upper if unlisted else xp.empty(0, np.int32))
-        self._matches = (firsts, starts, matches)
+        self._found = xp.zeros(3, np.int32)
+        patterns = (offsets[0], lower, offsets[1], upper)
+        listing = list_matches if self.backend.resident_warps else list_nothing
+        self._matches = listing(self._run, self._pieces, patterns, place, self._found, xp)
+        found = self.backend.to_host(self._found)
+        self.is_dilu = not (found[TRIANGLES] or found[UNLISTED_ROWS])  # the latter may still turn out to have none
+        self._columns: tuple[Any, Any] = (lower, upper if found[UNLISTED_ROWS] else xp.empty(0, np.int32))
 
     def _factorize(self) -> None:
         """Replace the triangles of A by those of the factors: L times the pivots, and U."""
@@ -230,11 +222,12 @@ class ILU0(Factored):
         for (triangle, order), columns in zip(parts, self._columns, strict=True):
             values = self._in_rows(triangle, triangle.values).astype(blocks.dtype, copy=False)
             arrays += [triangle.indptr, columns, values if order is None else values[order]]
-        shifts, shifted = xp.empty(self.shape[0], blocks.dtype), xp.zeros(1, np.int32)
+        shifts = xp.empty(self.shape[0], blocks.dtype)
+        self._found[SHIFTED] = 0
         make_empty(self._dinv)
         self._run.factorize(
             len(self._pieces) - 1, self._pieces, *arrays, *self._matches, blocks.diagonal, self._tiny, self._pivots,
-            self._dinv, shifts, shifted,
+            self._dinv, shifts, self._found,
         )  # fmt: skip
         if not self.is_dilu:
             for (triangle, order), values in zip(parts, arrays[2::3], strict=True):
@@ -244,7 +237,9 @@ class ILU0(Factored):
                     stored[order] = values
                 stored = stored.astype(triangle.values.dtype, copy=False)
                 interleaved(blocks.slices, triangle.indptr, stored, triangle.values, self.backend)
-        self._judge_pivots(shifts if int(shifted[0]) else None)  # as a rule that is one number to look at
+        found = self.backend.to_host(self._found)
+        self.is_dilu = not found[TRIANGLES]
+        self._judge_pivots(shifts if found[SHIFTED] else None)
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
@@ -269,6 +264,29 @@ def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
         natural = isinstance(ordering, str)
         name, sequence = ("natural", None) if natural else ("given", sequence_of(graph, ordering, seed=0))
     return finished(levels_of(graph, sequence), f"levels of {name} order", np.empty((0, 2), np.int64), graph.backend)
+
+
+def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """Return where the matches of rows begin, where those of their lower entries do, and the matches.
+
+    See `find_matches`; `place` is the type that they are listed in.
+    """
+    lower_indptr, lower_indices, *_ = patterns
+    firsts, starts = xp.zeros(len(lower_indptr), np.int64), xp.empty(len(lower_indices), np.uint16)
+    matches = xp.empty((0, 2), place)
+    run.find_matches(len(pieces) - 1, pieces, *patterns, 0, firsts, starts, matches, found)
+    firsts = xp.cumsum(firsts)
+    matches = xp.empty((int(firsts[-1]), 2), place)
+    run.find_matches(len(pieces) - 1, pieces, *patterns, 1, firsts, starts, matches, found)
+    return firsts, starts, matches
+
+
+def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """The same without any matches."""
+    found[UNLISTED_ROWS] = 1
+    lower_indptr, lower_indices, *_ = patterns
+    starts = xp.full(len(lower_indices), UNLISTED, np.uint16)
+    return xp.zeros(len(lower_indptr), np.int64), starts, xp.empty((0, 2), place)
 
 
 @compile_part
@@ -364,10 +382,10 @@ def find_matches(
                 fits &= upper_indptr[j + 1] - upper_indptr[j] <= 256**matches.itemsize
             firsts[i + 1] = count if fits else 0
             if off_diagonal:
-                found[0] = 1
+                found[TRIANGLES] = 1
             if not fits and lower_indptr[i + 1] > lower_indptr[i]:
                 starts[lower_indptr[i]] = UNLISTED
-                found[1] = 1
+                found[UNLISTED_ROWS] = 1
 
 
 @compile_part
@@ -394,7 +412,8 @@ def eliminate_listed(
 
 @compile_part
 def subtract(place, end, indices, values, other, other_end, other_indices, other_values, factor):
-    """Subtract `factor` times a sorted row from another where both have entries."""
+    """Subtract `factor` times a sorted row from another where both have entries; how many these are."""
+    changes = 0
     while place < end and other < other_end:
         if indices[place] < other_indices[other]:
             place = gallop(indices, place + 1, end, other_indices[other])
@@ -402,35 +421,39 @@ def subtract(place, end, indices, values, other, other_end, other_indices, other
             other = gallop(other_indices, other + 1, other_end, indices[place])
         else:
             values[place] -= factor * other_values[other]
+            changes += 1
             place += 1
             other += 1
+    return changes
 
 
 @compile_part
 def eliminate_in_place(
     i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
 ):  # fmt: skip
-    """The same where matches have to be looked for."""
+    """The same where matches have to be looked for; also, how many other entries have changed."""
+    changes = 0
     end_lower, begin_upper, end_upper = lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1]
     for e in range(lower_indptr[i], end_lower):
         j = lower_indices[e]
         factor = lower[e] * dinv[j]
         begin, end = upper_indptr[j], upper_indptr[j + 1]
         here = gallop(upper_indices, begin, end, i)
-        subtract(e + 1, end_lower, lower_indices, lower, begin, here, upper_indices, upper, factor)
+        changes += subtract(e + 1, end_lower, lower_indices, lower, begin, here, upper_indices, upper, factor)
         if here < end and upper_indices[here] == i:
             d -= factor * upper[here]
             here += 1
-        subtract(begin_upper, end_upper, upper_indices, upper, here, end, upper_indices, upper, factor)
-    return d
+        changes += subtract(begin_upper, end_upper, upper_indices, upper, here, end, upper_indices, upper, factor)
+    return d, changes
 
 
 @compile_loop
 def factorize_rows(
     first, end, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts, starts, matches,
-    diagonal, tiny, pivots, dinv, shifts, shifted,
+    diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
     """The rows of one level."""
+    changes = 0
     for i in prange(first, end):
         d = diagonal[i]
         largest = abs(d)
@@ -439,9 +462,10 @@ def factorize_rows(
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
         if lower_indptr[i + 1] > lower_indptr[i] and starts[lower_indptr[i]] == UNLISTED:
-            d = eliminate_in_place(
+            d, changes_here = eliminate_in_place(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
             )  # fmt: skip
+            changes += changes_here
         else:
             d = eliminate_listed(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, starts, matches, d, dinv
@@ -450,20 +474,23 @@ def factorize_rows(
         dinv[i] = 1 / pivots[i]
         shifts[i] = pivots[i] - d
         if shifts[i] != 0:
-            shifted[0] = 1
+            found[SHIFTED] = 1
+    if changes:
+        found[TRIANGLES] = 1
 
 
 @KERNELS.resident_twin
 def factorize(
     n_pieces, pieces, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts, starts, matches,
-    diagonal, tiny, pivots, dinv, shifts, shifted,
+    diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
     """Eliminate in place: in a row, a lower entry keeps its pivot as a factor.
 
-    Also finds the pivots, their inverses, what was added to each of them, and whether there was anything to add.
+    Also finds the pivots, their inverses, what was added to each of them, and whether there was anything to add, or an
+    entry off the diagonal was changed where matches are not listed.
     """
     for c in range(n_pieces):
         factorize_rows(
             pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts,
-            starts, matches, diagonal, tiny, pivots, dinv, shifts, shifted,
+            starts, matches, diagonal, tiny, pivots, dinv, shifts, found,
         )  # fmt: skip
