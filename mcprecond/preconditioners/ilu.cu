@@ -1,7 +1,9 @@
 // ILU(0): the pieces in the order of the levels, each the rows that a warp works on at once. See ilu.py.
 //
 // A row is written by the threads that share it, and read by others after its pivot is there: the inverse of the pivot is
-// published behind a fence. Their reads bypass L1, which may hold an older state of a line that two rows share.
+// released behind the row. Those who read need no fence, which would also empty L1 of columns and matches: a warp issues
+// no load before the branch that waits for the pivot is decided, and the loads bypass L1, which may hold an older state of
+// a line that two rows share.
 
 #include "pivots.cuh"
 
@@ -130,8 +132,7 @@ __device__ __forceinline__ void eliminate_listed(const Slice& slice, const Row& 
             end = e + 1 < row.n_lower ? starts[row.begin_lower + e + 1] : count;
             inverse = arrived(&dinv[j], dinv[j]);
         }
-        __threadfence();
-        __syncwarp();
+        __syncwarp();  // no load of a row moves before the wait for its pivot
         int next_own[AHEAD];
         VALUE next_value[AHEAD];
         auto fetch = [&](int step) {  // this thread's first values of the other row
@@ -182,7 +183,6 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
         int j = t.lower_indices[e];
         OFFSET begin = t.upper_indptr[j], end = t.upper_indptr[j + 1];
         VALUE inverse = arrived(&dinv[j], dinv[j]);
-        __threadfence();
         __syncwarp();  // what the others have subtracted from this row
         VALUE factor = t.lower[e] * inverse;
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);
@@ -260,8 +260,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
             d -= lane_sum<WARP>(eliminate_in_place(row, triangles, dinv, changes));
             if (changes) found[TRIANGLES] = 1;
         }
-        __threadfence();  // before the pivot tells that the row is done
-        __syncwarp();
+        __syncwarp();  // before the pivot tells that the row is done
         if (!slice.leads()) return;
         VALUE pivot = safe_pivot(d, largest, (REAL)tiny), shift = pivot - d;
         pivots[i] = pivot;
@@ -269,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
         each_part(shift, [&](REAL part) {
             if (part != 0) found[SHIFTED] = 1;
         });
-        publish(&dinv[i], VALUE(1) / pivot);
+        publish<true>(&dinv[i], VALUE(1) / pivot);
     };
     for_slices(n_pieces, false, pieces, [&](const Slice& piece) {
         int end = (int)piece.first + piece.rows;
