@@ -133,37 +133,37 @@ __device__ __forceinline__ void eliminate_listed(const Slice& slice, const Row& 
             inverse = arrived(&dinv[j], dinv[j]);
         }
         __syncwarp();  // no load of a row moves before the wait for its pivot
-        int next_own[AHEAD];
+        // Where this thread's matches of the next entry are, and the first values there, fetched before they are needed.
+        OFFSET next_row;
+        int next_place, next_end, next_own[AHEAD];
         VALUE next_value[AHEAD];
-        auto fetch = [&](int step) {  // this thread's first values of the other row
-            OFFSET row_of_other = __shfl_sync(FULL_WARP, other, step, lanes);
-            int place = __shfl_sync(FULL_WARP, begin, step, lanes) + lane, stop = __shfl_sync(FULL_WARP, end, step, lanes);
+        auto fetch = [&](int step) {
+            next_row = __shfl_sync(FULL_WARP, other, step, lanes);
+            next_place = __shfl_sync(FULL_WARP, begin, step, lanes) + lane;
+            next_end = __shfl_sync(FULL_WARP, end, step, lanes);
 #pragma unroll
-            for (int a = 0; a < AHEAD; ++a, place += lanes) {
-                next_own[a] = -1;
-                if (place < stop) {
-                    Match match = matches[place];
-                    next_own[a] = match.own;
-                    next_value[a] = fresh(&t.upper[row_of_other + match.other]);
-                }
+            for (int a = 0; a < AHEAD; ++a) {
+                int place = next_place + a * lanes;
+                if (place >= next_end) continue;
+                Match match = matches[place];
+                next_own[a] = match.own;
+                next_value[a] = fresh(&t.upper[next_row + match.other]);
             }
         };
         fetch(0);
         for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
-            int own[AHEAD];
-            VALUE value[AHEAD];
+            OFFSET row_of_other = next_row;
+            int place = next_place, place_end = next_end, own[AHEAD];
+            VALUE value[AHEAD], factor = shuffle(inverse, step, lanes);
 #pragma unroll
             for (int a = 0; a < AHEAD; ++a) own[a] = next_own[a], value[a] = next_value[a];
             if (step + 1 < lanes) fetch(step + 1);
-            VALUE factor = shuffle(inverse, step, lanes);
-            OFFSET row_of_other = __shfl_sync(FULL_WARP, other, step, lanes);
-            int place = __shfl_sync(FULL_WARP, begin, step, lanes) + lane, stop = __shfl_sync(FULL_WARP, end, step, lanes);
-            if (place < stop) {
+            if (place < place_end) {
                 factor = values[base + step] * factor;
 #pragma unroll
-                for (int a = 0; a < AHEAD; ++a)
-                    if (own[a] >= 0) values[own[a]] -= factor * value[a];
-                for (place += AHEAD * lanes; place < stop; place += lanes) {
+                for (int a = 0; a < AHEAD; ++a, place += lanes)
+                    if (place < place_end) values[own[a]] -= factor * value[a];
+                for (; place < place_end; place += lanes) {
                     Match match = matches[place];
                     values[match.own] -= factor * fresh(&t.upper[row_of_other + match.other]);
                 }
