@@ -25,6 +25,7 @@ VARIANTS = [
         "NATURAL": 1,
         "ENTRY": np.int32,
         "SOURCE": np.uint8,
+        "PLACE": np.uint8,
     },
     {
         "OFFSET": np.int64,
@@ -34,6 +35,7 @@ VARIANTS = [
         "NATURAL": 0,
         "ENTRY": np.float64,
         "SOURCE": np.uint16,
+        "PLACE": np.uint16,
     },
     {
         "OFFSET": np.int32,
@@ -43,6 +45,7 @@ VARIANTS = [
         "NATURAL": 0,
         "ENTRY": np.float32,
         "SOURCE": np.uint32,
+        "PLACE": np.uint8,
     },
 ]
 COMPLEX = {np.float32: np.complex64, np.float64: np.complex128}

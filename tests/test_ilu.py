@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
+from mcprecond.preconditioners.ilu import TRIANGLES, list_matches, list_nothing
 
 
 def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
@@ -128,6 +129,48 @@ def test_without_triangles_nothing_but_the_diagonal_changes(backend, to_device):
     perm = backend.to_host(M.blocks.perm)
     np.testing.assert_array_equal(backend.to_host(blocks), A.toarray()[np.ix_(perm, perm)])
     assert not ILU0(to_device(spd(stencil27(3)))).is_dilu
+
+
+def sorted_patterns(M) -> tuple:
+    """Row offsets and sorted columns of both triangles."""
+    (lower, _), (upper, _) = (M._sorted_pattern(triangle) for triangle in (M.blocks.lower, M.blocks.upper))
+    return M.blocks.lower.indptr, lower, M.blocks.upper.indptr, upper
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns())
+def test_matches_are_common_columns(backend, to_device, pattern):
+    M = ILU0(to_device(dominant(pattern)), coloring="ecl_gc")
+    found = backend.xp.zeros(3, np.int32)
+    lists = list_matches(M._run, M._pieces, sorted_patterns(M), np.uint8, found, backend.xp)
+    firsts, starts, matches = (backend.to_host(array) for array in lists)
+    lower_indptr, lower, upper_indptr, upper = (backend.to_host(array) for array in sorted_patterns(M))
+    expected, off_diagonal = [], 0
+    for i in range(M.shape[0]):
+        begin, end = lower_indptr[i : i + 2]
+        row = np.r_[lower[begin:end], i, upper[upper_indptr[i] : upper_indptr[i + 1]]]
+        assert firsts[i] == len(expected)
+        for e in range(end - begin):
+            assert starts[begin + e] == len(expected) - firsts[i]
+            other = upper[upper_indptr[row[e]] : upper_indptr[row[e] + 1]]
+            common = np.intersect1d(row[e + 1 :], other)
+            expected += zip(np.searchsorted(row, common), np.searchsorted(other, common), strict=True)
+            off_diagonal += np.count_nonzero(common != i)
+    np.testing.assert_array_equal(matches, np.reshape(expected, (-1, 2)))
+    assert bool(found[TRIANGLES]) == (off_diagonal > 0)
+
+
+@pytest.mark.parametrize("listing", [list_matches, list_nothing])
+@pytest.mark.parametrize("ordering", ["color", "natural"])
+@pytest.mark.parametrize("pattern", [stencil27(5), complete(100), grid5(9)], ids=["stencil", "complete", "grid"])
+def test_factors_do_not_depend_on_what_is_listed(pattern, ordering, listing, backend, to_device):
+    A = to_device(dominant(pattern))
+    M = ILU0(A, ordering=ordering)
+    before, patterns_of_M = applied(M, backend), sorted_patterns(M)
+    M._matches = listing(M._run, M._pieces, patterns_of_M, np.uint8, M._found, backend.xp)
+    M._columns = patterns_of_M[1::2]
+    M.update(A)
+    np.testing.assert_allclose(applied(M, backend), before, rtol=1e-13, atol=1e-14)
 
 
 def test_update_equals_a_new_factorization(backend, to_device):

@@ -294,6 +294,18 @@ __device__ __forceinline__ void write_now(ulonglong2* p, ulonglong2 piece) {
                  :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
 }
 
+// The same behind all that this thread has written or, before a barrier of the warp, others of its warp.
+__device__ __forceinline__ void release(uint32* p, uint32 piece) {
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" :: "l"(__cvta_generic_to_global(p)), "r"(piece) : "memory");
+}
+__device__ __forceinline__ void release(uint64* p, uint64 piece) {
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" :: "l"(__cvta_generic_to_global(p)), "l"(piece) : "memory");
+}
+__device__ __forceinline__ void release(ulonglong2* p, ulonglong2 piece) {
+    asm volatile("st.release.gpu.global.v2.u64 [%0], {%1, %2};"
+                 :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
+}
+
 // The value at p, once it is there; `seen` is what a first look has found.
 template <typename Value>
 __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
@@ -306,15 +318,21 @@ __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
     return seen;
 }
 
-// Write a value that others wait for. A NaN that happens to look empty becomes another NaN.
-template <typename Value>
+// Write a value that others wait for; those who find it there also find what was written before it, if it RELEASES that.
+// A NaN that happens to look empty becomes another NaN.
+template <bool RELEASES = false, typename Value>
 __device__ __forceinline__ void publish(Value* p, Value value) {
     typedef typename PieceOf<alignof(Value)>::Type Piece;
     each_part(value, [](Real<Value>& part) {
         if (is_empty(part)) part = __int_as_float(0x7fffffff);
     });
 #pragma unroll
-    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) write_now((Piece*)p + k, ((Piece*)&value)[k]);
+    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) {
+        if constexpr (RELEASES)
+            release((Piece*)p + k, ((Piece*)&value)[k]);
+        else
+            write_now((Piece*)p + k, ((Piece*)&value)[k]);
+    }
 }
 
 #define UNCOLORED (-1)

@@ -110,7 +110,8 @@ class MulticolorDILU(Factored):
             xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data, self._tiny,
             self._pivots, shifts,
         )  # fmt: skip
-        self._take_pivots(shifts)
+        self._judge_pivots(shifts)
+        xp.divide(1, self._pivots, out=self._dinv)
 
     def _transposed(self, conjugate: bool) -> MulticolorDILU:
         """The same for Aᵀ, which has the same pivots."""

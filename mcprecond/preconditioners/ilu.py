@@ -2,6 +2,11 @@
 
 The factors depend only on which of two neighbors comes first. So the rows are sorted by level, which is a coloring (see
 reordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
+
+Row i loses multiples of the upper parts of earlier rows j, wherever both have an entry. Where that is depends on the
+pattern only: on a GPU these matches are listed once, a pair of bytes for most of them, so that a factorization neither
+reads nor compares columns. Long rows, and those with many matches for their length, go without, to save memory: their
+matches are looked for each time. So are all on the CPU, which does that in about the time of reading a list.
 """
 
 from __future__ import annotations
@@ -20,8 +25,15 @@ from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.levels import levels_of
+from mcprecond.reordering.slices import cut_slices, rows_per_slice
 
 KERNELS = KernelSet(__file__)
+
+MOST_ENTRIES = 256  # of a row whose matches are listed, at most: places in it are bytes where there are no others
+MOST_MATCHES = 32  # per entry of such a row, at most
+UNLISTED = 2**16 - 1
+TRIANGLES, UNLISTED_ROWS, SHIFTED = range(3)  # what kernels may find
+ENTRIES_AT_ONCE = 224  # of the rows that a warp works on: 7 for each thread
 
 
 class ILU0(Factored):
@@ -83,6 +95,9 @@ class ILU0(Factored):
     >>> len(exact.levels), pcg(A, np.ones(100), M=exact).iterations
     (100, 1)
     """
+
+    #: Where rows match others, once it was looked for.
+    _matches: tuple[Any, ...] = ()
 
     def __init__(
         self,
@@ -161,13 +176,6 @@ class ILU0(Factored):
         lower = sparse.tril(both, -1) @ sparse.diags(self._dinv)
         return (lower + eye).tocsr(), (sparse.triu(both, 1) + sparse.diags(self._pivots)).tocsr()
 
-    def _prepare(self, csr: Any, coloring: Any, pivot: str, dtype: Any) -> None:
-        """Store A, and find out in which order its rows are sorted."""
-        super()._prepare(csr, coloring, pivot, dtype)
-        offset = self.blocks.lower.indptr.dtype
-        self._run = self.backend.kernels(KERNELS, OFFSET=offset, VALUE=self.blocks.dtype, LANES=32)
-        self._patterns = [self._sorted_pattern(triangle) for triangle in (self.blocks.lower, self.blocks.upper)]
-
     def _sorted_pattern(self, triangle: Any) -> tuple[Any, Any]:
         """The columns of a triangle's rows, sorted, and where each entry was before (None: all stay where they are)."""
         xp, sparse = self.backend.xp, self.backend.sparse
@@ -179,27 +187,56 @@ class ILU0(Factored):
         matrix.sort_indices()
         return matrix.indices, matrix.data.astype(triangle.indptr.dtype)
 
+    def _analyze(self) -> None:
+        """Find out what depends on the pattern only: which rows are worked on at once, and where they match others."""
+        blocks, xp, n = self.blocks, self.backend.xp, self.shape[0]
+        offsets = (blocks.lower.indptr, blocks.upper.indptr)
+        colors = blocks.coloring.colors[blocks.perm]
+        sizes, entries = np.diff(blocks.offsets), sum(int(ends[-1]) for ends in offsets) / max(n, 1)
+        most_rows = 2 ** int(np.log2(max(ENTRIES_AT_ONCE / max(entries, 1), 1)))
+        rows = np.minimum(rows_per_slice(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
+        self._pieces = cut_slices(blocks.offsets, colors, *offsets, self.backend, rows)
+        (lower, self._lower_order), (upper, self._upper_order) = (
+            self._sorted_pattern(triangle) for triangle in (blocks.lower, blocks.upper)
+        )
+        longest = 1 + int(xp.diff(offsets[0] + offsets[1]).max()) if n else 1
+        place = np.uint8 if longest <= MOST_ENTRIES else np.uint16
+        self._run = self.backend.kernels(KERNELS, OFFSET=offsets[0].dtype, VALUE=blocks.dtype, PLACE=place, LANES=32)
+        self._found = xp.zeros(3, np.int32)
+        patterns = (offsets[0], lower, offsets[1], upper)
+        listing = list_matches if self.backend.resident_warps else list_nothing
+        self._matches = listing(self._run, self._pieces, patterns, place, self._found, xp)
+        found = self.backend.to_host(self._found)
+        self.is_dilu = not (found[TRIANGLES] or found[UNLISTED_ROWS])  # the latter may still turn out to have none
+        self._columns: tuple[Any, Any] = (lower, upper if found[UNLISTED_ROWS] else xp.empty(0, np.int32))
+
     def _factorize(self) -> None:
         """Replace the triangles of A by those of the factors: L times the pivots, and U."""
+        if not self._matches:
+            self._analyze()
         blocks, xp = self.blocks, self.backend.xp
-        triangles = (blocks.lower, blocks.upper)
         arrays: list[Any] = []
-        for triangle, (indices, order) in zip(triangles, self._patterns, strict=True):
-            values = self.blocks.by_rows(triangle, triangle.values).astype(blocks.dtype, copy=False)
-            arrays += [triangle.indptr, indices, values if order is None else values[order]]
-        shifts, cliques = xp.zeros(self.shape[0], blocks.dtype), xp.zeros(1, np.int32)
-        make_empty(self._pivots)
+        parts = ((blocks.lower, self._lower_order), (blocks.upper, self._upper_order))
+        for (triangle, order), columns in zip(parts, self._columns, strict=True):
+            values = blocks.by_rows(triangle, triangle.values).astype(blocks.dtype, copy=False)
+            arrays += [triangle.indptr, columns, values if order is None else values[order]]
+        shifts = xp.empty(self.shape[0], blocks.dtype)
+        self._found[SHIFTED] = 0
+        make_empty(self._dinv)
         self._run.factorize(
-            len(blocks.slices) - 1, blocks.slices, *arrays, blocks.diagonal, self._tiny, self._pivots, shifts, cliques
+            len(self._pieces) - 1, self._pieces, *arrays, *self._matches, blocks.diagonal, self._tiny, self._pivots,
+            self._dinv, shifts, self._found,
         )  # fmt: skip
-        self._take_pivots(shifts)
-        self.is_dilu = not int(cliques[0])
-        if self.is_dilu:
-            return
-        for triangle, (_, order), values in zip(triangles, self._patterns, arrays[2::3], strict=True):
-            stored = xp.empty_like(triangle.values)
-            stored[slice(None) if order is None else order] = values
-            triangle.values[...] = blocks.by_slices(triangle, stored)
+        if not self.is_dilu:
+            for (triangle, order), values in zip(parts, arrays[2::3], strict=True):
+                stored = values
+                if order is not None:
+                    stored = xp.empty_like(values)
+                    stored[order] = values
+                blocks.by_slices(triangle, stored.astype(triangle.values.dtype, copy=False), triangle.values)
+        found = self.backend.to_host(self._found)
+        self.is_dilu = not found[TRIANGLES]
+        self._judge_pivots(shifts if found[SHIFTED] else None)
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
@@ -226,6 +263,29 @@ def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
     return finished(levels_of(graph, sequence), f"levels of {name} order", np.empty((0, 2), np.int64), graph.backend)
 
 
+def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """Return where the matches of rows begin, where those of their lower entries do, and the matches.
+
+    See `find_matches`; `place` is the type that they are listed in.
+    """
+    lower_indptr, lower_indices, *_ = patterns
+    firsts, starts = xp.zeros(len(lower_indptr), np.int64), xp.empty(len(lower_indices), np.uint16)
+    matches = xp.empty((0, 2), place)
+    run.find_matches(len(pieces) - 1, pieces, *patterns, 0, firsts, starts, matches, found)
+    firsts = xp.cumsum(firsts)
+    matches = xp.empty((int(firsts[-1]), 2), place)
+    run.find_matches(len(pieces) - 1, pieces, *patterns, 1, firsts, starts, matches, found)
+    return firsts, starts, matches
+
+
+def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """The same without any matches."""
+    found[UNLISTED_ROWS] = 1
+    lower_indptr, lower_indices, *_ = patterns
+    starts = xp.full(len(lower_indices), UNLISTED, np.uint16)
+    return xp.zeros(len(lower_indptr), np.int64), starts, xp.empty((0, 2), place)
+
+
 @compile_part
 def gallop(indices, begin, end, column):
     """The first place in the sorted indices[begin:end] that does not hold less than `column`."""
@@ -241,6 +301,110 @@ def gallop(indices, begin, end, column):
         else:
             end = middle
     return begin
+
+
+@compile_part
+def match(place, end, indices, before, other, other_end, other_indices, other_begin, matches, count, listed):
+    """Count, and list where asked for, what two sorted stretches share: place + before and other - other_begin."""
+    while place < end and other < other_end:
+        if indices[place] < other_indices[other]:
+            place = gallop(indices, place + 1, end, other_indices[other])
+        elif indices[place] > other_indices[other]:
+            other = gallop(other_indices, other + 1, other_end, indices[place])
+        else:
+            if listed:
+                matches[count, 0] = place + before
+                matches[count, 1] = other - other_begin
+            count += 1
+            place += 1
+            other += 1
+    return count
+
+
+@compile_part
+def match_row(i, lower_indptr, lower_indices, upper_indptr, upper_indices, first, starts, matches, listed):
+    """Go through the matches of row i, listed from `first` on; how many, and how many off the diagonal."""
+    begin_lower, end_lower, begin_upper, end_upper = (
+        lower_indptr[i], lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1],
+    )  # fmt: skip
+    n_lower, count, off_diagonal = end_lower - begin_lower, first, 0
+    for e in range(begin_lower, end_lower):
+        starts[e] = count - first
+        before = count
+        j = lower_indices[e]
+        begin, end = upper_indptr[j], upper_indptr[j + 1]
+        here = gallop(upper_indices, begin, end, i)
+        count = match(
+            e + 1, end_lower, lower_indices, -begin_lower, begin, here, upper_indices, begin, matches, count, listed
+        )  # fmt: skip
+        if here < end and upper_indices[here] == i:
+            if listed:
+                matches[count, 0], matches[count, 1] = n_lower, here - begin
+            count += 1
+            before += 1
+            here += 1
+        count = match(
+            begin_upper, end_upper, upper_indices, n_lower + 1 - begin_upper, here, end, upper_indices, begin, matches,
+            count, listed,
+        )  # fmt: skip
+        off_diagonal += count - before
+    return count - first, off_diagonal
+
+
+@KERNELS.twin
+def find_matches(
+    n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, listed, firsts, starts, matches, found
+):  # fmt: skip
+    """Where rows and the upper parts of their lower neighbors have common columns: pairs of places in both.
+
+    A row's entries are its lower ones, the diagonal one, its upper ones. The first call counts, in `starts`, the
+    matches before each lower entry, and all of row i in firsts[i + 1]; the second one lists them from firsts[i] on. If
+    they are not to be listed, firsts[i + 1] is 0, and UNLISTED the first of the row's `starts`. Also finds whether
+    there are triangles, and rows that are not listed.
+    """
+    for i in prange(pieces[n_pieces]):
+        if listed:
+            if lower_indptr[i + 1] > lower_indptr[i] and starts[lower_indptr[i]] != UNLISTED:
+                match_row(
+                    i, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts[i], starts, matches, True
+                )  # fmt: skip
+        else:
+            count, off_diagonal = match_row(
+                i, lower_indptr, lower_indices, upper_indptr, upper_indices, 0, starts, matches, False
+            )  # fmt: skip
+            length = 1 + lower_indptr[i + 1] - lower_indptr[i] + upper_indptr[i + 1] - upper_indptr[i]
+            fits = length <= MOST_ENTRIES and count <= MOST_MATCHES * length
+            for e in range(lower_indptr[i], lower_indptr[i + 1]):
+                j = lower_indices[e]
+                fits &= upper_indptr[j + 1] - upper_indptr[j] <= 256**matches.itemsize
+            firsts[i + 1] = count if fits else 0
+            if off_diagonal:
+                found[TRIANGLES] = 1
+            if not fits and lower_indptr[i + 1] > lower_indptr[i]:
+                starts[lower_indptr[i]] = UNLISTED
+                found[UNLISTED_ROWS] = 1
+
+
+@compile_part
+def eliminate_listed(
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, starts, matches, d, dinv
+):  # fmt: skip
+    """Eliminate the lower part of row i, whose matches are listed, with the diagonal entry d; its new d."""
+    begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
+    behind = upper_indptr[i] - n_lower - 1
+    for e in range(begin_lower, begin_lower + n_lower):
+        j = lower_indices[e]
+        factor, other = lower[e] * dinv[j], upper_indptr[j]
+        end = firsts[i] + starts[e + 1] if e + 1 < begin_lower + n_lower else firsts[i + 1]
+        for m in range(firsts[i] + starts[e], end):
+            own, product = np.int64(matches[m, 0]), factor * upper[other + matches[m, 1]]
+            if own < n_lower:
+                lower[begin_lower + own] -= product
+            elif own > n_lower:
+                upper[behind + own] -= product
+            else:
+                d -= product
+    return d
 
 
 @compile_part
@@ -261,13 +425,15 @@ def subtract(place, end, indices, values, other, other_end, other_indices, other
 
 
 @compile_part
-def eliminate_row(i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, pivots):
-    """Eliminate the lower part of row i, with the diagonal entry d; its new d, and how many others changed."""
+def eliminate_in_place(
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
+):  # fmt: skip
+    """The same where matches have to be looked for; also, how many other entries have changed."""
     changes = 0
     end_lower, begin_upper, end_upper = lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1]
     for e in range(lower_indptr[i], end_lower):
         j = lower_indices[e]
-        factor = lower[e] / pivots[j]
+        factor = lower[e] * dinv[j]
         begin, end = upper_indptr[j], upper_indptr[j + 1]
         here = gallop(upper_indices, begin, end, i)
         changes += subtract(e + 1, end_lower, lower_indices, lower, begin, here, upper_indices, upper, factor)
@@ -280,38 +446,48 @@ def eliminate_row(i, lower_indptr, lower_indices, lower, upper_indptr, upper_ind
 
 @compile_loop
 def factorize_rows(
-    first, end, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, tiny, pivots, shifts,
-    cliques,
+    first, end, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts, starts, matches,
+    diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
     """The rows of one level."""
     changes = 0
     for i in prange(first, end):
-        largest = abs(diagonal[i])
+        d = diagonal[i]
+        largest = abs(d)
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             largest = max(largest, abs(lower[e]))
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
-        d, changes_here = eliminate_row(
-            i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal[i], pivots
-        )  # fmt: skip
+        if lower_indptr[i + 1] > lower_indptr[i] and starts[lower_indptr[i]] == UNLISTED:
+            d, changes_here = eliminate_in_place(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
+            )  # fmt: skip
+            changes += changes_here
+        else:
+            d = eliminate_listed(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, starts, matches, d, dinv
+            )  # fmt: skip
         pivots[i] = safe_pivot(d, largest, tiny)
+        dinv[i] = 1 / pivots[i]
         shifts[i] = pivots[i] - d
-        changes += changes_here
+        if shifts[i] != 0:
+            found[SHIFTED] = 1
     if changes:
-        cliques[0] = 1
+        found[TRIANGLES] = 1
 
 
 @KERNELS.resident_twin
 def factorize(
-    n_slices, slices, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal, tiny, pivots,
-    shifts, cliques,
+    n_pieces, pieces, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts, starts, matches,
+    diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
-    """Eliminate in place, rows sorted: in a row, a lower entry keeps its pivot as a factor.
+    """Eliminate in place: in a row, a lower entry keeps its pivot as a factor.
 
-    Also finds the pivots, what was added to each of them, and whether any entry off the diagonal was changed.
+    Also finds the pivots, their inverses, what was added to each of them, and whether there was anything to add, or an
+    entry off the diagonal was changed where matches are not listed.
     """
-    for c in range(n_slices):
+    for c in range(n_pieces):
         factorize_rows(
-            slices[c], slices[c + 1], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, diagonal,
-            tiny, pivots, shifts, cliques,
+            pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts,
+            starts, matches, diagonal, tiny, pivots, dinv, shifts, found,
         )  # fmt: skip

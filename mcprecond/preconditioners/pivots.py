@@ -55,8 +55,11 @@ class Factored(Preconditioner):
         self._pivots, self._dinv = (xp.empty(self.shape[0], blocks.dtype) for _ in range(2))
         self._sweeps = Sweeps(blocks, self._dinv)
 
-    def _take_pivots(self, shifts: Any) -> None:
-        """Judge what was added to the pivots (in color order; 0 if nothing), and invert them."""
+    def _judge_pivots(self, shifts: Any) -> None:
+        """Raise, or take note of what was added to the pivots: in color order, 0 if nothing; None if nothing to any."""
+        if shifts is None:
+            self.shifted = Shifts(np.empty(0, np.int64), np.empty(0, self.dtype))
+            return
         blocks, backend = self.blocks, self.backend
         bad = backend.xp.flatnonzero(shifts)
         rows, amounts = (backend.to_host(array[bad]) for array in (blocks.perm, shifts))
@@ -64,7 +67,6 @@ class Factored(Preconditioner):
             raise ValueError(f"the pivot of row {rows[0]} of A is zero, tiny or not finite; {ADVICE}")
         order = np.argsort(rows)
         self.shifted = Shifts(rows[order].astype(np.int64), amounts[order])
-        backend.xp.divide(1, self._pivots, out=self._dinv)
 
     @property
     def splitting(self) -> tuple[Any, Any]:

@@ -124,7 +124,8 @@ class ColorBlocks:
 
         self._offset = offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
-        lanes = 8 if graph.indices.size > 8 * n else 2
+        entries = graph.indices.size
+        lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
@@ -263,9 +264,9 @@ class ColorBlocks:
         """Return what is stored for each entry of a triangle, such as its value, row by row."""
         return self._interleaved(triangle.indptr, triangle.columns, entries, back=True)
 
-    def by_slices(self, triangle: Triangle, entries: Any) -> Any:
+    def by_slices(self, triangle: Triangle, entries: Any, result: Any = None) -> Any:
         """Return what is known of each entry of a triangle row by row in the order in which these are stored."""
-        return self._interleaved(triangle.indptr, triangle.columns, entries)
+        return self._interleaved(triangle.indptr, triangle.columns, entries, result)
 
     def columns_by_rows(self, triangle: Triangle) -> Any:
         """Return the column of each entry of a triangle, row by row."""
@@ -273,8 +274,10 @@ class ColorBlocks:
             return self.by_rows(triangle, triangle.columns)
         return columns_by_rows(self.slices, triangle.indptr, triangle.columns, len(triangle.values), self.backend)
 
-    def _interleaved(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
-        return interleaved(self.slices, indptr, columns, entries, self.backend, back=back, **self._order_macros)
+    def _interleaved(self, indptr: Any, columns: Any, entries: Any, result: Any = None, back: bool = False) -> Any:
+        if result is None:
+            result = self.backend.xp.empty_like(entries)
+        return interleaved(self.slices, indptr, columns, entries, result, self.backend, back, **self._order_macros)
 
     def _triangle(self, indptr: Any, columns: Any, source: Any, diagonals: Any) -> Triangle:
         """Store the columns and the sources of a triangle, or its diagonals in place of the columns."""

@@ -66,15 +66,15 @@ def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
 
 
 def interleaved(
-    slices: Any, indptr: Any, columns: Any, entries: Any, backend: Backend, *, back: bool = False, **macros: int
+    slices: Any, indptr: Any, columns: Any, entries: Any, result: Any, backend: Backend, back: bool, **macros: int
 ) -> Any:
-    """Return what is known of each entry of a triangle in the order of its slices, or back in that of CSR.
+    """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
 
     `columns` matters to the order only with the macro DIAGONALS.
     """
     if not backend.resident_warps:
-        return entries.copy()
-    result = backend.xp.empty_like(entries)
+        result[...] = entries
+        return result
     run = backend.kernels(KERNELS, OFFSET=indptr.dtype, ENTRY=entries.dtype, LANES=32, **macros)
     run.interleave(len(slices) - 1, slices, indptr, indptr if columns is None else columns, entries, result, int(back))
     return result
