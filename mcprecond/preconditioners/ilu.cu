@@ -275,8 +275,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
         int end = (int)piece.first + piece.rows;
         for (int first = (int)piece.first, rows; first < end; first += rows) {
             for (rows = end - first;; rows = (rows + 1) / 2) {  // fewer at once where some are long
-                int bounds[2] = {first, first + rows};
-                Slice slice(bounds, 0);
+                Slice slice(first, first + rows);
                 Row row(slice, lower_indptr, upper_indptr);
                 bool listed = fits(slice, row);
                 if (!listed && rows > 1) continue;

@@ -21,7 +21,6 @@ struct __align__(16) Head {
     long long value;
 };
 
-// Loads of what is needed later: the compiler must not put them off until then.
 __device__ __forceinline__ Head load_now(const Head* p) {
     Head head;
     asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];"

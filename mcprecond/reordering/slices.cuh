@@ -60,6 +60,13 @@ struct SliceRows {
     }
 };
 
+// A load of what is needed later, which the compiler must not put off until then.
+__device__ __forceinline__ int load_now(const int* p) {
+    int value;
+    asm volatile("ld.global.nc.s32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(p)));
+    return value;
+}
+
 #ifdef DIAGONALS
 #include "diagonals.cuh"
 #else
@@ -82,7 +89,8 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
 }
 
 struct Slice : SliceRows {
-    __device__ __forceinline__ Slice(const int* slices, long long k) : SliceRows(slices[k], slices[k + 1]) {
+    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1]) {}
+    __device__ __forceinline__ Slice(int first, int end) : SliceRows(first, end) {
         row = lane_id() >> log_lanes;
         lane = lane_id() & ((1 << log_lanes) - 1);
         apart = 1;
@@ -178,11 +186,23 @@ struct Slice : SliceRows {
 };
 
 // Every slice by one warp of a resident grid, in order or backwards: what a slice waits for is done or in the hands of
-// another warp. `columns` are those of the triangle that `work` begins with.
+// another warp. Where the next one is gets known while a warp works on one. `columns` are those of the triangle that `work`
+// begins with.
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int* slices, const int*, Work work) {
-    for (long long w = thread_id() / WARP; w < n_slices; w += thread_count() / WARP)
-        work(Slice(slices, backwards ? n_slices - 1 - w : w));
+    long long w = thread_id() / WARP, stride = thread_count() / WARP;
+    auto place = [&](long long w) { return slices + (backwards ? n_slices - 1 - w : w); };
+    if (w >= n_slices) return;
+    int first = load_now(place(w)), end = load_now(place(w) + 1);
+    while (true) {
+        bool is_last = w + stride >= n_slices;
+        const int* next = place(is_last ? w : w + stride);
+        int next_first = load_now(next), next_end = load_now(next + 1);
+        work(Slice(first, end));
+        if (is_last) return;
+        first = next_first, end = next_end;
+        w += stride;
+    }
 }
 
 #endif
