@@ -12,8 +12,8 @@ import pytest
 
 TESTS = Path(__file__).parent
 TWO_DEVICES = 2  # tests that skip where there is one GPU only
-# Date of a committed record -> failures that are known. In this run a test took a mesh whose colors have too few rows for
-# diagonals; with a larger one it passed in a run of its own. A later record has to be clean.
+# Date of a committed record -> failures that are known. In this run a test took a mesh whose colors have too few rows
+# for diagonals; with a larger one it passed in a run of its own. A later record has to be clean.
 KNOWN_FAILURES = {"2026-11-21T17:02:22+00:00": 1}
 
 
