@@ -191,18 +191,19 @@ def test_the_model_of_an_iteration_fits_the_record():
     for case in document["cases"]:
         for row in case["sweeps"]:
             if row.get("block_size", 1) == 1:
-                predicted = SPEEDS["gpu"].iteration_seconds(case["unknowns"], case["nnz"], 8, row["colors"])
-                assert 1e3 * predicted == pytest.approx(row["iteration_ms"], rel=0.2), (case["name"], row["name"])
+                predicted = 1e3 * SPEEDS["gpu"].iteration_seconds(case["unknowns"], case["nnz"], 8, row["colors"])
+                # In diagonals a matrix takes less memory, and an iteration less time.
+                most = 1.2 if row["bytes_over_matrix"] > 0.95 * case["sweeps"][0]["bytes_over_matrix"] else 1.4
+                assert 0.8 < predicted / row["iteration_ms"] < most, (case["name"], row["name"])
 
 
 def test_the_model_of_a_coloring_fits_the_record():
     """Within a factor of two and a half, over four orders of magnitude."""
     document = json.loads((RESULTS / "coloring-gpu.json").read_text())
-    high = {"rmat20": 0.8, "rmat22": 0.8, "mycielskian15": 1.0, "elasticity48": 1.0}
     for case in document["cases"]:
         n, entries = case["vertices"], case["entries"]
         skew = float(np.log2(case["max_degree"] * n / entries))
-        degrees = Degrees(max(skew, 0.0), entries, int(high.get(case["name"], 0.0) * entries))
+        degrees = Degrees(max(skew, 0.0), entries)
         for method, row in (("ecl_gc", "ecl_gc"), ("eb", "eb"), ("greedy", "jp natural")):
             measured = case["methods"][row]
             predicted = 1e3 * SPEEDS["gpu"].colorings[method].seconds(degrees, measured["rounds"])
