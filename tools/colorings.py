@@ -187,8 +187,9 @@ def table_iii(cases: list[Case]) -> list[str]:
                 "paper, relative to csrcolor": [f"{TABLE_III[row] / TABLE_III['csrcolor']:.2f}" for row in rows],
             },
         ),
-        "In the paper a round is several launches; here all rounds run inside one kernel. eb goes through its first "
-        "round by rows, so few edges are left for the lists of later ones, and how these are made hardly matters. Rows of very different length (R-MAT, Mycielski) cost the "
+        "In the paper a round is several launches; here all rounds run inside one kernel. eb goes "
+        "through its first round by rows, so few edges are left for the lists of later ones, and how these are made "
+        "hardly matters. Rows of very different length (R-MAT, Mycielski) cost the "
         "vertex-based methods most, there and here, as a whole vertex is the smallest piece of their work; half of "
         "our graphs are grids, meshes and their like, and fewer of theirs.",
         "",
