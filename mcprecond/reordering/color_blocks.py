@@ -76,6 +76,8 @@ class ColorBlocks:
         Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
     slices : array of int32, shape (n_slices + 1,)
         Where the pieces begin in which colors are swept.
+    in_diagonals : bool
+        Whether the columns of the triangles are stored as diagonals; only on a GPU, where that pays.
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
     diagonal : array, shape (n,)

@@ -51,7 +51,7 @@ def find_diagonals(
     patterns, backend
         As for `list_of_diagonals`.
     """
-    if backend.resident_warps == 0:
+    if backend.resident_warps == 0 or sizes.size == 0:
         return None
     rows = rows_in_diagonals(sizes, backend.resident_warps)
     if sizes.sum() < LEAST_ROWS * np.sum(sizes / rows):
@@ -73,7 +73,7 @@ def list_of_diagonals(slices: Any, patterns: Patterns, backend: Backend) -> list
     Parameters
     ----------
     slices : array of int32, shape (n_slices + 1,)
-        Where slices begin.
+        Where slices begin, and n at the end; there is at least one.
     patterns : list of two pairs of arrays
         Row offsets and columns of the lower and of the upper triangle. Rows are sorted.
     """
@@ -83,7 +83,7 @@ def list_of_diagonals(slices: Any, patterns: Patterns, backend: Backend) -> list
     counts = xp.zeros(2 * n_slices + 1, np.int64)
     run.count_diagonals(n_slices, slices, *patterns[0], *patterns[1], MOST_PLACES, counts[1:])
     ends = xp.cumsum(counts)
-    totals = backend.to_host(ends[:: max(n_slices, 1)]).tolist()
+    totals = backend.to_host(ends[::n_slices]).tolist()
     if totals[-1] * n > USUAL_PLACES * entries * n_slices:
         return None
     lists = []

@@ -9,6 +9,9 @@ The entries of a slice are stored in the order in which its threads take them: f
 takes in step 0, then those of step 1, and so on, without padding. Lane l of a row takes its entries l, l + lanes,
 l + 2 lanes, ... So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
 
+Where many rows of a slice have their entries on the same few diagonals, these are stored in place of columns, and the
+order of the entries is another one: see diagonals.py.
+
 On the CPU a slice is a whole color, and its entries stay in the order of CSR.
 """
 
