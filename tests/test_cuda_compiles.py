@@ -91,7 +91,7 @@ def compilations():
     for name, variants in REAL + BOTH:
         for k, variant in enumerate(variants):
             for m, choice in enumerate(CHOICES.get(name, [{}])):
-                if m > 0 and (k + m) % 2:  # of further choices half of the variants, others for each
+                if m > 0 and (k + m) % 2 == 0:  # of further choices half of the variants, others for each
                     continue
                 for architecture in ARCHITECTURES if k == m == 0 else [USUAL]:
                     yield pytest.param(name, variant | choice, architecture, id=f"{name}-{k}-{m}-sm_{architecture}")
