@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.inputs import canonical
 from mcprecond.coloring import Coloring, Graph, coloring_of
 from mcprecond.coloring.coloring import finished
@@ -42,8 +42,8 @@ class ILU0(Factored):
     A row waits for those of its neighbors that come earlier. In natural order of a grid that makes hundreds of levels,
     in the order of a coloring at most as many as there are colors, for somewhat more iterations.
 
-    On a GPU, what depends on the pattern only is kept for `update`: from 3 bytes per entry of A where rows are short,
-    over 9 with 27 entries in a row, to 25 with 81.
+    On a GPU, what depends on the pattern only is kept for `update`, most of it two bytes for each pair of entries in
+    one column of two neighboring rows. Where rows are long, that is more memory than A takes.
 
     Parameters
     ----------
@@ -306,22 +306,30 @@ def gallop(indices, begin, end, column):
     return begin
 
 
+@compile_inlined
+def next_common(place, end, indices, other, other_end, other_indices):
+    """The next places of two sorted stretches that hold the same; one of them is an end if there are none."""
+    while place < end and other < other_end and indices[place] != other_indices[other]:
+        if indices[place] < other_indices[other]:
+            place = gallop(indices, place + 1, end, other_indices[other])
+        else:
+            other = gallop(other_indices, other + 1, other_end, indices[place])
+    return place, other
+
+
 @compile_part
 def match(place, end, indices, before, other, other_end, other_indices, other_begin, matches, count, listed):
     """Count, and list where asked for, what two sorted stretches share: place + before and other - other_begin."""
-    while place < end and other < other_end:
-        if indices[place] < other_indices[other]:
-            place = gallop(indices, place + 1, end, other_indices[other])
-        elif indices[place] > other_indices[other]:
-            other = gallop(other_indices, other + 1, other_end, indices[place])
-        else:
-            if listed:
-                matches[count, 0] = place + before
-                matches[count, 1] = other - other_begin
-            count += 1
-            place += 1
-            other += 1
-    return count
+    while True:
+        place, other = next_common(place, end, indices, other, other_end, other_indices)
+        if place >= end or other >= other_end:
+            return count
+        if listed:
+            matches[count, 0] = place + before
+            matches[count, 1] = other - other_begin
+        count += 1
+        place += 1
+        other += 1
 
 
 @compile_part
@@ -414,17 +422,14 @@ def eliminate_listed(
 def subtract(place, end, indices, values, other, other_end, other_indices, other_values, factor):
     """Subtract `factor` times a sorted row from another where both have entries; how many these are."""
     changes = 0
-    while place < end and other < other_end:
-        if indices[place] < other_indices[other]:
-            place = gallop(indices, place + 1, end, other_indices[other])
-        elif indices[place] > other_indices[other]:
-            other = gallop(other_indices, other + 1, other_end, indices[place])
-        else:
-            values[place] -= factor * other_values[other]
-            changes += 1
-            place += 1
-            other += 1
-    return changes
+    while True:
+        place, other = next_common(place, end, indices, other, other_end, other_indices)
+        if place >= end or other >= other_end:
+            return changes
+        values[place] -= factor * other_values[other]
+        changes += 1
+        place += 1
+        other += 1
 
 
 @compile_part

@@ -283,7 +283,7 @@ class ColorBlocks:
 
     def _triangle(self, indptr: Any, columns: Any, source: Any, diagonals: Any) -> Triangle:
         """Store the columns and the sources of a triangle, or its diagonals in place of the columns."""
-        stored = self._interleaved(indptr, None, columns) if diagonals is None else diagonals
+        stored = self._interleaved(indptr, columns, columns) if diagonals is None else diagonals
         values = self._new_values(len(columns), self._stored)
         return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 

@@ -79,7 +79,7 @@ def interleaved(
         result[...] = entries
         return result
     run = backend.kernels(KERNELS, OFFSET=indptr.dtype, ENTRY=entries.dtype, LANES=32, **macros)
-    run.interleave(len(slices) - 1, slices, indptr, indptr if columns is None else columns, entries, result, int(back))
+    run.interleave(len(slices) - 1, slices, indptr, columns, entries, result, int(back))
     return result
 
 
