@@ -53,11 +53,10 @@ def apply_all(name: str) -> None:
     A = CASES[name](False, "gpu")
     r = cupy.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
     for variant in variants(name):
-        method, options = COLORINGS[variant["coloring"]]
         others = {key: value for key, value in variant.items() if key != "coloring"}
         size = others.get("block_size", 1)
         graph = A if size == 1 else node_pattern(A, size, get_backend("gpu"))
-        M, z = MulticolorSGS(A, color(graph, method, **options), **others), cupy.empty_like(r)
+        M, z = MulticolorSGS(A, color(graph, COLORINGS[variant["coloring"]]), **others), cupy.empty_like(r)
         M.enqueue(r, z)
         cupy.cuda.Device().synchronize()
         cupy.cuda.profiler.start()
@@ -69,7 +68,10 @@ def apply_all(name: str) -> None:
 def profile(name: str) -> list[dict[str, Any]]:
     """The counters of each variant, one row per kernel."""
     command = ["ncu", "--csv", "--profile-from-start", "off", "--metrics", ",".join(COUNTERS.values()), sys.executable]
-    output = subprocess.run([*command, __file__, "--apply", name], check=True, capture_output=True, text=True).stdout
+    run = subprocess.run([*command, __file__, "--apply", name], capture_output=True, text=True)
+    output = run.stdout
+    if run.returncode != 0:
+        raise RuntimeError(f"the profiler failed:\n{output}{run.stderr}")
     lines = output.splitlines()
     table = list(csv.DictReader(lines[next(k for k, line in enumerate(lines) if line.startswith('"ID"')) :]))
     launches: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,6 @@ import numpy as np
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
-from mcprecond.reordering import ColorBlocks
 
 SWEEPS = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
@@ -91,9 +90,8 @@ class MulticolorGS(Preconditioner):
         self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
         self.symmetric = sweep == "symmetric"
         self._open(self._moved(A, device), coloring, dtype, int(block_size))
-        self._dinv = self.backend.xp.empty_like(self.blocks.diagonal)
-        self._invert_diagonal()
-        self._sweeps = Sweeps(self.blocks, self._dinv)
+        self.blocks.refuse_singular_diagonal()
+        self._sweeps = Sweeps(self.blocks, self.blocks.dinv)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]
@@ -105,13 +103,8 @@ class MulticolorGS(Preconditioner):
     @property
     def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: D / w."""
-        D, Dinv, omega = self.blocks.diagonal, self._dinv, self.dtype.type(self.omega)
+        D, Dinv, omega = self.blocks.diagonal, self.blocks.dinv, self.dtype.type(self.omega)
         return (D, Dinv) if omega == 1 else (D / omega, Dinv * omega)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of everything that an application reads, in bytes."""
-        return super().nbytes + self._dinv.nbytes
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
@@ -123,10 +116,11 @@ class MulticolorGS(Preconditioner):
         Raises
         ------
         TypeError, ValueError
-            As the constructor; also if the pattern differs (names a row), in which case nothing changes.
+            As the constructor; also if the pattern differs (names a row), in which case nothing changes. After a
+            singular diagonal this object cannot be used before an update succeeds.
         """
         self.blocks.update(self._moved_again(A))
-        self._invert_diagonal()
+        self.blocks.refuse_singular_diagonal()
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`. The first sweep starts from zero, so it reads each triangle once at most."""
@@ -183,16 +177,6 @@ class MulticolorGS(Preconditioner):
             if self.sweep != "forward":
                 sweeps.relax(r, z, omega=self.omega, backwards=True)
 
-    def _invert_diagonal(self) -> None:
-        blocks, xp = self.blocks, self.backend.xp
-        if blocks.block_size > 1:
-            self._dinv[...] = inverse_blocks(blocks, xp)
-            return
-        if int(xp.count_nonzero(blocks.diagonal)) < len(blocks.diagonal):
-            row = int(blocks.perm[blocks.diagonal == 0].min())
-            raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
-        xp.divide(1, blocks.diagonal, out=self._dinv)
-
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
         A, colors = self._matrix_of_transposed(conjugate)
@@ -245,29 +229,6 @@ class MulticolorSGS(MulticolorGS):
         super().__init__(
             A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device
         )  # fmt: skip
-
-
-def inverse_blocks(blocks: ColorBlocks, xp: Any) -> Any:
-    """Return the inverses of the diagonal blocks, in color order.
-
-    Raises
-    ------
-    ValueError
-        If one is singular (names the rows).
-    """
-    try:
-        inverses = xp.linalg.inv(blocks.diagonal)
-    except np.linalg.LinAlgError:  # raised by NumPy, which does not say where; CuPy returns what is not finite
-        regular = np.linalg.det(blocks.diagonal) != 0
-        inverses = np.where(regular, 1.0, np.nan)[:, None, None]
-    singular = ~xp.isfinite(inverses).all(axis=(1, 2))
-    if bool(singular.any()):
-        b = blocks.block_size
-        first = int(blocks.perm[singular].min()) * b
-        raise ValueError(
-            f"the diagonal block of A in rows {first} to {first + b - 1} is singular; block Gauss-Seidel inverts it"
-        )
-    return inverses
 
 
 def smooth(

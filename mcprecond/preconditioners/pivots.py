@@ -52,7 +52,7 @@ class Factored(Preconditioner):
             row = int(blocks.perm[missing].min())
             raise ValueError(f"A stores no diagonal entry in row {row}, so there is no pivot; store one or {ADVICE}")
         self._tiny = TINY * float(np.finfo(blocks.dtype).eps)
-        self._pivots, self._dinv = (xp.empty(self.shape[0], blocks.dtype) for _ in range(2))
+        self._pivots, self._dinv = xp.empty(self.shape[0], blocks.dtype), blocks.dinv
         self._sweeps = Sweeps(blocks, self._dinv)
 
     def _judge_pivots(self, shifts: Any) -> None:
@@ -72,11 +72,6 @@ class Factored(Preconditioner):
     def splitting(self) -> tuple[Any, Any]:
         """See `Preconditioner`: the pivots."""
         return self._pivots, self._dinv
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of everything that an application reads, in bytes."""
-        return super().nbytes + self._dinv.nbytes
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`."""

@@ -103,13 +103,15 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                                         const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
                                         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
                                         const int* upper_columns, const SOURCE* upper_source, STORED* upper,
-                                        const SOURCE* diagonal_source, VALUE* diagonal) {
+                                        const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv) {
     for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
         if (slice.leads()) {
             long long place = begin + (long long)diagonal_source[i];
-            diagonal[i] = place < indptr[perm[i] + 1] ? values[place] : VALUE();
+            VALUE pivot = place < indptr[perm[i] + 1] ? values[place] : VALUE();
+            diagonal[i] = pivot;
+            dinv[i] = (VALUE)1 / pivot;
         }
         auto fetch = [&](const OFFSET* row_offsets, const int* columns, const SOURCE* source, STORED* result) {
             slice.batches<FETCHES>(row_offsets, columns, [&](const OFFSET* places) {
@@ -144,8 +146,9 @@ __device__ __forceinline__ double widened(float x) {
 }
 
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
-                                  const VALUE* values, uint64* digests) {
-    uint64 pattern = 0, both = 0, not_finite = 0;
+                                  const VALUE* values, long long rows, const int* perm, const SOURCE* diagonal_source,
+                                  uint64* digests) {
+    uint64 pattern = 0, both = 0, not_finite = 0, no_pivots = 0;
     for (long long i = thread_id(); i < n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i + 1]);
     auto add = [&](long long k, int column, VALUE value) {
@@ -166,13 +169,19 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
         for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
     for (; k < entries; k += stride) add(k, indices[k], values[k]);
+    for (long long i = thread_id(); i < rows; i += stride) {
+        long long place = indptr[perm[i]] + (long long)diagonal_source[i];
+        no_pivots += place >= indptr[perm[i] + 1] || !(fabs(values[place]) > 0);
+    }
     pattern = lane_sum<WARP>(pattern);
     both = lane_sum<WARP>(both);
     not_finite = lane_sum<WARP>(not_finite);
+    no_pivots = lane_sum<WARP>(no_pivots);
     if (lane_id() == 0) {
         atomicAdd(&digests[0], pattern);
         atomicAdd(&digests[1], pattern + both);
         if (not_finite) atomicAdd(&digests[2], not_finite);
+        if (no_pivots) atomicAdd(&digests[3], no_pivots);
     }
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -55,6 +55,26 @@ class Triangle:
         return self.indptr.nbytes + self.columns.nbytes + self.values.nbytes + self.source.nbytes
 
 
+class Digests(NamedTuple):
+    """What one pass over a matrix tells of it.
+
+    Attributes
+    ----------
+    pattern, all : int
+        Hashes of the pattern, and of the pattern with the values.
+    not_finite : int
+        How many values are not.
+    no_pivots : int
+        How many rows have a zero on the diagonal, or nothing. Only if the pattern is that of the blocks, and if these
+        are not of nodes.
+    """
+
+    pattern: int
+    all: int
+    not_finite: int
+    no_pivots: int
+
+
 class ColorBlocks:
     """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper.
 
@@ -80,8 +100,8 @@ class ColorBlocks:
         Whether the columns of the triangles are stored as diagonals; only on a GPU, where that pays.
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
-    diagonal : array, shape (n,)
-        In color order; 0 where A stores none.
+    diagonal, dinv : array, shape (n,)
+        In color order; 0 where A stores none. And its inverse; a factorization puts that of its pivots there.
 
     Raises
     ------
@@ -166,10 +186,11 @@ class ColorBlocks:
             self._triangle(*pattern, source, listed)
             for pattern, source, listed in zip(patterns, sources, lists, strict=True)
         )
-        self.diagonal = self._new_values(n, self.dtype)
+        self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
         self._run = kernels(**self._order_macros)
-        self._pattern_digest, self._digest, _ = self._digests(csr)
-        self._fill_values(csr)
+        digests = self._digests(csr)
+        self._pattern_digest = digests.pattern
+        self._take_values(csr, digests)
 
     @property
     def n_colors(self) -> int:
@@ -178,9 +199,10 @@ class ColorBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Memory of triangles, diagonal and permutations in bytes."""
+        """Memory of triangles, diagonal with inverse, and permutations in bytes."""
         arrays = (
-            self.lower, self.upper, self.diagonal, self._diagonal_source, self.perm, self.inverse, self.slices,
+            self.lower, self.upper, self.diagonal, self.dinv, self._diagonal_source, self.perm, self.inverse,
+            self.slices,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays)
 
@@ -208,13 +230,19 @@ class ColorBlocks:
         first, end = self.offsets[c], self.offsets[c + 1]
         return int(end - first), int(first)
 
+    def refuse_singular_diagonal(self) -> None:
+        """Raise ValueError if an entry of the diagonal is zero or missing, naming the first such row."""
+        if self._no_pivots:
+            row = int(self.perm[self.diagonal == 0].min())
+            raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
+
     def holds(self, A: Any) -> bool:
         """Whether the blocks are those of A: the same entries in the same places, told by 64-bit hashes.
 
         A must be CSR and of the blocks' shape, dtype and device, and is refused if sums of repeated entries overflow.
         """
         _, digests = self._matched(A)
-        return digests[1] == self._digest
+        return digests.all == self._digest
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
@@ -231,14 +259,13 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
-        csr, (pattern, digest, not_finite) = self._matched(csr)
-        if not_finite:
+        csr, digests = self._matched(csr)
+        if digests.not_finite:
             csr_system(csr)  # raises and says where
-        if pattern != self._pattern_digest:
+        if digests.pattern != self._pattern_digest:
             where = self._where_other(csr)
             raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
-        self._digest = digest
-        self._fill_values(csr)
+        self._take_values(csr, digests)
 
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry."""
@@ -287,12 +314,16 @@ class ColorBlocks:
         values = self._new_values(len(columns), self._stored)
         return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 
+    def _take_values(self, csr: Any, digests: Digests) -> None:
+        self._digest, self._no_pivots = digests.all, digests.no_pivots
+        self._fill_values(csr)
+
     def _fill_values(self, csr: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
             len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
-            self._diagonal_source, self.diagonal,
+            self._diagonal_source, self.diagonal, self.dinv,
         )  # fmt: skip
 
     def _rows_and_columns(self, triangle: Triangle) -> tuple[Any, Any]:
@@ -323,19 +354,21 @@ class ColorBlocks:
         k = int(other.argmax())
         return int(min(before[k], now[k])) // n if other.any() else None
 
-    def _matched(self, csr: Any) -> tuple[Any, tuple[int, int, int]]:
+    def _matched(self, csr: Any) -> tuple[Any, Digests]:
         """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
         digests = self._digests(csr)
-        if digests[0] == self._pattern_digest or (mended := canonical(csr)) is csr:
+        if digests.pattern == self._pattern_digest or (mended := canonical(csr)) is csr:
             return csr, digests
         return mended, self._digests(mended)
 
-    def _digests(self, csr: Any) -> tuple[int, int, int]:
-        """A hash of the pattern of A, one of the pattern with the values, and how many of these are not finite."""
-        digests = self.backend.xp.zeros(3, np.int64)
-        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
-        pattern, both, not_finite = (int(value) for value in self.backend.to_host(digests))
-        return pattern, both, not_finite
+    def _digests(self, csr: Any) -> Digests:
+        digests = self.backend.xp.zeros(len(Digests._fields), np.int64)
+        rows = len(self.perm) if self.block_size == 1 else 0
+        self._run.digest(
+            csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, rows, self.perm, self._diagonal_source,
+            digests,
+        )  # fmt: skip
+        return Digests(*self.backend.to_host(digests).tolist())
 
 
 # In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
@@ -386,7 +419,7 @@ def fill_columns(
 @KERNELS.strided_twin
 def fetch_values(
     n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
-    upper_columns, upper_source, upper, diagonal_source, diagonal,
+    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv,
 ):  # fmt: skip
     """The values of row i: entries of row perm[i] of A."""
     for i in prange(slices[n_slices]):
@@ -395,7 +428,8 @@ def fetch_values(
             lower[e] = values[begin + lower_source[e]]
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             upper[e] = values[begin + upper_source[e]]
-        diagonal[i] = values[begin + number] if begin + number < indptr[perm[i] + 1] else 0
+        pivot = values[begin + number] if begin + number < indptr[perm[i] + 1] else values.dtype.type(0)
+        diagonal[i], dinv[i] = pivot, 1 / pivot if pivot != 0 else np.inf
 
 
 @compile_part
@@ -413,9 +447,9 @@ def bits(x):
 
 
 @KERNELS.strided_twin
-def digest(entries, n, indptr, indices, values, digests):
-    """Hash the pattern, and the pattern with the values; count what is not finite."""
-    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
+def digest(entries, n, indptr, indices, values, rows, perm, diagonal_source, digests):
+    """Hash the pattern, and the pattern with the values; count what is not finite, and rows without a pivot."""
+    pattern, both, not_finite, no_pivots = np.uint64(0), np.uint64(0), 0, 0
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
@@ -429,6 +463,10 @@ def digest(entries, n, indptr, indices, values, digests):
     digests[0] = np.int64(pattern)
     digests[1] = np.int64(pattern + both)
     digests[2] = not_finite
+    for i in prange(rows):
+        k = indptr[perm[i]] + np.int64(diagonal_source[i])
+        no_pivots += k >= indptr[perm[i] + 1] or values[k] == 0
+    digests[3] = no_pivots
 
 
 @KERNELS.twin

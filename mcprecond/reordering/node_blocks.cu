@@ -83,11 +83,56 @@ extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, co
     });
 }
 
+// Write the inverse of a block, and return whether it is finite.
+__device__ bool invert_block(const STORED* block, STORED* inverse) {
+    STORED rest[BLOCK_SIZE][2 * BLOCK_SIZE];  // the block and beside it the unit matrix, which becomes its inverse
+#pragma unroll
+    for (int p = 0; p < BLOCK_SIZE; ++p)
+#pragma unroll
+        for (int q = 0; q < BLOCK_SIZE; ++q) {
+            rest[p][q] = block[p * BLOCK_SIZE + q];
+            rest[p][BLOCK_SIZE + q] = (STORED)(REAL)(p == q);
+        }
+#pragma unroll
+    for (int c = 0; c < BLOCK_SIZE; ++c) {
+#pragma unroll
+        for (int p = c + 1; p < BLOCK_SIZE; ++p)
+            if (fabs(rest[p][c]) > fabs(rest[c][c]))
+#pragma unroll
+                for (int q = 0; q < 2 * BLOCK_SIZE; ++q) {
+                    STORED other = rest[p][q];
+                    rest[p][q] = rest[c][q];
+                    rest[c][q] = other;
+                }
+        STORED pivot = rest[c][c];
+#pragma unroll
+        for (int q = 0; q < 2 * BLOCK_SIZE; ++q) rest[c][q] = rest[c][q] / pivot;
+#pragma unroll
+        for (int p = 0; p < BLOCK_SIZE; ++p) {
+            STORED factor = rest[p][c];
+#pragma unroll
+            for (int q = 0; q < 2 * BLOCK_SIZE; ++q)
+                if (p != c) rest[p][q] -= factor * rest[c][q];
+        }
+    }
+    bool finite = true;
+#pragma unroll
+    for (int p = 0; p < BLOCK_SIZE; ++p)
+#pragma unroll
+        for (int q = 0; q < BLOCK_SIZE; ++q) {
+            inverse[p * BLOCK_SIZE + q] = rest[p][BLOCK_SIZE + q];
+            finite &= isfinite(rest[p][BLOCK_SIZE + q]);
+        }
+    return finite;
+}
+
 extern "C" __global__ void fill_diagonal(long long n_nodes, const int* perm, const OFFSET* indptr, const int* indices,
-                                         const VALUE* values, STORED* diagonal) {
+                                         const VALUE* values, STORED* diagonal, STORED* dinv, int* n_singular) {
     long long i = thread_id();
-    if (i < n_nodes)
-        copy_block(perm[i], perm[i], indptr, indices, values, diagonal + i * (BLOCK_SIZE * BLOCK_SIZE), 1);
+    if (i >= n_nodes) return;
+    STORED* block = diagonal + i * (BLOCK_SIZE * BLOCK_SIZE);
+    copy_block(perm[i], perm[i], indptr, indices, values, block, 1);
+    if (!invert_block(block, dinv + i * (BLOCK_SIZE * BLOCK_SIZE))) atomicAdd(n_singular, 1);
 }
 
 extern "C" __global__ void blocks_by_rows(long long n_slices, const int* slices, const OFFSET* block_indptr,

@@ -100,7 +100,19 @@ class NodeBlocks(ColorBlocks):
                 len(self.slices) - 1, self.slices, triangle.indptr, triangle.columns, triangle.source, triangle.values,
                 self.perm, int(self._full), *matrix,
             )  # fmt: skip
-        self._kernels(self.dtype).fill_diagonal(len(self.perm), self.perm, *matrix, self.diagonal)
+        self._n_singular = self.backend.xp.zeros(1, np.int32)
+        self._kernels(self.dtype).fill_diagonal(
+            len(self.perm), self.perm, *matrix, self.diagonal, self.dinv, self._n_singular
+        )
+
+    def refuse_singular_diagonal(self) -> None:
+        """Raise ValueError if a block of the diagonal is singular, naming the rows of the first such block."""
+        if int(self._n_singular[0]):
+            b, singular = self.block_size, ~self.backend.xp.isfinite(self.dinv).all(axis=(1, 2))
+            first = int(self.perm[singular].min()) * b
+            raise ValueError(
+                f"the diagonal block of A in rows {first} to {first + b - 1} is singular; block Gauss-Seidel inverts it"
+            )
 
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; it stores the whole of every block."""
@@ -228,11 +240,35 @@ def fill_blocks(n_slices, slices, block_indptr, columns, source, blocks, perm, f
                 copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
 
 
+@compile_part
+def invert_block(block, inverse):
+    """Write the inverse of a block, by elimination with row pivots; all NaN if it has none that is finite."""
+    b = len(block)
+    rest = np.concatenate((block, np.eye(b).astype(block.dtype)), axis=1)
+    for c in range(b):
+        best = c + np.argmax(np.abs(rest[c:, c]))
+        for q in range(2 * b):
+            rest[c, q], rest[best, q] = rest[best, q], rest[c, q]
+        pivot = rest[c, c]
+        if pivot == 0:
+            inverse[:] = np.nan
+            return False
+        rest[c] /= pivot
+        for p in range(b):
+            if p != c:
+                rest[p] -= rest[p, c] * rest[c]
+    inverse[:] = rest[:, b:]
+    return bool(np.isfinite(inverse).all())
+
+
 @KERNELS.twin
-def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal):
-    """The blocks of the diagonal."""
+def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal, dinv, n_singular):
+    """The blocks of the diagonal and their inverses; count the singular ones."""
+    count = 0
     for i in prange(n_nodes):
         copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
+        count += not invert_block(diagonal[i], dinv[i])
+    n_singular[0] = count
 
 
 @KERNELS.twin
