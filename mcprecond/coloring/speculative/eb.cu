@@ -301,6 +301,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];     // edges kept by each block; as long as scratch allows
 };
 
+// Five blocks to a processor: with the registers that the compiler would take otherwise there would be four.
 extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, long long highest,
         long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored, int2* edges,

@@ -118,7 +118,7 @@ def eb(
 
 
 def hub_classes(graph: Graph) -> tuple[int, int]:
-    """The highest and the lowest class of hubs, k being that of degrees from 2^k on; lowest - 1 first if there is none."""
+    """The highest and lowest class of hubs, k being that of degrees from 2^k on; lowest - 1 first if there is none."""
     entries = graph.indices.size
     lowest = (entries // max(graph.n, 1)).bit_length()
     skewed = graph.max_degree * graph.n >= SKEWED * entries
