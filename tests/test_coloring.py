@@ -15,6 +15,7 @@ from mcprecond.backends.kernels import Twin
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.history import history_of, log_round
 from mcprecond.coloring.priorities import mix
+from mcprecond.problems import graphs
 
 # Method, options, whether max degree + 1 bounds the colors, whether every device gives the same colors.
 VARIANTS = {
@@ -220,14 +221,91 @@ def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_d
     """Many conflicts: on the CPU all vertices intend the same color, on a GPU as many rows as can be go at once."""
     monkeypatch.setattr(eb, "CHUNK", 1)
     if backend.name == "cpu":
-        monkeypatch.setattr(eb, "first_numbers", lambda n, indptr, indices, stretches, number: number.fill(0))
+        monkeypatch.setattr(eb, "first_numbers", intend_the_same)
         monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
     A = complete(300) if name == "complete300" else NAMED[name]
     coloring = color(to_device(A), "eb", **options)
     check(A, coloring, backend.to_host(coloring.colors), True)
-    if backend.name == "cpu" and A.shape[0]:
-        degrees = np.array([len(near) for near in neighbors(A)])
-        assert (coloring.history[0, 1] > 0) == bool(degrees.any())
+    if backend.name == "cpu":
+        waves = eb_waves(A)
+        edges_of_others = any(waves[v] == waves[u] == -1 for v, near in enumerate(neighbors(A)) for u in near)
+        assert coloring.history[:, 1].any() or not edges_of_others
+
+
+def intend_the_same(n, indptr, indices, stretches, number):
+    number[number < 0] = number.max(initial=-1) + 1
+
+
+def eb_waves(A) -> np.ndarray:
+    """Of which class of hubs each vertex is; -1 for the others."""
+    highest, lowest = eb.hub_classes(Graph.of(A))
+    classes = np.array([len(near).bit_length() - 1 for near in neighbors(A)], np.int64)
+    return np.where((classes >= lowest) & (classes <= highest), classes, -1)
+
+
+def check_waves(A, history: np.ndarray) -> None:
+    """A wave begins with all its vertices, when the one before has ended."""
+    begins = [row for row in range(len(history)) if row == 0 or history[row - 1, 1] == 0]
+    sizes = np.unique_counts(-eb_waves(A)).counts
+    np.testing.assert_array_equal(history[begins, 0], sizes)
+    within = np.setdiff1d(np.arange(len(history)), begins)
+    np.testing.assert_array_equal(history[within, 0], history[within - 1, 1])
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("worklist", ["pps", "atomic"])
+def test_eb_takes_hubs_first_on_named_graphs(name, worklist, to_device):
+    check_waves(NAMED[name], color(to_device(NAMED[name]), "eb", worklist=worklist).history)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_eb_takes_hubs_first(to_device, A):
+    check_waves(A, color(to_device(A), "eb").history)
+
+
+def test_eb_has_hubs_on_skewed_graphs_only():
+    meshes = (
+        graphs.fenl(6), graphs.grid2d(20), graphs.grid2d(20, 9), graphs.grid3d(8), graphs.delaunay(2000),
+        graphs.random_geometric(2000), graphs.road_like(2000), graphs.elasticity_pattern(4),
+        graphs.random_regular(500, 6),
+    )  # fmt: skip
+    for A in meshes:
+        assert (eb_waves(A) == -1).all()
+    for A in (graphs.rmat(11), graphs.mycielskian(11), NAMED["star"]):
+        assert (eb_waves(A) >= 0).any() and (eb_waves(A) == -1).mean() > 0.3
+
+
+def numbers_at_once(n, indptr, indices, stretches, number):
+    before = number.copy()
+    for v in np.flatnonzero(before < 0):
+        number[v] = eb.smallest_free_color(v, 1, indptr, indices, before)
+
+
+def tentative_colors_at_once(length, E, C, CS, VF, TVF):
+    def available(forbidden):
+        return ~forbidden & (forbidden + 1) & eb.ALL_FORBIDDEN
+
+    low, high = E[:length].T
+    low, high = (ends[(CS[low] == CS[high]) & (C[low] == 0) & (C[high] == 0)] for ends in (low, high))
+    intended = available(VF[high])
+    C[high] = -intended
+    np.bitwise_or.at(TVF, low, intended)
+
+
+@pytest.mark.parametrize("worklist", ["pps", "atomic"])
+@pytest.mark.parametrize("name", ["mycielskian11", "mycielskian12", "rmat11", "rmat12"])
+def test_eb_colors_skewed_graphs_as_few_as_largest_degree_first(name, worklist, monkeypatch, backend, to_device):
+    """Also where all of a wave speculate at the same moment, as on a GPU: on the CPU that is enacted."""
+    family, size = getattr(graphs, name[:-2]), int(name[-2:])
+    A = family(size)
+    if backend.name == "cpu":
+        monkeypatch.setattr(eb, "first_numbers", numbers_at_once)
+        monkeypatch.setattr(eb, "tentative_colors", tentative_colors_at_once)
+        monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
+    coloring = color(to_device(A), "eb", worklist=worklist)
+    assert coloring.is_valid(to_device(A))
+    assert coloring.n_colors <= 1.1 * color(A, "greedy", order="ldf").n_colors + 1
 
 
 def test_eb_takes_up_every_row_of_a_stretch_once():

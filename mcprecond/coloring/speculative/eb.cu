@@ -10,6 +10,7 @@
 // color will do.
 
 #define SET_SIZE 31
+#define WAITING (UNCOLORED - 1)
 #define ALL_FORBIDDEN 0x7fffffff
 #define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
 
@@ -109,7 +110,7 @@ __device__ int first_number(const int* row, int entries, const int* number) {
 }
 
 __device__ __forceinline__ bool to_list(int v, int u, int color, int set) {
-    return color < 0 ? u > v : color >= (set + 1) * SET_SIZE;
+    return color == UNCOLORED ? u > v : color >= (set + 1) * SET_SIZE;
 }
 
 __device__ __forceinline__ int next_row(int v, int begin, int end) {
@@ -131,8 +132,7 @@ __device__ long long stretch_begin(long long t, long long teams, long long n, co
     return low;
 }
 
-__device__ void first_numbers(long long n, const OFFSET* indptr, const int* indices, long long chunk, int* number,
-                              uint32* arrivals) {
+__device__ void first_numbers(long long n, const OFFSET* indptr, const int* indices, long long chunk, int* number) {
     // Teams are numbered warp by warp around the blocks: where they are few, every processor has some.
     long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll);
     long long warp = threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x, team = (warp * WARP + lane_id()) / LANES;
@@ -140,16 +140,14 @@ __device__ void first_numbers(long long n, const OFFSET* indptr, const int* indi
     int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
     int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
     begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
-    for (long long v = thread_id(); v < n; v += thread_count()) number[v] = UNCOLORED;
-    grid_barrier(arrivals);
     int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
     for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
-        bool active = i < end - begin;
+        bool left = i < end - begin, active = left && number[v] < 0;
         OFFSET row = indptr[v];
         int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
         if (active && lane == 0) number[v] = smallest;
         __syncwarp();
-        if (active) v = next_row(v, begin, end);
+        if (left) v = next_row(v, begin, end);
     }
 }
 
@@ -163,6 +161,20 @@ __device__ void first_conflicts(long long n, const OFFSET* indptr, const int* in
             [&](int u, int color) {
                 if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
             });
+    }
+}
+
+// The turn of a class of hubs has come: the list of them.
+__device__ void take_up(long long n, const int* degrees, int shift, int* number, int* C, int* U, int* vertices) {
+    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
+        long long v = v0 + lane_id();
+        bool hub = v < n && degrees[v] >> shift == 1;
+        int position = warp_append(hub, vertices);
+        if (hub) {
+            U[position] = (int)v;
+            number[v] = UNCOLORED;
+            C[v] = 0;
+        }
     }
 }
 
@@ -210,9 +222,12 @@ __device__ int forbid_finals(const int* U, int first, int last, const OFFSET* in
     return counted;
 }
 
-// From bits to numbers: CS(v) * 31 + log2 C(v).
+// CS(v) * 31 + log2 C(v).
+__device__ __forceinline__ int to_number(int bit, int color_set) { return color_set * SET_SIZE + __ffs(bit) - 1; }
+
+// From bits to numbers.
 __device__ void from_bits(long long n, int* C, const int* CS) {
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = fresh(&CS[v]) * SET_SIZE + __ffs(fresh(&C[v])) - 1;
+    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = to_number(fresh(&C[v]), fresh(&CS[v]));
 }
 
 // The sum of a value over the block; every thread gets it.
@@ -280,98 +295,119 @@ __device__ void list_edges(const int* U, int first, int last, const OFFSET* indp
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
+    int waves[32];     // uncolored vertices that each wave begins its list with
     int uncolored[2];  // length of the list of uncolored vertices, by parity of the round
     int length[2];     // of the edge list, for the atomic worklist
     int counts[1];     // edges kept by each block; as long as scratch allows
 };
 
-extern "C" __global__ void __launch_bounds__(256) color_edges(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, int* C, int* CS,
-        int* VF, int* TVF, int* uncolored, int2* edges, long long max_edges, void* scratch, long long pps,
-        long long chunk, int2* log) {
+// Five blocks to a processor: with the registers that the compiler would take otherwise there would be four.
+extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, long long highest,
+        long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored, int2* edges,
+        long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
-    int *U = uncolored, *spare_U = uncolored + n, *number = spare_U;
-
-    first_numbers(n, indptr, indices, chunk, number, &control->arrivals);
+    int *U = uncolored, *spare_U = uncolored + n;
+    int round = 0, waiting = (int)n;
+    for (long long v = thread_id(); v < n; v += thread_count()) number[v] = WAITING;
     grid_barrier(&control->arrivals);
 
-    first_conflicts(n, indptr, indices, degrees, by_degree, number);
-    grid_barrier(&control->arrivals);
-
-    to_bits(n, number, C, CS, U, &control->uncolored[1]);
-    grid_barrier(&control->arrivals);
-
-    int length, offset, vertices = fresh(&control->uncolored[1]);
-    if (thread_id() == 0) log_round(log, n, 1, (int)n, vertices);
-    int share = (vertices + gridDim.x - 1) / gridDim.x;
-    int first_i = (int)min(blockIdx.x * (long long)share, (long long)vertices), last_i = min(first_i + share, vertices);
-    int* listed = (int*)spare;  // how many edges by vertex of U; each of these has an edge, so that there is room
-    int count = block_sum(forbid_finals(U, first_i, last_i, indptr, indices, degrees, number, CS, VF, TVF, listed));
-    if (threadIdx.x == 0) counts[blockIdx.x] = count;
-    grid_barrier(&control->arrivals);
-
-    offset = stretch_offset(counts, length);
-    list_edges(U, first_i, last_i, indptr, indices, degrees, by_degree, number, CS, listed, offset, E);
-    grid_barrier(&control->arrivals);
-
-    for (int round = 2; vertices; ++round) {
-        for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
-            for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
-        grid_barrier(&control->arrivals);
-
-        for (long long i = thread_id(); i < vertices; i += thread_count())
-            assign_color(U[i], degrees, C, CS, VF, TVF);
-        grid_barrier(&control->arrivals);
-
-        for (long long e = thread_id(); e < length; e += thread_count()) detect_conflict(E[e], C, CS);
-        if (thread_id() == 0) {
-            control->uncolored[round & 1] = 0;
-            control->length[round & 1] = 0;
-        }
-        grid_barrier(&control->arrivals);
-
-        for (long long i0 = thread_id() - lane_id(); i0 < vertices; i0 += thread_count()) {
-            long long i = i0 + lane_id();
-            int v = i < vertices ? U[i] : 0;
-            bool left = i < vertices && fresh(&C[v]) == 0;
-            int position = warp_append(left, &control->uncolored[round & 1]);
-            if (left) spare_U[position] = v;
-        }
-        // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves that
-        // behind what the warps before it keep.
-        long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
-        int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
-        int packed = first;
-        for (int e0 = first; e0 < last; e0 += WARP) {
-            int e = e0 + lane_id();
-            int2 edge = e < last ? E[e] : make_int2(0, 0);
-            bool keep = e < last && forbid_color(edge, C, CS, VF);
-            int place = pps ? place_in_row<WARP>(keep, packed) : warp_append(keep, &control->length[round & 1]);
-            if (keep) (pps ? E : spare)[place] = edge;
-        }
-        if (pps) {
-            int kept = packed - first, of_block;
-            offset = block_scan(lane_id() == 0 ? kept : 0, of_block);
-            if (threadIdx.x == 0) counts[blockIdx.x] = of_block;
+    for (int shift = (int)highest; shift >= lowest - 1; --shift) {
+        bool hubs = shift >= lowest;
+        int* begun = &control->waves[highest - shift];
+        if (hubs) {
+            take_up(n, degrees, shift, number, C, U, begun);
+        } else {
+            first_numbers(n, indptr, indices, chunk, number);
             grid_barrier(&control->arrivals);
-            offset = __shfl_sync(FULL_WARP, offset, 0) + stretch_offset(counts, length);
-            for (int i = lane_id(); i < kept; i += WARP) spare[offset + i] = E[first + i];
+
+            first_conflicts(n, indptr, indices, degrees, by_degree, number);
+            grid_barrier(&control->arrivals);
+
+            to_bits(n, number, C, CS, U, begun);
         }
         grid_barrier(&control->arrivals);
-        if (!pps) length = fresh(&control->length[round & 1]);
-        int before = vertices;
-        vertices = fresh(&control->uncolored[round & 1]);
-        if (thread_id() == 0) log_round(log, n, round, before, vertices);
-        int2* E_before = E;
-        E = spare;
-        spare = E_before;
-        int* U_before = U;
-        U = spare_U;
-        spare_U = U_before;
+
+        int length, offset, vertices = fresh(begun);
+        if (hubs) {
+            waiting -= vertices;
+        } else {
+            ++round;
+            if (thread_id() == 0) log_round(log, n, round, waiting, vertices);
+        }
+        if (!vertices) continue;
+        int share = (vertices + gridDim.x - 1) / gridDim.x;
+        int first_i = (int)min(blockIdx.x * (long long)share, (long long)vertices);
+        int last_i = min(first_i + share, vertices);
+        int* listed = (int*)spare;  // how many edges by vertex of U; each of these has an edge, so that there is room
+        int count = block_sum(forbid_finals(U, first_i, last_i, indptr, indices, degrees, number, CS, VF, TVF, listed));
+        if (threadIdx.x == 0) counts[blockIdx.x] = count;
+        grid_barrier(&control->arrivals);
+
+        offset = stretch_offset(counts, length);
+        list_edges(U, first_i, last_i, indptr, indices, degrees, by_degree, number, CS, listed, offset, E);
+        grid_barrier(&control->arrivals);
+
+        while (vertices) {
+            ++round;
+            for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
+                for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
+            grid_barrier(&control->arrivals);
+
+            for (long long i = thread_id(); i < vertices; i += thread_count())
+                assign_color(U[i], degrees, C, CS, VF, TVF);
+            grid_barrier(&control->arrivals);
+
+            for (long long e = thread_id(); e < length; e += thread_count()) detect_conflict(E[e], C, CS);
+            if (thread_id() == 0) {
+                control->uncolored[round & 1] = 0;
+                control->length[round & 1] = 0;
+            }
+            grid_barrier(&control->arrivals);
+
+            for (long long i0 = thread_id() - lane_id(); i0 < vertices; i0 += thread_count()) {
+                long long i = i0 + lane_id();
+                int v = i < vertices ? U[i] : 0, color = fresh(&C[v]);
+                bool left = i < vertices && !color;
+                if (i < vertices && color) number[v] = to_number(color, CS[v]);
+                int position = warp_append(left, &control->uncolored[round & 1]);
+                if (left) spare_U[position] = v;
+            }
+            // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves that
+            // behind what the warps before it keep.
+            long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
+            int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
+            int packed = first;
+            for (int e0 = first; e0 < last; e0 += WARP) {
+                int e = e0 + lane_id();
+                int2 edge = e < last ? E[e] : make_int2(0, 0);
+                bool keep = e < last && forbid_color(edge, C, CS, VF);
+                int place = pps ? place_in_row<WARP>(keep, packed) : warp_append(keep, &control->length[round & 1]);
+                if (keep) (pps ? E : spare)[place] = edge;
+            }
+            if (pps) {
+                int kept = packed - first, of_block;
+                offset = block_scan(lane_id() == 0 ? kept : 0, of_block);
+                if (threadIdx.x == 0) counts[blockIdx.x] = of_block;
+                grid_barrier(&control->arrivals);
+                offset = __shfl_sync(FULL_WARP, offset, 0) + stretch_offset(counts, length);
+                for (int i = lane_id(); i < kept; i += WARP) spare[offset + i] = E[first + i];
+            }
+            grid_barrier(&control->arrivals);
+            if (!pps) length = fresh(&control->length[round & 1]);
+            int before = vertices;
+            vertices = fresh(&control->uncolored[round & 1]);
+            if (thread_id() == 0) log_round(log, n, round, before, vertices);
+            int2* E_before = E;
+            E = spare;
+            spare = E_before;
+            int* U_before = U;
+            U = spare_U;
+            spare_U = U_before;
+        }
     }
-    from_bits(n, C, CS);
 }
 
 // At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.

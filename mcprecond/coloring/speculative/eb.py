@@ -19,6 +19,12 @@ a place of its own: where all began alike, the same lines of a grid would meet e
 rules of Section III-B3 leave after this round are listed, from the rows of the vertices without a color; each of those
 goes on in the lowest color set that final colors have not filled.
 
+Where a few vertices have many more neighbors than the mean, the rounds come in waves. Hubs, those above the mean, go
+first, by classes of falling degree, from power of two to power of two; within a class there are so few edges that they
+are listed from the start. A wave goes on until its vertices have final colors: hubs, which see the most colors, do not
+speculate beside the many small vertices, and it takes hardly more colors than largest degree first. All others are the
+last wave, whose first round is that by rows. On meshes it is the only one.
+
 The paper lets the smaller index give way (Section III-B2). Here the smaller degree does, unless `resolution` says
 otherwise; the paper has that for vertex-based methods (Section IV-D). Where degrees differ much it takes fewer colors,
 and no time: edges are listed with the end first that gives way.
@@ -50,6 +56,8 @@ WORKLISTS = ("pps", "atomic")
 SET_SIZE = 31
 CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase; in the first round vertices
 LONG_ROW = 1024
+SKEWED = 8  # times the mean degree: from such a largest degree on, hubs go first
+WAITING = UNCOLORED - 1  # instead of a color, before the wave of a vertex
 STRETCHES = 64  # pieces of the pattern and of the edge list that the CPU takes up on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
 
@@ -78,7 +86,8 @@ def eb(
         At most one more than a vertex has others within the distance; not reproducible from run to run, since threads
         race by design.
     history : numpy.ndarray of int64, shape (rounds, 2)
-        A round takes up all uncolored vertices; one whose color set is full counts in both columns. See `Coloring`.
+        A round takes up all uncolored vertices of a wave; one whose color set is full counts in both columns. See
+        `Coloring`.
     """
     if worklist not in WORKLISTS:
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
@@ -97,12 +106,23 @@ def eb(
             n, graph.indptr, graph.indices, graph.degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log
         )  # fmt: skip
         return C, history_of(log, graph)
+    number = xp.empty(n, np.int32)
+    highest, lowest = hub_classes(graph)
+    chunk = CHUNK if highest < lowest else 1  # within a wave few vertices are neighbors
     edges = xp.empty((2, max(graph.indices.size // 2, 1), 2), np.int32)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, by_degree, C, CS, VF, TVF, uncolored, edges,
-        edges[0].size // 2, scratch, int(worklist == "pps"), CHUNK, log,
+        n, graph.indptr, graph.indices, graph.degrees, by_degree, highest, lowest, number, C, CS, VF,
+        TVF, uncolored, edges, edges[0].size // 2, scratch, int(worklist == "pps"), chunk, log,
     )  # fmt: skip
-    return C, history_of(log, graph)
+    return number, history_of(log, graph)
+
+
+def hub_classes(graph: Graph) -> tuple[int, int]:
+    """The highest and lowest class of hubs, k being that of degrees from 2^k on; lowest - 1 first if there is none."""
+    entries = graph.indices.size
+    lowest = (entries // max(graph.n, 1)).bit_length()
+    skewed = graph.max_degree * graph.n >= SKEWED * entries
+    return graph.max_degree.bit_length() - 1 if skewed else lowest - 1, lowest
 
 
 def lanes_for(graph: Graph, distance: int) -> int:
@@ -205,13 +225,14 @@ def next_row(v, begin, end):
 
 @compile_loop
 def first_numbers(n, indptr, indices, stretches, number):
-    """TENTATIVECOLOR of the first round, by rows: the smallest number that no neighbor has so far."""
+    """TENTATIVECOLOR of the first round, by rows: the smallest number that no neighbor has so far. Hubs keep theirs."""
     for p in prange(stretches):
         t = np.int64(p)  # what prange counts is unsigned
         begin, end = stretch_begin(t, stretches, n, indptr), stretch_begin(t + 1, stretches, n, indptr)
         v = begin + mix(t, 0) % max(end - begin, 1)
         for _ in range(end - begin):
-            number[v] = smallest_free_color(v, 1, indptr, indices, number)
+            if number[v] < 0:
+                number[v] = smallest_free_color(v, 1, indptr, indices, number)
             v = next_row(v, begin, end)
 
 
@@ -238,14 +259,26 @@ def to_bits(n, number, C, CS):
 
 
 @compile_part
+def to_number(bit, color_set):
+    """CS(v) * 31 + log2 C(v)."""
+    color = 0
+    while bit >> (color + 1):
+        color += 1
+    return color_set * SET_SIZE + color
+
+
+@compile_part
 def to_list(v, u, number, color_set):
-    """Whether an edge of an uncolored vertex v stays after the first round, as the row of v has it."""
+    """Whether an edge of an uncolored vertex v stays after the first round, as the row of v has it.
+
+    One with a vertex of a later wave does not: that vertex will look for all final colors itself.
+    """
     return u > v if number[u] == UNCOLORED else number[u] // SET_SIZE > color_set
 
 
 @compile_loop
 def forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts):
-    """FORBIDCOLORS of the first round, by the rows of the uncolored vertices; counts the edges that stay."""
+    """FORBIDCOLORS from what is final before the edges are listed, by the rows of U; counts the edges to list."""
     for i in prange(len(U)):
         v = U[i]
         color_set = smallest_free_color(v, 1, indptr, indices, number) // SET_SIZE
@@ -262,7 +295,7 @@ def forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts):
 
 @compile_loop
 def list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E):
-    """CREATENEWEDGELIST of the first round, the end first that gives way; the list of vertex U[i] ends at ends[i]."""
+    """CREATENEWEDGELIST from the rows of U, the end first that gives way; the list of vertex U[i] ends at ends[i]."""
     for i in prange(len(U)):
         v, e = U[i], ends[i]
         for k in range(indptr[v], indptr[v + 1]):
@@ -335,38 +368,55 @@ def keep_scattered(length, E, C, CS, VF, kept, counter):
             kept[position, 0], kept[position, 1] = E[e, 0], E[e, 1]
 
 
+@compile_loop
+def set_numbers(U, C, CS, number):
+    """The colors that are final now, as numbers."""
+    for i in prange(len(U)):
+        if C[U[i]] != 0:
+            number[U[i]] = to_number(C[U[i]], CS[U[i]])
+
+
 @KERNELS.resident_twin
 def color_edges(
-    n, indptr, indices, degrees, by_degree, C, CS, VF, TVF, uncolored, edges, max_edges, scratch, pps, chunk, log
-):
-    """Algorithm 5: the rounds, the first one by rows."""
-    E, kept, number = edges[0], edges[1], uncolored[1]
-    number[:] = UNCOLORED
-    first_numbers(n, indptr, indices, max(min(STRETCHES, n // chunk), 1), number)
-    first_conflicts(n, indptr, indices, degrees, by_degree, number)
-    to_bits(n, number, C, CS)
-    U = np.flatnonzero(number == UNCOLORED).astype(np.int32)
-    if n:
-        log_round(log, n, len(U))
-    counts = np.empty(len(U), np.int64)
-    forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts)
-    ends = np.cumsum(counts)
-    list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E)
-    length = ends[-1] if len(U) else 0
-    while len(U):
-        tentative_colors(length, E, C, CS, VF, TVF)
-        assign_colors(U, degrees, C, CS, VF, TVF)
-        detect_conflicts(length, E, C, CS)
-        before, U = len(U), U[C[U] == 0]
-        log_round(log, before, len(U))
-        if pps:
-            length = keep_in_order(length, E, C, CS, VF, kept)
+    n, indptr, indices, degrees, by_degree, highest, lowest, number, C, CS, VF, TVF, uncolored, edges, max_edges,
+    scratch, pps, chunk, log,
+):  # fmt: skip
+    """Algorithm 5: the rounds of each wave; that of the others comes last, and its first round is by rows."""
+    E, kept = edges[0], edges[1]
+    number[:] = WAITING
+    waiting = n
+    for shift in range(highest, lowest - 2, -1):
+        if shift < lowest:
+            first_numbers(n, indptr, indices, max(min(STRETCHES, n // chunk), 1), number)
+            first_conflicts(n, indptr, indices, degrees, by_degree, number)
+            to_bits(n, number, C, CS)
+            U = np.flatnonzero(number == UNCOLORED).astype(np.int32)
+            if waiting:
+                log_round(log, waiting, len(U))
         else:
-            scratch[0] = 0
-            keep_scattered(length, E, C, CS, VF, kept, scratch)
-            length = scratch[0]
-        E, kept = kept, E
-    from_bits(n, C, CS)
+            U = np.flatnonzero(degrees >> shift == 1).astype(np.int32)
+            number[U] = UNCOLORED
+            C[U] = 0
+            waiting -= len(U)
+        counts = np.empty(len(U), np.int64)
+        forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts)
+        ends = np.cumsum(counts)
+        list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E)
+        length = ends[-1] if len(U) else 0
+        while len(U):
+            tentative_colors(length, E, C, CS, VF, TVF)
+            assign_colors(U, degrees, C, CS, VF, TVF)
+            detect_conflicts(length, E, C, CS)
+            set_numbers(U, C, CS, number)
+            before, U = len(U), U[C[U] == 0]
+            log_round(log, before, len(U))
+            if pps:
+                length = keep_in_order(length, E, C, CS, VF, kept)
+            else:
+                scratch[0] = 0
+                keep_scattered(length, E, C, CS, VF, kept, scratch)
+                length = scratch[0]
+            E, kept = kept, E
 
 
 @compile_loop
@@ -434,9 +484,6 @@ def color_pairs(n, indptr, indices, degrees, by_degree, reach, C, CS, VF, TVF, u
 
 @compile_loop
 def from_bits(n, C, CS):
-    """CS(v) * 31 + log2 C(v)."""
+    """From bits to numbers."""
     for v in prange(n):
-        color = 0
-        while C[v] >> (color + 1):
-            color += 1
-        C[v] = CS[v] * SET_SIZE + color
+        C[v] = to_number(C[v], CS[v])
