@@ -58,12 +58,6 @@ __device__ bool visit_balanced(int v, bool active, const OFFSET* indptr, Visit v
     return said;
 }
 
-// The place of a thread in the grid, warp by warp around the blocks: long rows that follow one another in a worklist
-// are not all one block's.
-__device__ __forceinline__ long long spread_id() {
-    return (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
-}
-
 extern "C" __global__ void __launch_bounds__(256) color_by_topology(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* settled,
         void* scratch, int2* log) {

@@ -134,8 +134,7 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
 extern "C" __global__ void __launch_bounds__(256) color_ipgc(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk, long long by_degree,
         int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row, long long threads) {
-    // Where the memory of FORBIDDEN allows for a few threads only, they are spread over the processors, warp by warp.
-    long long worker = (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
+    long long worker = spread_id();  // the memory of FORBIDDEN may allow for a few threads only
     long long workers = min(threads, thread_count());
     Stamps own = {forbidden + worker * row, forbidden + worker * row + row - 1};
     color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, worker, workers,
