@@ -9,10 +9,10 @@ Every thread keeps the colors that are still free in a palette, `adjColors`, of 
 palette for all colors that could ever be needed, as equation (1) estimates them; SIRG starts with 256 colors and
 doubles the palette whenever some vertex finds nothing free in it (Section 4.2).
 
-Four points beyond the paper. On a GPU a vertex has a team of threads, larger where there are more neighbors, which have
-a palette together. The first colors are given in stretches of rows, as `eb` does: neighbors are seldom colored at the
-same time, so that few conflicts are left to resolve. A vertex of degree d looks at d + 1 colors only. And the rounds run
-inside one kernel, which returns when palettes must grow.
+Four points beyond the paper. On a GPU a vertex has a team of threads, which keeps a palette together; the higher the
+degrees, the larger it is. The first colors are given in stretches of rows, as in `eb`: neighbors are seldom colored at
+the same time, so that few conflicts are left to resolve. A vertex of degree d looks at d + 1 colors only. And the rounds
+run inside one kernel, which returns when palettes must grow.
 
 The array `nextVertices` of Section 5 is left out: which of two neighbors comes first is only asked if they have the
 same color.
@@ -38,7 +38,7 @@ KERNELS = KernelSet(__file__)
 WORD = 64
 ALL_FREE = np.uint64(2**WORD - 1)
 K0 = 256  # colors in a palette of SIRG at first
-CHUNK = 8  # vertices to a thread of a GPU, at least, that get their first colors one after another
+CHUNK = 2  # vertices to a thread of a GPU, at least, that get their first colors one after another
 MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_WORDS = 2**27  # over all teams: 1 GiB, unless a single block needs more
 
