@@ -11,8 +11,8 @@ doubles the palette whenever some vertex finds nothing free in it (Section 4.2).
 
 Four points beyond the paper. On a GPU a vertex has a team of threads, which keeps a palette together; the higher the
 degrees, the larger it is. The first colors are given in stretches of rows, as in `eb`: neighbors are seldom colored at
-the same time, so that few conflicts are left to resolve. A vertex of degree d looks at d + 1 colors only. And rounds run
-inside one kernel, which returns when palettes must grow.
+the same time, so that few conflicts are left to resolve. A vertex of degree d looks at d + 1 colors only. And rounds
+run inside one kernel, which returns when palettes must grow.
 
 The array `nextVertices` of Section 5 is left out: which of two neighbors comes first is only asked if they have the
 same color.
