@@ -17,12 +17,12 @@ __device__ __forceinline__ void team_barrier() {
         __syncwarp();
 }
 
-// Every thread has a vertex with a row of so many entries, or none. visit(v, team) is called for all that are a block's or
-// a warp's, by those. Returns what it said of the thread's own vertex. Whole blocks call it.
+// Every thread may have a vertex for its block: visit(v, team) is called for one after the other by the whole block.
+// Returns what it said of the thread's own vertex. Whole blocks call it.
 template <typename Visit>
-__device__ bool visit_long_rows(int v, OFFSET entries, Visit visit) {
+__device__ bool visit_block_rows(int v, bool blocks, Visit visit) {
     __shared__ int owner, shared_v;
-    bool said = false, blocks = entries >= BLOCK_ROW;
+    bool said = false;
     while (__syncthreads_or(blocks)) {
         if (blocks) owner = threadIdx.x;  // one of them wins
         __syncthreads();
@@ -35,6 +35,13 @@ __device__ bool visit_long_rows(int v, OFFSET entries, Visit visit) {
             blocks = false;
         }
     }
+    return said;
+}
+
+// The same for all vertices whose rows, of so many entries, are a block's or a warp's.
+template <typename Visit>
+__device__ bool visit_long_rows(int v, OFFSET entries, Visit visit) {
+    bool said = visit_block_rows(v, entries >= BLOCK_ROW, visit);
     uint32 warps = __ballot_sync(FULL_WARP, entries >= WARP && entries < BLOCK_ROW);
     for (; warps; warps &= warps - 1) {
         int lane = __ffs(warps) - 1;
@@ -44,7 +51,7 @@ __device__ bool visit_long_rows(int v, OFFSET entries, Visit visit) {
     return said;
 }
 
-// The same for all rows of vertices that are `active`.
+// The same for all vertices that are `active`.
 template <typename Visit>
 __device__ bool visit_balanced(int v, bool active, const OFFSET* indptr, Visit visit) {
     OFFSET entries = active ? indptr[v + 1] - indptr[v] : 0;

@@ -1,4 +1,5 @@
 // RIG and SIRG in one resident kernel: see rig.py. A team of LANES threads has a vertex; LANES is chosen by the degrees.
+// In the worklists, where nothing else makes up for it, a block has the vertices of very many neighbors.
 //
 // Races that are meant: vertices are checked and recolored while their neighbors are. Of two neighbors that take the
 // same color at once, both stay in the worklist, and the one of lower priority sees it in the next round. A vertex that
@@ -7,6 +8,7 @@
 // through L1. One traversal of a row finds a conflict and the free colors alike: it reads each color once, and so
 // forbids at most `degree` colors.
 
+#include "balanced.cuh"
 #include "rows.cuh"
 
 #define WORD 64
@@ -30,68 +32,69 @@ struct Found {
 
 // Visit the neighbors of v, of which `own` is the color; forbid(color) is called for every color among them. Returns
 // whether v is in conflict and has to be recolored.
-template <typename Look, typename Forbid>
+template <int TEAM, typename Look, typename Forbid>
 __device__ __forceinline__ bool visit_neighbors(const Problem& problem, int v, int own, const int* row, int entries,
                                                 Look look, Forbid forbid) {
     bool in_conflict = false;
-    visit_row(row, entries, look, [&](int u, int color) {
+    visit_row<TEAM>(row, entries, look, [&](int u, int color) {
         if (color < 0 || u == v) return;
         forbid(color);
         if (color == own) in_conflict |= gives_way(v, u, problem.by_degree, problem.degrees);
     });
-    return united<LANES>(in_conflict);
+    return united<TEAM>(in_conflict);
 }
 
 // Every thread has a palette of what it has seen, in registers, which it may be indexed in by constants only.
-template <int WORDS, typename Look>
+template <int TEAM, int WORDS, typename Look>
 __device__ __forceinline__ Found find_in_registers(const Problem& problem, int v, int own, const int* row, int entries,
                                                    Look look) {
     uint64 taken[WORDS] = {};
     Found found = {false, UNCOLORED};
-    found.in_conflict = visit_neighbors(problem, v, own, row, entries, look, [&](int color) {
+    found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, look, [&](int color) {
 #pragma unroll
         for (int w = 0; w < WORDS; ++w)
             if (color >= w * WORD && color < (w + 1) * WORD) taken[w] |= 1ull << color % WORD;
     });
 #pragma unroll
     for (int w = WORDS - 1; w >= 0; --w) {
-        uint64 free = ~united<LANES>(taken[w]);
+        uint64 free = ~united<TEAM>(taken[w]);
         if (free) found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
     }
     return found;
 }
 
 // The team has one in memory. Most of its neighbors have one of a few colors, which only the first of them forbids.
-template <typename Look>
-__device__ __noinline__ Found find_in_memory(const Problem& problem, int v, int own, const int* row, int entries, int words,
-                                Look look) {
-    uint64* palette = problem.palettes + thread_id() / LANES * problem.words;
-    int lane = threadIdx.x % LANES;
-    for (int w = lane; w < words; w += LANES) palette[w] = ~0ull;
-    __syncwarp();
+template <int TEAM, typename Look>
+__device__ __noinline__ Found find_in_memory(const Problem& problem, int v, int own, const int* row, int entries,
+                                             int words, Look look) {
+    constexpr int SEARCHERS = TEAM < WARP ? TEAM : WARP;  // every warp of a block finds the same
+    uint64* palette = problem.palettes + thread_id() / TEAM * TEAM / LANES * problem.words;
+    for (int w = threadIdx.x % TEAM; w < words; w += TEAM) palette[w] = ~0ull;
+    team_barrier<TEAM>();
     Found found = {false, NONE};
-    found.in_conflict = visit_neighbors(problem, v, own, row, entries, look, [&](int color) {
+    found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, look, [&](int color) {
         uint64 bit = 1ull << color % WORD;
         if (color < words * WORD && (look_again(&palette[color / WORD]) & bit)) atomicAnd(&palette[color / WORD], ~bit);
     });
-    __syncwarp();
-    for (int w = lane; w < words && found.minimum_color == NONE; w += LANES)
+    team_barrier<TEAM>();
+    for (int w = threadIdx.x % SEARCHERS; w < words && found.minimum_color == NONE; w += SEARCHERS)
         if (uint64 free = look_again(&palette[w])) found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
 #pragma unroll
-    for (int step = LANES / 2; step > 0; step /= 2)
+    for (int step = SEARCHERS / 2; step > 0; step /= 2)
         found.minimum_color = min(found.minimum_color, __shfl_xor_sync(FULL_WARP, found.minimum_color, step));
     if (found.minimum_color == NONE) found.minimum_color = UNCOLORED;
+    team_barrier<TEAM>();
     return found;
 }
 
 // Whole warps call it; a team without a vertex has no entries.
-template <typename Look>
+template <int TEAM, typename Look>
 __device__ __forceinline__ Found find(const Problem& problem, int v, int own, const int* row, int entries, Look look) {
     int words = min(problem.words, entries / WORD + 1);
-    if (!__any_sync(FULL_WARP, words > 1)) return find_in_registers<1>(problem, v, own, row, entries, look);
+    if (!__any_sync(FULL_WARP, words > 1)) return find_in_registers<TEAM, 1>(problem, v, own, row, entries, look);
     if (!__any_sync(FULL_WARP, words > SOME_WORDS))
-        return find_in_registers<SOME_WORDS>(problem, v, own, row, entries, look);
-    return find_in_memory(problem, v, own, row, entries, words, look);
+        return find_in_registers<TEAM, SOME_WORDS>(problem, v, own, row, entries, look);
+    return find_in_memory<TEAM>(problem, v, own, row, entries, words, look);
 }
 
 struct Slot {
@@ -119,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
 
     if (round == 0) {  // COLORING
         color_stretches(n, indptr, indices, chunk, C, &control->arrivals, [&](int v, const int* row, int entries) {
-            int color = find(problem, v, UNCOLORED, row, entries, latest).minimum_color;
+            int color = find<LANES>(problem, v, UNCOLORED, row, entries, latest).minimum_color;
             if (color == UNCOLORED) control->slots[0].lacking = 1;
             return color;
         });
@@ -135,22 +138,39 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
         Slot* slot = &control->slots[round % 3];
         // All have read the next round's slot before the last barrier, two rounds after it was used.
         if (thread_id() == 0) control->slots[(round + 1) % 3] = {0, 0};
-        long long first = (of_all ? thread_id() : spread_id()) - lane_id();
-        for (long long i0 = first / LANES; i0 < left; i0 += thread_count() / LANES) {
-            long long i = i0 + lane_id() / LANES;
-            bool active = i < left;
-            int v = !active ? 0 : of_all ? (int)i : fresh(&W_in[i]);
-            OFFSET row = indptr[v];
-            int own = fresh(&C[v]), entries = active ? (int)(indptr[v + 1] - row) : 0;
-            Found found = of_all ? find(problem, v, own, indices + row, entries, [&](int u) { return C[u]; })
-                                 : find(problem, v, own, indices + row, entries, latest);
-            bool recolor = active && threadIdx.x % LANES == 0 && (own == UNCOLORED || found.in_conflict);
-            if (recolor) {
+        auto vertex = [&](long long i) { return i >= left ? 0 : of_all ? (int)i : fresh(&W_in[i]); };
+        // Whether v is recolored.
+        auto resolve = [&](int v, int entries, auto team) {
+            const int* row = indices + indptr[v];
+            int own = fresh(&C[v]);
+            Found found = of_all ? find<team.size>(problem, v, own, row, entries, [&](int u) { return C[u]; })
+                                 : find<team.size>(problem, v, own, row, entries, latest);
+            bool recolor = own == UNCOLORED || found.in_conflict;
+            if (recolor && entries && threadIdx.x % team.size == 0) {
                 C[v] = found.minimum_color;
                 if (found.minimum_color == UNCOLORED) slot->lacking = 1;
             }
-            int position = warp_append(recolor, &slot->length);
-            if (recolor) W_out[position] = v;
+            return recolor;
+        };
+        auto append = [&](int v, bool keep) {
+            int position = warp_append(keep, &slot->length);
+            if (keep) W_out[position] = v;
+        };
+        auto entries = [&](int v) { return (int)(indptr[v + 1] - indptr[v]); };
+        // Vertices that follow one another go to different blocks.
+        for (long long first = 0; LANES == WARP && first < left; first += thread_count()) {
+            long long i = first + threadIdx.x * (long long)gridDim.x + blockIdx.x;
+            int v = vertex(i);
+            append(v, visit_block_rows(v, i < left && entries(v) >= BLOCK_ROW,
+                                       [&](int v, auto team) { return resolve(v, entries(v), team); }));
+        }
+        long long first = (of_all ? thread_id() : spread_id()) - lane_id();
+        for (long long i0 = first / LANES; i0 < left; i0 += thread_count() / LANES) {
+            long long i = i0 + lane_id() / LANES;
+            int v = vertex(i), length = i < left ? entries(v) : 0;
+            if (LANES == WARP && length >= BLOCK_ROW) continue;
+            bool recolor = resolve(v, length, Team<LANES>());
+            append(v, recolor && i < left && threadIdx.x % LANES == 0);
         }
         grid_barrier(&control->arrivals);
         left = fresh(&slot->length);

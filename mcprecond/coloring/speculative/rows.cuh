@@ -3,14 +3,14 @@
 
 #define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
 
-// Visit the neighbors that a row lists with what `look` finds at them. The looks of a thread do not wait for each other;
-// where there is no entry, visit(-1, UNCOLORED).
-template <typename Look, typename Visit>
+// Visit the neighbors that a row lists with what `look` finds at them, TEAM threads together. The looks of a thread do not
+// wait for each other; where there is no entry, visit(-1, UNCOLORED).
+template <int TEAM = LANES, typename Look, typename Visit>
 __device__ __forceinline__ void visit_row(const int* row, int entries, Look look, Visit visit) {
-    for (int first = threadIdx.x % LANES; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * LANES) {
+    for (int first = threadIdx.x % TEAM; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * TEAM) {
         int u[AT_ONCE], found[AT_ONCE];
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * LANES < entries ? row[first + j * LANES] : -1;
+        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * TEAM < entries ? row[first + j * TEAM] : -1;
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : look(u[j]);
 #pragma unroll
