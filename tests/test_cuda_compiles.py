@@ -56,9 +56,10 @@ def test_there_are_sources():
     assert "backends/device.cuh" not in SOURCES and len(SOURCES) >= 9
 
 
-#: What else there is to choose in the sources that know of nodes or of several right-hand sides.
+#: What else there is to choose in some sources.
 BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 CHOICES: dict[str, list[dict[str, int]]] = {
+    "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
     "reordering/color_blocks.cu": [{}, {"DIAGONALS": 1}],
     "reordering/node_blocks.cu": BLOCK_SIZES,
     "reordering/slices.cu": [{}, {"DIAGONALS": 1}],

@@ -15,6 +15,12 @@ __device__ __forceinline__ long long thread_id() { return blockIdx.x * (long lon
 __device__ __forceinline__ long long thread_count() { return gridDim.x * (long long)blockDim.x; }
 __device__ __forceinline__ int lane_id() { return threadIdx.x & (WARP - 1); }
 
+// The place of a thread in the grid, warp by warp around the blocks: where few threads have something to do, or those that
+// follow one another have most, every processor has its share.
+__device__ __forceinline__ long long spread_id() {
+    return (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
+}
+
 // A load that sees what other processors wrote during this kernel: it bypasses L1, which is not coherent.
 template <typename T>
 __device__ __forceinline__ T fresh(const T* p) { return __ldcg(p); }

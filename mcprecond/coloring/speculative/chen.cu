@@ -5,17 +5,11 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per phase, whence the bound of degree + 1 colors.
 
-#define BLOCK 256
-#define BLOCK_ROW 1024  // rows at least as long are a block's; those of at least WARP entries are a warp's
+#include "balanced.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
     int length[3];  // of what is left after a round, by round; with three of them nobody resets what others still read
-};
-
-template <int N>
-struct Team {
-    static constexpr int size = N;
 };
 
 template <int TEAM>
@@ -27,41 +21,6 @@ __device__ bool loses(int v, const OFFSET* indptr, const int* indices, const int
         lost = fresh(&C[u]) == color && (degrees[u] != degree ? degrees[u] > degree : u > v);
     }
     return united<TEAM>(lost);
-}
-
-// Merrill's balancing: every thread has a vertex, if `active`; visit(v, team) is called for all of them, by the whole
-// block, by whole warps or by single threads. Returns what it said of the thread's own vertex. Whole blocks call it.
-template <typename Visit>
-__device__ bool visit_balanced(int v, bool active, const OFFSET* indptr, Visit visit) {
-    __shared__ int owner, shared_v;
-    OFFSET row = active ? indptr[v + 1] - indptr[v] : 0;
-    bool said = false, blocks = row >= BLOCK_ROW;
-    while (__syncthreads_or(blocks)) {
-        if (blocks) owner = threadIdx.x;  // one of them wins
-        __syncthreads();
-        bool mine = blocks && owner == threadIdx.x;
-        if (mine) shared_v = v;
-        __syncthreads();
-        bool answer = visit(shared_v, Team<BLOCK>());
-        if (mine) {
-            said = answer;
-            blocks = false;
-        }
-    }
-    uint32 warps = __ballot_sync(FULL_WARP, row >= WARP && row < BLOCK_ROW);
-    for (; warps; warps &= warps - 1) {
-        int lane = __ffs(warps) - 1;
-        bool answer = visit(__shfl_sync(FULL_WARP, v, lane), Team<WARP>());
-        if (lane == lane_id()) said = answer;
-    }
-    if (active && row < WARP) said = visit(v, Team<1>());
-    return said;
-}
-
-// The place of a thread in the grid, warp by warp around the blocks: long rows that follow one another in a worklist
-// are not all one block's.
-__device__ __forceinline__ long long spread_id() {
-    return (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
 }
 
 extern "C" __global__ void __launch_bounds__(256) color_by_topology(

@@ -9,10 +9,11 @@
 // every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched for, an older
 // color will do.
 
+#include "rows.cuh"
+
 #define SET_SIZE 31
 #define WAITING (UNCOLORED - 1)
 #define ALL_FORBIDDEN 0x7fffffff
-#define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
 
 __device__ __forceinline__ int first_available(int forbidden) {
     return ~forbidden & (int)((uint32)forbidden + 1u) & ALL_FORBIDDEN;
@@ -78,21 +79,6 @@ __device__ __forceinline__ void start_vertex(long long v, int degree, int* C, in
 
 // ---- The first round, from the rows: LANES threads share a row, and whole warps call what follows.
 
-// Visit the neighbors that a row lists with what `look` finds at them. The looks of a thread do not wait for each other;
-// where there is no entry, visit(-1, UNCOLORED).
-template <typename Look, typename Visit>
-__device__ __forceinline__ void visit_row(const int* row, int entries, Look look, Visit visit) {
-    for (int first = threadIdx.x % LANES; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * LANES) {
-        int u[AT_ONCE], found[AT_ONCE];
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * LANES < entries ? row[first + j * LANES] : -1;
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : look(u[j]);
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) visit(u[j], found[j]);
-    }
-}
-
 // The smallest number that no neighbor has.
 __device__ int first_number(const int* row, int entries, const int* number) {
     int smallest = UNCOLORED;
@@ -113,42 +99,9 @@ __device__ __forceinline__ bool to_list(int v, int u, int color, int set) {
     return color == UNCOLORED ? u > v : color >= (set + 1) * SET_SIZE;
 }
 
-__device__ __forceinline__ int next_row(int v, int begin, int end) {
-    return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
-}
-
-// Where team t of several begins, so that they share the rows and their entries evenly: an entry costs a team as much as
-// another, and a row at least as much as the entries that it can look at together.
-__device__ long long stretch_begin(long long t, long long teams, long long n, const OFFSET* indptr) {
-    long long cost = AT_ONCE * LANES, low = 0, high = n;
-    long long target = t * (cost * n + indptr[n]) / teams;
-    while (low < high) {
-        long long middle = low + (high - low) / 2;
-        if (cost * middle + indptr[middle] < target)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 __device__ void first_numbers(long long n, const OFFSET* indptr, const int* indices, long long chunk, int* number) {
-    // Teams are numbered warp by warp around the blocks: where they are few, every processor has some.
-    long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll);
-    long long warp = threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x, team = (warp * WARP + lane_id()) / LANES;
-    int lane = threadIdx.x % LANES;
-    int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
-    int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
-    begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
-    int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
-    for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
-        bool left = i < end - begin, active = left && number[v] < 0;
-        OFFSET row = indptr[v];
-        int smallest = first_number(indices + row, active ? (int)(indptr[v + 1] - row) : 0, number);
-        if (active && lane == 0) number[v] = smallest;
-        __syncwarp();
-        if (left) v = next_row(v, begin, end);
-    }
+    color_stretches(n, indptr, indices, chunk, number,
+                    [&](int, const int* row, int entries) { return first_number(row, entries, number); });
 }
 
 __device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,

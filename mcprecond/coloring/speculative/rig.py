@@ -9,9 +9,13 @@ Every thread keeps the colors that are still free in a palette, `adjColors`, of 
 palette for all colors that could ever be needed, as equation (1) estimates them; SIRG starts with 256 colors and
 doubles the palette whenever some vertex finds nothing free in it (Section 4.2).
 
-Two points beyond the paper: a vertex of degree d looks at d + 1 colors only, and the rounds run inside one kernel,
-which returns when palettes must grow. The array `nextVertices` of Section 5 is left out: which of two neighbors comes
-first is only asked if they have the same color.
+Four points beyond the paper. On a GPU a vertex has a team of threads, which keeps a palette together; the higher the
+degrees, the larger it is. The first colors are given in stretches of rows, as in `eb`: neighbors are seldom colored at
+the same time, so that few conflicts are left to resolve. A vertex of degree d looks at d + 1 colors only. And rounds
+run inside one kernel, which returns when palettes must grow.
+
+The array `nextVertices` of Section 5 is left out: which of two neighbors comes first is only asked if they have the
+same color.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.gpu import BLOCK
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.priorities import mix
+from mcprecond.coloring.speculative.eb import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
@@ -32,8 +38,9 @@ KERNELS = KernelSet(__file__)
 WORD = 64
 ALL_FREE = np.uint64(2**WORD - 1)
 K0 = 256  # colors in a palette of SIRG at first
-MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}  # each has a palette
-PALETTE_WORDS = 2**27  # over all threads: 1 GiB, unless a single block needs more
+CHUNK = 2  # vertices to a thread of a GPU, at least, that get their first colors one after another
+MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
+PALETTE_WORDS = 2**27  # over all teams: 1 GiB, unless a single block needs more
 
 
 def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
@@ -95,18 +102,21 @@ def estimate(graph: Graph) -> int:
 def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[Any, np.ndarray]:
     """Fig. 2, with palettes of `max_color` colors that double until all vertices are colored."""
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
-    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    C, worklists, log = xp.full(n, UNCOLORED, np.int32), xp.empty((2, n), np.int32), new_log(graph)
+    lanes = lanes_for(graph, distance=1)
+    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
+    C, worklists, log = xp.empty(n, np.int32), xp.empty((2, n), np.int32), new_log(graph)
     words = -(-max_color // WORD)
     rounds, left = 0, n
     while left:
-        threads = -(-min(left, MOST_THREADS[backend.name], max(1, PALETTE_WORDS // words)) // BLOCK) * BLOCK
-        palettes = xp.empty(threads * words, np.uint64)
+        teams = -(-min(left, MOST_THREADS[backend.name] // lanes, max(1, PALETTE_WORDS // words)) // BLOCK) * BLOCK
+        palettes = xp.empty(teams * words, np.uint64)
         scratch = xp.zeros(16, np.int32)
         run.color_and_resolve(
-            threads, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), C, worklists, rounds, left,
-            palettes, words, scratch, log,
+            teams, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), C, worklists, rounds, left,
+            palettes, words, CHUNK, scratch, log,
         )  # fmt: skip
+        if words * WORD > graph.max_degree:
+            break  # there was a free color for everyone
         rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])
         words *= 2
     return C, history_of(log, graph)
@@ -140,11 +150,14 @@ def minimum_color(v, indptr, indices, degrees, C, palette):
 
 @compile_loop
 def color_all(n, indptr, indices, degrees, C, palettes):
-    """COLORING (Fig. 3): every thread has a stretch of the vertices, and a palette."""
-    share = -(-n // len(palettes))
-    for t in prange(len(palettes)):
-        for v in range(t * share, min((t + 1) * share, n)):
+    """COLORING (Fig. 3): every thread has a stretch of the vertices, every other one first, and a palette."""
+    for p in prange(len(palettes)):
+        t = np.int64(p)  # what prange counts is unsigned
+        begin, end = stretch_begin(t, len(palettes), n, indptr), stretch_begin(t + 1, len(palettes), n, indptr)
+        v = begin + mix(t, 0) % max(end - begin, 1)
+        for _ in range(end - begin):
             C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
+            v = next_row(v, begin, end)
 
 
 @compile_loop
@@ -172,11 +185,12 @@ def lacks_color(W_in, C):
 
 @KERNELS.resident_twin
 def color_and_resolve(
-    threads, n, indptr, indices, degrees, by_degree, C, worklists, rounds, length, palettes, words, scratch, log
+    teams, n, indptr, indices, degrees, by_degree, C, worklists, rounds, length, palettes, words, chunk, scratch, log
 ):
     """Rounds until no vertex is left, or one lacks a color; the worklist of round r is in half r % 2 of `worklists`."""
-    own = palettes.reshape((threads, words))
+    own = palettes.reshape((teams, words))
     if rounds == 0:
+        C[:] = UNCOLORED
         color_all(n, indptr, indices, degrees, C, own)
         log_round(log, n, 0)
         rounds = 1

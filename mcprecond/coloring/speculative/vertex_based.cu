@@ -5,39 +5,64 @@
 // what it misses is caught by `loses` behind a grid barrier. There, a vertex may see another one that is uncolored at
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per round, whence the bound of degree + 1 colors.
+//
+// With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a whole.
+
+#include "balanced.cuh"
 
 #define MAXFORBID 64
+#define BLOCKS (LONG_ROWS ? 6 : 8)  // to a processor
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
     int length[2];  // of the worklists, by parity of the round
 };
 
+template <int TEAM>
 __device__ bool loses(int v, long long distance, const OFFSET* indptr, const int* adjacency, const int* degrees,
                       bool by_degree, const int* C) {
     int color = fresh(&C[v]);
-    return any_near<1>(v, distance, indptr, adjacency, [&](OFFSET k) {
+    return united<TEAM>(any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
         int u = adjacency[k];
         return fresh(&C[u]) == color && gives_way(v, u, by_degree, degrees);
-    });
+    }));
 }
 
-// FORBIDDEN of IPGC: a time stamp per color and, last, the time.
+// FORBIDDEN of IPGC: a time stamp per color and, last, the time. A team uses that of its first thread.
 struct Stamps {
     int *forbidden, *time;
 
+    template <int TEAM>
     __device__ int first_fit(int v, const OFFSET* indptr, const int* indices, const int* C) {
+        OFFSET begin = indptr[v], end = indptr[v + 1];
         int now = *time + 1;
-        *time = now;
-        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+        team_barrier<TEAM>();
+        if (threadIdx.x % TEAM == 0) *time = now;
+        for (OFFSET k = begin + threadIdx.x % TEAM; k < end; k += TEAM) {
             int color = fresh(&C[indices[k]]);
-            if (color != UNCOLORED) forbidden[color] = now;
+            if (color != UNCOLORED) forbidden[color] = now;  // several threads may write it
         }
-        int color = 0;
-        while (forbidden[color] == now) ++color;
-        return color;
+        team_barrier<TEAM>();
+        if constexpr (TEAM == 1) {
+            int color = 0;
+            while (forbidden[color] == now) ++color;
+            return color;
+        } else {
+            for (int first = 0;; first += WARP) {  // every warp of the team finds the same
+                int color = first + lane_id();
+                uint32 free = __ballot_sync(FULL_WARP, color > end - begin || forbidden[color] != now);
+                if (free) return first + __ffs(free) - 1;
+            }
+        }
     }
 };
+
+// The first color of the range that no thread of the team has forbidden; MAXFORBID if there is none.
+template <int TEAM>
+__device__ __forceinline__ int first_of_range(uint64 forbidden) {
+    forbidden = united<TEAM>(forbidden);
+    return ~forbidden ? __ffsll((long long)~forbidden) - 1 : MAXFORBID;
+}
 
 // FORBIDDEN of VB: flags of one color range, in local memory.
 struct Flags {
@@ -47,7 +72,14 @@ struct Flags {
         for (int i = 0; i < MAXFORBID; ++i) forbidden[i] = 0;
     }
     __device__ void forbid_color(int color) { forbidden[color] = 1; }
+    template <int TEAM>
     __device__ int set_color() {
+        if constexpr (TEAM > 1) {
+            uint64 bits = 0;
+#pragma unroll 4
+            for (int i = 0; i < MAXFORBID; ++i) bits |= (uint64)forbidden[i] << i;
+            return first_of_range<TEAM>(bits);
+        }
         int color = 0;
         while (color < MAXFORBID && forbidden[color]) ++color;
         return color;
@@ -60,36 +92,42 @@ struct Bits {
 
     __device__ void clear() { forbidden = 0; }
     __device__ void forbid_color(int color) { forbidden |= 1ull << color; }
-    __device__ int set_color() { return ~forbidden ? __ffsll((long long)~forbidden) - 1 : MAXFORBID; }
+    template <int TEAM>
+    __device__ int set_color() { return first_of_range<TEAM>(forbidden); }
 };
 
-// Algorithm 4. A row is permuted by the one thread that colors its vertex in this phase; the next one to read it does
-// so behind a grid barrier.
-template <typename Forbidden>
+// Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color; the
+// next one to read them does so behind a grid barrier.
+template <int TEAM, typename Forbidden>
 __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indptr, int* adjacency, bool filtering,
                                    const int* C) {
     Forbidden forbidden;
-    OFFSET seen = 0;  // entries of its row that filtering has put in front
+    OFFSET unseen = indptr[v] + threadIdx.x % TEAM;  // filtering has put in front what is before it
     for (int offset = 0;; offset += MAXFORBID) {
         forbidden.clear();
-        any_near<1>(v, distance, indptr, adjacency, [&](OFFSET k) {
-            if (filtering && k < indptr[v] + seen) return false;
+        any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
+            if (filtering && k < unseen) return false;
             int u = adjacency[k];
             int color = fresh(&C[u]) - offset;
             if (color < 0 || color >= MAXFORBID) return false;
             forbidden.forbid_color(color);
             if (filtering) {
-                adjacency[k] = adjacency[indptr[v] + seen];
-                adjacency[indptr[v] + seen++] = u;
+                adjacency[k] = adjacency[unseen];
+                adjacency[unseen] = u;
+                unseen += TEAM;
             }
             return false;
         });
-        int color = forbidden.set_color();
+        int color = forbidden.template set_color<TEAM>();
         if (color < MAXFORBID) return offset + color;
     }
 }
 
-// Algorithm 1. `worker` numbers the threads that color, which are `workers` many; the others only detect.
+// Of a thread among all that go through a worklist.
+__device__ __forceinline__ long long place() { return LONG_ROWS ? spread_id() : thread_id(); }
+
+// Algorithm 1. `worker` numbers the threads that color, which are `workers` many; the others only detect, or help where
+// their team's first thread colors. first_fit(v, team) returns the color of v.
 template <typename FirstFit>
 __device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
                                   const int* degrees, long long chunk, bool by_degree, int* C, int* worklists,
@@ -106,20 +144,36 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
         int* new_conf = worklists + (~round & 1) * n;
         int* new_length = &control->length[round & 1];
 
-        // ASSIGNCOLORS
+        // ASSIGNCOLORS: long rows by teams, the others in chunks
+        for (long long first = 0; LONG_ROWS && first < length; first += workers) {
+            long long i = first + worker;
+            bool active = worker < workers && i < length;
+            int v = active ? conf[i] : 0;
+            visit_long_rows(v, active ? indptr[v + 1] - indptr[v] : 0, [&](int v, auto team) {
+                int color = first_fit(v, team);
+                if (threadIdx.x % team.size == 0) C[v] = color;
+                return false;
+            });
+        }
         if (worker < workers)
             for (long long first = worker * chunk; first < length; first += workers * chunk)
-                for (long long i = first; i < min(first + chunk, (long long)length); ++i)
-                    C[conf[i]] = first_fit(conf[i]);
+                for (long long i = first; i < min(first + chunk, (long long)length); ++i) {
+                    int v = conf[i];
+                    if (!LONG_ROWS || indptr[v + 1] - indptr[v] < WARP) C[v] = first_fit(v, Team<1>());
+                }
         // All have read this slot two rounds ago, before the last barrier.
         if (thread_id() == 0) *new_length = 0;
         grid_barrier(&control->arrivals);
 
         // DETECTCONFLICTS
-        for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
-            long long i = i0 + lane_id();
-            int v = i < length ? conf[i] : 0;
-            bool lost = i < length && loses(v, distance, indptr, adjacency, degrees, by_degree, C);
+        for (long long first = 0; first < length; first += thread_count()) {
+            long long i = first + place();
+            bool active = i < length;
+            int v = active ? conf[i] : 0;
+            auto visit = [&](int v, auto team) {
+                return loses<team.size>(v, distance, indptr, adjacency, degrees, by_degree, C);
+            };
+            bool lost = LONG_ROWS ? visit_balanced(v, active, indptr, visit) : active && visit(v, Team<1>());
             if (lost) C[v] = UNCOLORED;
             int position = warp_append(lost, new_length);
             if (lost) new_conf[position] = v;
@@ -131,29 +185,40 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_ipgc(
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_ipgc(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk, long long by_degree,
         int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row, long long threads) {
-    // Where the memory of FORBIDDEN allows for a few threads only, they are spread over the processors, warp by warp.
-    long long worker = (threadIdx.x / WARP * (long long)gridDim.x + blockIdx.x) * WARP + lane_id();
+    long long worker = spread_id();  // the memory of FORBIDDEN may allow for a few threads only
     long long workers = min(threads, thread_count());
-    Stamps own = {forbidden + worker * row, forbidden + worker * row + row - 1};
     color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, worker, workers,
-                      [&](int v) { return own.first_fit(v, indptr, indices, C); });
+                      [&](int v, auto team) {
+                          // Numbered like threads of the grid, the first one of a block has the lowest number in it.
+                          long long first = team.size > WARP ? blockIdx.x * (long long)WARP : worker / team.size * team.size;
+                          Stamps its = {forbidden + first * row, forbidden + first * row + row - 1};
+                          return its.first_fit<team.size>(v, indptr, indices, C);
+                      });
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_vb(
-        long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-        long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
+template <typename Forbidden>
+__device__ void color_by_ranges(long long n, long long distance, const OFFSET* indptr, int* adjacency,
+                                const int* degrees, long long chunk, long long by_degree, int* C, int* worklists,
+                                void* scratch, int2* log, bool filtering) {
     color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
-                      thread_id(), thread_count(),
-                      [&](int v) { return first_fit_by_ranges<Flags>(v, distance, indptr, adjacency, filtering, C); });
+                      place(), thread_count(), [&](int v, auto team) {
+                          return first_fit_by_ranges<team.size, Forbidden>(v, distance, indptr, adjacency, filtering, C);
+                      });
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_vb_bit(
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb(
         long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
         long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
-    color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
-                      thread_id(), thread_count(),
-                      [&](int v) { return first_fit_by_ranges<Bits>(v, distance, indptr, adjacency, filtering, C); });
+    color_by_ranges<Flags>(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
+                           filtering);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb_bit(
+        long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+        long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
+    color_by_ranges<Bits>(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
+                          filtering);
 }

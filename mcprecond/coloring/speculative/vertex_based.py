@@ -4,6 +4,9 @@ Every round colors the vertices of a worklist, CONF, by first-fit and in paralle
 loses its color and stays in the worklist. The three methods differ in how a thread keeps the colors of the neighbors,
 FORBIDDEN: an array for all colors (IPGC), flags for 64 colors at a time (VB), the 64 bits of one word (VB BIT).
 
+On a GPU rows of 32 entries and more have a warp or a block of threads each, which share a FORBIDDEN: with one thread to
+a vertex, all would wait for the longest row. `chunk_size` is about the others.
+
 A vertex that loses is uncolored at once. Algorithm 3 lets it keep the color until it gets the next one; then a neighbor
 could forbid an old color in one color range and a new one in another, and a vertex could need more than degree + 1.
 """
@@ -58,7 +61,7 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
     forbidden = xp.zeros(threads * row, np.int32)
     C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
     log = new_log(graph)
-    backend.kernels(KERNELS, OFFSET=graph.indptr.dtype).color_ipgc(
+    backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph)).color_ipgc(
         n, graph.indptr, graph.indices, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
         log, forbidden, row, threads,
     )  # fmt: skip
@@ -148,12 +151,17 @@ def by_color_ranges(
     adjacency = graph.indices.copy() if edge_filtering else graph.indices
     C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
     log = new_log(graph)
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph))
     getattr(run, kernel)(
         n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists,
         scratch, log, int(bool(edge_filtering)),
     )  # fmt: skip
     return C, history_of(log, graph)
+
+
+def has_long_rows(graph: Graph) -> int:
+    """Whether the GPU has teams of threads for some rows: with the diagonal they have 32 entries and more."""
+    return int(graph.max_degree + 1 >= 32)
 
 
 def check_options(chunk_size: int, resolution: str) -> None:

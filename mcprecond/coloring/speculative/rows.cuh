@@ -1,0 +1,59 @@
+// Rows that LANES threads share, and a first color for all vertices: what eb.cu and rig.cu have in common. Whole warps
+// call all of it.
+
+#define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
+
+// Visit the neighbors that a row lists with what `look` finds at them, TEAM threads together. The looks of a thread do not
+// wait for each other; where there is no entry, visit(-1, UNCOLORED).
+template <int TEAM = LANES, typename Look, typename Visit>
+__device__ __forceinline__ void visit_row(const int* row, int entries, Look look, Visit visit) {
+    for (int first = threadIdx.x % TEAM; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * TEAM) {
+        int u[AT_ONCE], found[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * TEAM < entries ? row[first + j * TEAM] : -1;
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : look(u[j]);
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) visit(u[j], found[j]);
+    }
+}
+
+__device__ __forceinline__ int next_row(int v, int begin, int end) {
+    return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
+}
+
+// Where team t of several begins, so that they share the rows and their entries evenly: an entry costs a team as much as
+// another, and a row at least as much as the entries that it can look at together.
+__device__ long long stretch_begin(long long t, long long teams, long long n, const OFFSET* indptr) {
+    long long cost = AT_ONCE * LANES, low = 0, high = n;
+    long long target = t * (cost * n + indptr[n]) / teams;
+    while (low < high) {
+        long long middle = low + (high - low) / 2;
+        if (cost * middle + indptr[middle] < target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Color every uncolored vertex once, a stretch of all vertices by each team. smallest(v, row, entries) finds the color;
+// where a team has nothing to do there are no entries.
+template <typename Smallest>
+__device__ __forceinline__ void color_stretches(long long n, const OFFSET* indptr, const int* indices, long long chunk,
+                                                int* colors, Smallest smallest) {
+    long long teams = max(min(thread_count(), n / chunk) / LANES, 1ll), team = spread_id() / LANES;
+    int lane = threadIdx.x % LANES;
+    int begin = (int)stretch_begin(min(team + lane % 2, teams), teams, n, indptr);
+    int end = __shfl_sync(FULL_WARP, begin, 1, LANES);
+    begin = __shfl_sync(FULL_WARP, begin, 0, LANES);
+    int v = begin < end ? begin + (int)(mix((uint32)team, 0) % (uint32)(end - begin)) : 0;
+    for (int i = 0; __any_sync(FULL_WARP, i < end - begin); ++i) {
+        bool left = i < end - begin, active = left && colors[v] < 0;
+        OFFSET row = indptr[v];
+        int color = smallest(v, indices + row, active ? (int)(indptr[v + 1] - row) : 0);
+        if (active && lane == 0) colors[v] = color;
+        __syncwarp();
+        if (left) v = next_row(v, begin, end);
+    }
+}
