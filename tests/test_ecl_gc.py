@@ -58,6 +58,8 @@ GRAPHS = {
     "mixed": mixed_degrees(1500, 15000),
     "sparse": mixed_degrees(1500, 4000),
     "hubs": hubs(),
+    "more colors than a palette": complete(1100),
+    "low and high degrees": sp.csr_matrix(sp.block_diag([complete(size) for size in (30, 31, 32, 33)])),
     "long chain": sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3000, 3000))),
     "blocks": sp.csr_matrix(sp.kron(stencil27(5), np.ones((3, 3)))),
 }
@@ -93,13 +95,12 @@ def test_orders_are_those_of_jp(order, backend, to_device):
 def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
     """In row order, where nobody sees what others do in the same round: those of low priority are visited first."""
     graph = Graph.of(A)
-    n, nnz = graph.n, graph.indices.size
-    colors, possible, waiting = (np.empty(n, np.int32) for _ in range(3))
-    dag, bitmaps = np.empty(nnz, np.int32), np.empty(nnz // 32 + n + 1, np.uint32)
+    n = graph.n
+    colors, possible, dag = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(graph.indices.size, np.int32)
     worklist, log = np.arange(n, dtype=np.int32)[::-1].copy(), new_log(graph)
     color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ROW_ORDER, 0, int(shortcut1), int(shortcut2), graph.max_degree,
-        colors, possible, worklist, waiting, dag, bitmaps, log,
+        colors, possible, worklist, dag, log,
     )  # fmt: skip
     np.testing.assert_array_equal(colors, serial_first_fit(A, "natural"))
     return len(history_of(log, graph))

@@ -75,7 +75,7 @@ class GpuBackend:
         return cupyx.scipy.sparse.linalg
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
-        return _launchers(kernel_set, compile_options(macros), macros.get("LANES", 1), self.xp.cuda.Device().id)
+        return _variant(kernel_set, tuple(macros.items()), self.xp.cuda.Device().id)
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         import cupy
@@ -103,6 +103,13 @@ class GpuBackend:
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()
+
+
+@functools.cache
+def _variant(kernel_set: KernelSet, macros: tuple[tuple[str, Any], ...], device: int) -> SimpleNamespace:
+    """The launchers of one variant, found by its choices as they are given: a call costs next to nothing."""
+    choices = dict(macros)
+    return _launchers(kernel_set, compile_options(choices), choices.get("LANES", 1), device)
 
 
 @functools.cache

@@ -13,20 +13,24 @@ extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, con
 
 #define SHARED_COLORS 4096
 
-extern "C" __global__ void count_colors(long long n, const int* colors, long long* sizes, long long n_colors) {
+extern "C" __global__ void count_colors(long long n, const int* colors, long long n_counted, long long* counts) {
     // Few colors would meet in few addresses of memory: each block counts those for itself first.
-    __shared__ int counts[SHARED_COLORS];
-    int counted = (int)min(n_colors, (long long)SHARED_COLORS);
-    for (int c = threadIdx.x; c < counted; c += blockDim.x) counts[c] = 0;
+    __shared__ int own[SHARED_COLORS], n_colors;
+    int shared = (int)min(n_counted, (long long)SHARED_COLORS), last = -1;
+    for (int c = threadIdx.x; c < shared; c += blockDim.x) own[c] = 0;
+    if (threadIdx.x == 0) n_colors = 0;
     __syncthreads();
     for (long long v = thread_id(); v < n; v += thread_count()) {
         int color = colors[v];
-        if (color < SHARED_COLORS)
-            atomicAdd(&counts[color], 1);
-        else
-            atomicAdd((uint64*)&sizes[color], 1ull);
+        if (color < shared)
+            atomicAdd(&own[color], 1);
+        else if (color < n_counted)
+            atomicAdd((uint64*)&counts[color], 1ull);
+        last = max(last, color);
     }
+    atomicMax(&n_colors, last + 1);
     __syncthreads();
-    for (int c = threadIdx.x; c < counted; c += blockDim.x)
-        if (counts[c]) atomicAdd((uint64*)&sizes[c], (uint64)counts[c]);
+    for (int c = threadIdx.x; c < shared; c += blockDim.x)
+        if (own[c]) atomicAdd((uint64*)&counts[c], (uint64)own[c]);
+    if (threadIdx.x == 0) atomicMax(&counts[n_counted], (long long)n_colors);
 }

@@ -9,13 +9,14 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, backend_of, offset_type
-from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.atomics import atomic_add, atomic_max
 from mcprecond.backends.inputs import csr_matrix
 
 KERNELS = KernelSet(__file__)
 
 REPORTED = 40  # classes that a report lists
 REPORTED_ROUNDS = 8
+FIRST_COLORS = 1024  # so many are counted before it is known how many there are; mostly that is all
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Coloring:
 def finished(colors: Any, method: str, history: np.ndarray, backend: Backend) -> Coloring:
     """Make a Coloring of non-negative colors; numbers that no vertex has are squeezed out."""
     xp = backend.xp
-    sizes = backend.to_host(color_sizes(colors, backend))
+    sizes = color_sizes(colors, backend)
     used = sizes > 0
     if not used.all():
         new_number = xp.asarray(np.cumsum(used).astype(np.int32) - 1)
@@ -123,12 +124,17 @@ def finished(colors: Any, method: str, history: np.ndarray, backend: Backend) ->
     return Coloring(colors, sizes[used], method, history)
 
 
-def color_sizes(colors: Any, backend: Backend) -> Any:
-    """Count the vertices of each color, on the device."""
-    xp, n = backend.xp, len(colors)
-    sizes = xp.zeros(int(colors.max()) + 1 if n else 0, np.int64)
-    backend.kernels(KERNELS).count_colors(n, colors, sizes, len(sizes))
-    return sizes
+def color_sizes(colors: Any, backend: Backend) -> np.ndarray:
+    """Count the vertices of each color; on the host."""
+    n_counted = FIRST_COLORS
+    while True:
+        counts = backend.xp.zeros(n_counted + 1, np.int64)
+        backend.kernels(KERNELS).count_colors(len(colors), colors, n_counted, counts)
+        counts = backend.to_host(counts)
+        n_colors = int(counts[n_counted])
+        if n_colors <= n_counted:
+            return counts[:n_colors]
+        n_counted = n_colors
 
 
 def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
@@ -190,7 +196,10 @@ def first_conflict(n, indptr, indices, colors, first):
 
 
 @KERNELS.strided_twin
-def count_colors(n, colors, sizes, n_colors):
-    """A histogram."""
+def count_colors(n, colors, n_counted, counts):
+    """A histogram of the first so many colors; behind it, how many there are."""
     for v in prange(n):
-        atomic_add(sizes, colors[v], np.int64(1))
+        if colors[v] < n_counted:
+            atomic_add(counts, colors[v], np.int64(1))
+        if colors[v] >= counts[n_counted]:
+            atomic_max(counts, n_counted, np.int64(colors[v]) + 1)

@@ -13,7 +13,7 @@ from mcprecond.backends import compile_part
 from mcprecond.coloring.graph import Graph
 
 SPARE_ROUNDS = 64  # a log has room for n + 64 rounds, and later ones go into its last row; mirrored in device.cuh
-FIRST_ROWS = 64  # read together with the number of rounds; mostly that is all
+FIRST_ROWS = 1024  # read together with the number of rounds; mostly that is all
 
 
 def new_log(graph: Graph) -> Any:

@@ -4,12 +4,12 @@
 // fewer (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never
 // changes its color. Writes to `possible` and `colors` are single words, each by the one team or warp that has v.
 //
-// In row order and where ties go by number, the worklist is given. Otherwise there is no order of all vertices: each
-// block sorts its own by falling priority, which is as good. Teams and warps take their vertices in that order and stay
-// with each until it has its color. So the uncolored vertex of highest priority is always in somebody's hands, and
-// nobody waits for ever.
+// Where hubs wait for each other the worklist is given, by falling priority, as in row order and where ties go by number.
+// Otherwise there is no order of all vertices: each block sorts its own, which is as good. Teams and warps take their
+// vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority is always
+// in somebody's hands, and nobody waits for ever.
 
-#define LOW_DEGREE 32
+#define LOW_DEGREE 31
 #define LONG_DEGREE 128
 #define BLOCK 256              // threads
 #define TEAMS (BLOCK / LANES)  // of a block
@@ -21,17 +21,23 @@ __device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
     return mask;
 }
 
+// What a vertex shows before its first visit: this bit and its degree, so that one look tells who precedes whom.
+#define UNVISITED 0x80000000u
+
+// Which stands for these colors.
+__device__ __forceinline__ uint32 all_colors(int degree) { return 0x7fffffffu >> max(LOW_DEGREE - 1 - degree, 0); }
+
 struct Problem {
     const OFFSET* indptr;
     const int *indices, *degrees;
     int order;
     uint32 seed;
     bool shortcut1, shortcut2;
-    int *colors, *possible, *waiting, *dag;
-    uint32* bitmaps;
+    int *colors, *dag;
+    uint32* possible;
 
     // What counts first, in row order nothing.
-    __device__ __forceinline__ int rank(int v) const { return order == ROW_ORDER ? 0 : degrees[v]; }
+    __device__ __forceinline__ int rank(int degree) const { return order == ROW_ORDER ? 0 : degree; }
 
     // Whether u has a higher priority than v.
     __device__ __forceinline__ bool precedes(int u, int v, int rank_of_u, int rank_of_v) const {
@@ -39,147 +45,97 @@ struct Problem {
         return order == LDF ? mix(u, seed) > mix(v, seed) : u < v;
     }
 
-    __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile int*)&possible[v] = (int)mask; }
+    __device__ __forceinline__ void open(int v, int degree) const {
+        colors[v] = ~0;
+        possible[v] = UNVISITED | min(degree, LOW_DEGREE);
+    }
+
+    __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile uint32*)&possible[v] = mask; }
 
     __device__ __forceinline__ void show_high(int v, int best, bool colored) const {
         *(volatile int*)&colors[v] = colored ? best : ~best;
-        show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
+        show_low(v, best >= LOW_DEGREE ? 0 : (colored ? 1u : 0x7fffffffu) << best & 0x7fffffffu);
     }
 
-    // ---- Long rows: one warp per vertex.
+    // ---- High degrees: one warp per vertex. It looks at the colors of the neighbors to wait for until it has its own,
+    // and returns how many looks found something new. The first look goes through the row and lists those without a
+    // color, later ones go through the list, which gets shorter. Once they fit they are kept in registers, so that a look
+    // takes no longer than memory does. Colors that are taken are bits in shared memory, SPAN of them at a time.
 
-    __device__ __forceinline__ void open_high(int v) const {
-        OFFSET begin = indptr[v], end = indptr[v + 1];
-        int rank_of_v = rank(v), k = 0;
-        for (OFFSET e0 = begin; e0 < end; e0 += WARP) {
-            OFFSET e = e0 + lane_id();
-            int u = e < end ? indices[e] : v;
-            uint32 higher = __ballot_sync(FULL_WARP, precedes(u, v, rank(u), rank_of_v));
-            if (higher >> lane_id() & 1) dag[begin + k + __popc(higher & ((1u << lane_id()) - 1))] = u;
-            k += __popc(higher);
-        }
-        uint32* bits = bitmaps + begin / 32 + v;
-        for (int w = lane_id(); w <= k / 32; w += WARP) bits[w] = 0xffffffffu;
-        if (lane_id() == 0) {
-            waiting[v] = k;
-            show_high(v, 0, false);
-        }
-        __syncwarp();
-    }
+#define PART 4
+#define CHUNK (PART * WARP)
+#define SPAN (32 * WARP)
 
-    __device__ __forceinline__ bool visit_high(int v) const {
+    __device__ __forceinline__ int color_high(int v, uint32* taken) const {
         OFFSET begin = indptr[v];
-        uint32* bits = bitmaps + begin / 32 + v;
-        int degree = degrees[v], before = waiting[v], best = ~colors[v], still = 0;
-        for (int e0 = 0; e0 < before; e0 += WARP) {
-            int e = e0 + lane_id(), u = e < before ? dag[begin + e] : v;
-            int color = e < before ? fresh(&colors[u]) : 0;
-            if (e < before && color >= 0 && color <= degree) atomicAnd(&bits[color / 32], ~(1u << color % 32));
-            uint32 uncolored = __ballot_sync(FULL_WARP, color < 0);
-            if (uncolored >> lane_id() & 1) dag[begin + still + __popc(uncolored & ((1u << lane_id()) - 1))] = u;
-            still += __popc(uncolored);
-        }
+        const int *row = indices + begin, *list = row;
+        int entries = (int)(indptr[v + 1] - begin), left = entries, rank_of_v = rank(degrees[v]);
+        int neighbor[PART], offset = 0, shown = 0, visits = 0;
+        uint32 waits = 0;    // for which of them
+        bool held = false;  // whether they stay
+        taken[lane_id()] = 0;
         __syncwarp();
-        for (int word = best / 32;; ++word) {
-            uint32 open = fresh(&bits[word]);
-            if (word == best / 32) open &= 0xffffffffu << best % 32;
-            if (open) {
-                best = word * 32 + __ffs(open) - 1;
-                break;
-            }
-        }
-        bool considered = !shortcut1 && still > 0;
-        for (int e = lane_id(); e < still; e += WARP) {
-            int u = dag[begin + e], color = fresh(&colors[u]);
-            considered |= color == best || (color < 0 && ~color <= best && best <= degrees[u]);
-        }
-        considered = __any_sync(FULL_WARP, considered);
-        if (lane_id() == 0) {
-            waiting[v] = still;
-            show_high(v, best, !considered);
-        }
-        __syncwarp();
-        return !considered;
-    }
-
-    // ---- Other high degrees: one warp per vertex. Each thread keeps its share of the row in registers; so does it the
-    // bitmap of colors that are taken. Visits until the vertex has its color, and returns how many found something new.
-
-#define PART (LONG_DEGREE / WARP)
-
-    __device__ __forceinline__ int color_high(int v) const {
-        OFFSET begin = indptr[v] + lane_id(), end = indptr[v + 1];
-        int rank_of_v = rank(v), neighbor[PART], worst[PART], best = 0;
-        uint32 waits = 0, taken[PART] = {};
+        while (true) {
+            bool fits = left <= CHUNK, news = visits == 0;
+            int still = 0, least = 0x7fffffff;  // color that an uncolored one considers
+            for (int e0 = 0; e0 < left; e0 += CHUNK) {
+                if (!held) {
+                    int e = e0 + lane_id();
+                    waits = 0;
 #pragma unroll
-        for (int j = 0; j < PART; ++j) neighbor[j] = begin + j * WARP < end ? indices[begin + j * WARP] : v;
+                    for (int j = 0; j < PART; ++j) neighbor[j] = e + j * WARP < left ? list[e + j * WARP] : v;
+                    int rank_of_u[PART];
 #pragma unroll
-        for (int j = 0; j < PART; ++j) worst[j] = degrees[neighbor[j]];
+                    for (int j = 0; j < PART; ++j) rank_of_u[j] = list == row ? rank(degrees[neighbor[j]]) : 0;
 #pragma unroll
-        for (int j = 0; j < PART; ++j)
-            if (precedes(neighbor[j], v, order == ROW_ORDER ? 0 : worst[j], rank_of_v)) waits |= 1u << j;
-        for (int visits = 1, patience = 0;; ++patience) {
-            int color[PART];
-            uint32 found[PART] = {};
-            bool considered = false, news = false;
-#pragma unroll
-            for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? fresh(&colors[neighbor[j]]) : ~0;
-#pragma unroll
-            for (int j = 0; j < PART; ++j)
-                if (color[j] >= 0) {
-                    news = true;
-                    waits &= ~(1u << j);
-#pragma unroll
-                    for (int w = 0; w < PART; ++w)
-                        if (color[j] / 32 == w) found[w] |= 1u << color[j] % 32;
+                    for (int j = 0; j < PART; ++j)
+                        if (list == row ? precedes(neighbor[j], v, rank_of_u[j], rank_of_v) : neighbor[j] != v)
+                            waits |= 1u << j;
                 }
-            news = __any_sync(FULL_WARP, news);
-            if (news) {
+                int color[PART];
 #pragma unroll
-                for (int w = PART - 1; w >= 0; --w) {
+                for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? fresh(&colors[neighbor[j]]) : 0;
 #pragma unroll
-                    for (int step = WARP / 2; step > 0; step /= 2)
-                        found[w] |= __shfl_xor_sync(FULL_WARP, found[w], step);
-                    taken[w] |= found[w];
-                    if (~taken[w]) best = w * 32 + __ffs(~taken[w]) - 1;
+                for (int j = 0; j < PART; ++j) {
+                    if (color[j] < 0) {
+                        least = min(least, ~color[j]);
+                    } else if (waits >> j & 1) {
+                        waits &= ~(1u << j);
+                        news = true;
+                        uint32 bit = color[j] - offset;
+                        if (bit < SPAN) atomicOr(&taken[bit / 32], 1u << bit % 32);
+                    }
+                    uint32 those = __ballot_sync(FULL_WARP, waits >> j & 1);
+                    if (!fits && waits >> j & 1)
+                        dag[begin + still + __popc(those & ((1u << lane_id()) - 1))] = neighbor[j];
+                    still += __popc(those);
                 }
-                patience = 0;
-                ++visits;
             }
-#pragma unroll
-            for (int j = 0; j < PART; ++j)
-                if (waits >> j & 1) considered |= !shortcut1 || (~color[j] <= best && best <= worst[j]);
-            considered = __any_sync(FULL_WARP, considered);
-            if (lane_id() == 0 && (news || !considered)) show_high(v, best, !considered);
-            if (!considered) return visits;
-            if (patience > 4) __nanosleep(16 * min(patience, 32));
+            __syncwarp();
+            uint32 open = ~taken[lane_id()], words = __ballot_sync(FULL_WARP, open);
+            visits += __any_sync(FULL_WARP, news);
+            if (!words) {  // the next colors, and from the whole row
+                offset += SPAN;
+                list = row;
+                left = entries;
+                held = false;
+                taken[lane_id()] = 0;
+                __syncwarp();
+                continue;
+            }
+            int word = __ffs(words) - 1, best = offset + word * 32 + __ffs(__shfl_sync(FULL_WARP, open, word)) - 1;
+            bool colored = still == 0 || (shortcut1 && !__any_sync(FULL_WARP, least <= best));
+            if (lane_id() == 0 && (colored || best != shown)) show_high(v, best, colored);
+            if (colored) return visits;
+            shown = best;
+            held = fits;
+            if (!fits) {
+                list = dag + begin;
+                left = still;
+            }
+            // The more it waits for, the farther off its turn; and looks slow down those of others.
+            if (still > 8) __nanosleep(32 * min(still, CHUNK));
         }
-    }
-
-    // ---- Low degrees: LANES threads per vertex, its team.
-
-#define LOOKS 4
-
-    // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
-    __device__ __forceinline__ void open_low(int v, OFFSET begin, OFFSET end, uint32 mates) const {
-        int rank_of_v = rank(v);
-        uint32 waits = 0;
-        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
-            int u[LOOKS], rank_of_u[LOOKS];
-#pragma unroll
-            for (int j = 0; j < LOOKS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
-#pragma unroll
-            for (int j = 0; j < LOOKS; ++j) rank_of_u[j] = rank(u[j]);
-#pragma unroll
-            for (int j = 0; j < LOOKS; ++j)
-                if (precedes(u[j], v, rank_of_u[j], rank_of_v)) waits |= 1u << (e - begin + j * LANES);
-        }
-#pragma unroll
-        for (int step = LANES / 2; step > 0; step /= 2) waits |= __shfl_xor_sync(mates, waits, step);
-        if (threadIdx.x % LANES) return;
-        waiting[v] = (int)waits;
-        colors[v] = ~0;
-        show_low(v, 0xffffffffu >> (31 - __popc(waits)));
     }
 };
 
@@ -213,67 +169,93 @@ struct VisitLog {
     }
 };
 
-// ---- The vertices of a block: those that its teams come to when all teams stride over row order. They stand in the
-// same places of the worklist, so a team finds its own there as it would in a list of all vertices.
+// ---- The vertices of a block. If it sorts them, they are those that its teams come to when all teams stride over row
+// order. They stand in the same places of the worklist, so a team finds its own there as it would in a list of all
+// vertices. In a list of all vertices those of a block are far apart: long rows come first there.
 
-#define BUCKETS 512
+#define BUCKETS 2048  // many: what falls into the same one is sorted slowly
+#define OWN_LOOKS 4   // vertices that a thread looks at in one go
 
 struct Block {
     int n;
     int* worklist;
+    bool sorts;
 
     __device__ __forceinline__ int place(int p) const {
-        return (p / TEAMS * gridDim.x + blockIdx.x) * TEAMS + p % TEAMS;
+        return sorts ? (p / TEAMS * gridDim.x + blockIdx.x) * TEAMS + p % TEAMS : p * gridDim.x + blockIdx.x;
     }
     __device__ __forceinline__ int size() const {
-        int all_teams = gridDim.x * TEAMS, rest = n % all_teams - (int)blockIdx.x * TEAMS;
-        return n / all_teams * TEAMS + max(min(rest, TEAMS), 0);
+        int unit = sorts ? TEAMS : 1, units = gridDim.x * unit, rest = n % units - (int)blockIdx.x * unit;
+        return n / units * unit + max(min(rest, unit), 0);
     }
 
     // Replace counts by the sums of those before.
     __device__ static void sum_up(int* counts, int length) {
+        __shared__ int totals[BLOCK / WARP];
         __syncthreads();
-        int sum = 0;
-        for (int k = threadIdx.x; threadIdx.x < WARP && k - lane_id() < length; k += WARP) {
-            int count = k < length ? counts[k] : 0, upto = count;
+        int share = (length + BLOCK - 1) / BLOCK;
+        int begin = min((int)threadIdx.x * share, length), end = min(begin + share, length), sum = 0;
+        for (int k = begin; k < end; ++k) sum += counts[k];
+        int upto = sum;
 #pragma unroll
-            for (int step = 1; step < WARP; step *= 2) {
-                int others = __shfl_up_sync(FULL_WARP, upto, step);
-                if (lane_id() >= step) upto += others;
-            }
-            if (k < length) counts[k] = sum + upto - count;
-            sum += __shfl_sync(FULL_WARP, upto, WARP - 1);
+        for (int step = 1; step < WARP; step *= 2) {
+            int others = __shfl_up_sync(FULL_WARP, upto, step);
+            if (lane_id() >= step) upto += others;
+        }
+        if (lane_id() == WARP - 1) totals[threadIdx.x / WARP] = upto;
+        __syncthreads();
+        int before = upto - sum;
+        for (int w = 0; w < threadIdx.x / WARP; ++w) before += totals[w];
+        for (int k = begin; k < end; ++k) {
+            int count = counts[k];
+            counts[k] = before;
+            before += count;
         }
         __syncthreads();
     }
 
-    // Write them to the worklist, highest priority first. With the vertices of each degree counted, the hash tells
-    // about where a vertex comes; what falls close together is then sorted one by one.
-    __device__ __forceinline__ void sort(const Problem& problem) const {
-        __shared__ int degrees[LONG_DEGREE + 2], buckets[BUCKETS];
+    // Open them and write them to the worklist, highest priority first. With the vertices of each degree counted, the
+    // hash tells about where a vertex comes; what falls close together is then sorted one by one.
+    __device__ __forceinline__ void open_sorted(const Problem& problem) const {
+        __shared__ int degrees[LONG_DEGREE + 1], buckets[BUCKETS];
         int length = size(), last = min(length, BUCKETS) - 1;
         float scale = min(1.0f, BUCKETS / (float)length);
-        for (int k = threadIdx.x; k < LONG_DEGREE + 2; k += BLOCK) degrees[k] = 0;
+        for (int k = threadIdx.x; k < LONG_DEGREE + 1; k += BLOCK) degrees[k] = 0;
         for (int k = threadIdx.x; k <= last; k += BLOCK) buckets[k] = 0;
         __syncthreads();
-        auto falling = [&](int v) { return LONG_DEGREE - min(problem.degrees[v], LONG_DEGREE); };
-        auto bucket = [&](int v) {
-            int degree = falling(v), begin = degrees[degree];
-            int about = begin + __umulhi(~mix((uint32)v, problem.seed), degrees[degree + 1] - begin);
+        // Whole warps call `visit`, with the degree or where there is no vertex -1. Several are loaded at once.
+        auto each = [&](auto visit) {
+            for (int p0 = 0; p0 < length; p0 += OWN_LOOKS * BLOCK) {
+                int v[OWN_LOOKS], degree[OWN_LOOKS];
+#pragma unroll
+                for (int j = 0; j < OWN_LOOKS; ++j) {
+                    int p = p0 + j * BLOCK + threadIdx.x;
+                    v[j] = p < length ? place(p) : -1;
+                    degree[j] = p < length ? problem.degrees[v[j]] : -1;
+                }
+#pragma unroll
+                for (int j = 0; j < OWN_LOOKS; ++j) visit(v[j], degree[j]);
+            }
+        };
+        auto bucket = [&](int v, int degree) {
+            int begin = degrees[LONG_DEGREE - 1 - degree], end = degrees[LONG_DEGREE - degree];
+            int about = begin + __umulhi(~mix((uint32)v, problem.seed), end - begin);
             return min((int)(about * scale), last);
         };
-        for (int p0 = 0; p0 < length; p0 += BLOCK) {
-            int p = p0 + threadIdx.x, degree = p < length ? falling(place(p)) : -1;
+        each([&](int v, int degree) {
             uint32 same = __match_any_sync(FULL_WARP, degree);  // mostly all: one of them adds
-            if (degree >= 0 && lane_id() == __ffs(same) - 1) atomicAdd(&degrees[degree], __popc(same));
-        }
-        sum_up(degrees, LONG_DEGREE + 2);
-        for (int p = threadIdx.x; p < length; p += BLOCK) atomicAdd(&buckets[bucket(place(p))], 1);
+            if (degree < 0) return;
+            problem.open(v, degree);
+            if (lane_id() == __ffs(same) - 1) atomicAdd(&degrees[LONG_DEGREE - 1 - degree], __popc(same));
+        });
+        sum_up(degrees, LONG_DEGREE + 1);
+        each([&](int v, int degree) {
+            if (degree >= 0) atomicAdd(&buckets[bucket(v, degree)], 1);
+        });
         sum_up(buckets, last + 1);
-        for (int p = threadIdx.x; p < length; p += BLOCK) {
-            int v = place(p);
-            worklist[place(atomicAdd(&buckets[bucket(v)], 1))] = v;
-        }
+        each([&](int v, int degree) {
+            if (degree >= 0) worklist[place(atomicAdd(&buckets[bucket(v, degree)], 1))] = v;
+        });
         __syncthreads();
         for (int k = threadIdx.x; k <= last; k += BLOCK) {  // now they hold where each ends
             int begin = k ? buckets[k - 1] : 0;
@@ -281,7 +263,7 @@ struct Block {
                 int v = worklist[place(i)], p = i;
                 for (; p > begin; --p) {
                     int u = worklist[place(p - 1)];
-                    if (problem.precedes(u, v, problem.rank(u), problem.rank(v))) break;
+                    if (problem.precedes(u, v, problem.degrees[u], problem.degrees[v])) break;
                     worklist[place(p)] = u;
                 }
                 worklist[place(p)] = v;
@@ -298,41 +280,39 @@ struct Block {
 
 struct Row {
     int v, degree;  // v is negative at the end of the list; others than low degrees are passed over
-    OFFSET begin;
-    uint32 waits;  // bits of entries
+    OFFSET begin, end;
     int neighbor[SHARE];
 
-    __device__ __forceinline__ void find(const Problem& problem, int vertex, bool has_high) {
+    __device__ __forceinline__ void find(const Problem& problem, int vertex) {
         v = vertex;
-        if (v < 0) return;
-        degree = has_high ? problem.degrees[v] : 0;
-        begin = problem.indptr[v];
-        waits = fresh(&problem.waiting[v]);
+        degree = v >= 0 ? problem.degrees[v] : 0;
+        begin = v >= 0 ? problem.indptr[v] : 0;
+        end = v >= 0 ? problem.indptr[v + 1] : 0;
     }
+    // How many entries are left, those that the team looks at and others.
+    __device__ __forceinline__ int left() const { return degree < LOW_DEGREE ? (int)(end - begin) : 0; }
+
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
-        if (v < 0 || degree >= LOW_DEGREE) waits = 0;
+        int e = threadIdx.x % LANES, entries = left();
 #pragma unroll
-        for (int j = 0; j < SHARE; ++j) {
-            int e = j * LANES + threadIdx.x % LANES;
-            if (waits >> e & 1) neighbor[j] = problem.indices[begin + e];
-        }
+        for (int j = 0; j < SHARE; ++j)
+            if (e + j * LANES < entries) neighbor[j] = problem.indices[begin + e + j * LANES];
     }
-    // Which of them there are: bit j * LANES for neighbor j.
+    // Bit j for neighbor j, if there is one.
     __device__ __forceinline__ uint32 mine() const {
-        uint32 all = 0;
-#pragma unroll
-        for (int j = 0; j < SHARE; ++j) all |= 1u << j * LANES;
-        return waits >> threadIdx.x % LANES & all;
+        int count = (left() - (int)threadIdx.x % LANES + LANES - 1) / LANES;
+        return (1u << min(count, SHARE)) - 1;
     }
     // The entries behind those that the team looks at.
-    __device__ __forceinline__ uint32 rest() const { return WIDTH < 32 ? waits >> WIDTH % 32 : 0; }
+    __device__ __forceinline__ int rest() const { return max(left() - WIDTH, 0); }
 };
 
-// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its
-// color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
+// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that comes later,
+// has its color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
+// The color of a neighbor that comes later is none that the vertex may get, so it does no harm if that counts as taken.
 __device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team,
-                                          long long teams, bool has_high, VisitLog& visit_log) {
+                                          long long teams, VisitLog& visit_log) {
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
     Row now, after, later;
     int far;
@@ -341,27 +321,41 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         team += teams;
         return v;
     };
-    now.find(problem, next(), has_high);
-    after.find(problem, next(), has_high);
-    later.find(problem, next(), has_high);
+    now.find(problem, next());
+    after.find(problem, next());
+    later.find(problem, next());
     far = next();
     now.find_neighbors(problem);
     after.find_neighbors(problem);
-    uint32 mine = now.mine(), mask = 0xffffffffu >> (31 - __popc(now.waits)), shown = mask;
-    int visits = 0, waits_for = __popc(now.waits), patience = 0;
+    uint32 mine = now.mine(), mask = all_colors(now.degree), shown = mask;
+    int visits = 0, waits_for = 0, patience = 0;
+    bool first = true;  // look at these neighbors
     while (__any_sync(FULL_WARP, now.v >= 0)) {
         uint32 theirs[SHARE], taken = 0, considered = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j)
-            theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
+            theirs[j] = mine >> j & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
+        int rank_of_v = problem.rank(now.degree);
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
-            bool single = (theirs[j] & (theirs[j] - 1)) == 0;
-            if (single) taken |= theirs[j];
-            if (single || (problem.shortcut2 && (theirs[j] & mask) == 0))
-                mine &= ~(1u << j * LANES);
+            uint32 those = theirs[j];
+            int u = now.neighbor[j], degree = those & UNVISITED ? those & ~UNVISITED : -1;
+            if (degree >= 0) those = all_colors(degree);
+            bool single = (those & (those - 1)) == 0;
+            bool comes_later = first && u == now.v;
+            if (first && !comes_later && !single) {
+                if (degree < 0) degree = problem.degrees[u];
+                comes_later = !problem.precedes(u, now.v, problem.rank(degree), rank_of_v);
+            }
+            if (comes_later) {
+                those = 0;
+                single = true;
+            }
+            if (single) taken |= those;
+            if (single || (problem.shortcut2 && (those & mask) == 0))
+                mine &= ~(1u << j);
             else
-                considered |= theirs[j];
+                considered |= those;
         }
         int still = __popc(mine);
 #pragma unroll
@@ -371,35 +365,37 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
             still += __shfl_xor_sync(FULL_WARP, still, step);
         }
         mask &= ~taken;
-        uint32 best = mask & -mask, rest = now.rest();
+        uint32 best = mask & -mask;
+        int rest = now.rest();
         bool free_of_these = still == 0, shortcut = problem.shortcut1 && (best & considered) == 0;
         bool colored = now.v >= 0 && rest == 0 && (free_of_these || shortcut);
-        still += __popc(rest);
+        still += rest;
         mask = colored ? best : best_colors(mask, still + 1);
-        visits += still < waits_for || mask != shown;
+        visits += visits == 0 || still < waits_for || mask != shown;
         waits_for = still;
+        first = false;
         bool speaks = now.v >= 0 && now.degree < LOW_DEGREE && threadIdx.x % LANES == 0;
         if (speaks && mask != shown) problem.show_low(now.v, mask);
         shown = mask;
         if (colored) {
             if (speaks) {
                 *(volatile int*)&problem.colors[now.v] = __ffs(best) - 1;
-                visit_log.colored_after(max(visits, 1));
+                visit_log.colored_after(visits);
             }
             now = after;
             mine = now.mine();
-            mask = shown = 0xffffffffu >> (31 - __popc(now.waits));
+            mask = shown = all_colors(now.degree);
             visits = 0;
-            waits_for = __popc(now.waits);
+            first = true;
             after = later;
             after.find_neighbors(problem);
-            later.find(problem, far, has_high);
+            later.find(problem, far);
             far = next();
         } else if (rest && free_of_these) {  // on to the next entries of the row
             now.begin += WIDTH;
-            now.waits = rest;
             now.find_neighbors(problem);
             mine = now.mine();
+            first = true;
         }
         // Those whose turn is far off look more and more seldom.
         patience = __any_sync(FULL_WARP, colored) ? 0 : min(patience + 1, 32);
@@ -407,56 +403,36 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
     }
 }
 
-// A warp's vertices are warp, warp + warps, ...: visit those that are chosen, which 32 threads find out at once.
-template <typename Chosen, typename Visit>
-__device__ __forceinline__ void for_own(long long n, long long warp, long long warps, Chosen chosen, Visit visit) {
-    for (long long v0 = warp; v0 < n; v0 += WARP * warps) {
-        long long v = v0 + lane_id() * warps;
-        uint32 those = __ballot_sync(FULL_WARP, v < n && chosen((int)v));
-        for (; those; those &= those - 1) visit((int)(v0 + (__ffs(those) - 1) * warps));
-    }
+extern "C" __global__ void priority_keys(long long n, const int* degrees, long long seed, uint64* keys) {
+    long long v = thread_id();
+    if (v < n) keys[v] = (uint64)(0x7fffffff - degrees[v]) << 32 | ~mix((uint32)v, (uint32)seed);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
-        long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
-        int* worklist, int* waiting, int* dag, uint32* bitmaps, int2* log) {
+        long long shortcut1, long long shortcut2, long long max_degree, int* colors, uint32* possible,
+        int* worklist, int* dag, int2* log) {
     Problem problem = {indptr, indices, degrees, (int)order, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
-                       colors, possible, waiting, dag, bitmaps};
+                       colors, dag, possible};
     uint32* arrivals = (uint32*)&log[0].y;  // which nobody reads
-    bool has_high = max_degree >= LOW_DEGREE, has_long = max_degree >= LONG_DEGREE;
     __shared__ int counts[SHARED_ROUNDS];
+    __shared__ uint32 taken[BLOCK / WARP][WARP];
     VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
     visit_log.open();
-    uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
-    long long warp = thread_id() / WARP, warps = thread_count() / WARP;
-    OFFSET next_begin, next_end;  // of rows; found one row ahead, so that nobody waits for them
-    auto find_row = [&](long long v) {
-        next_begin = v < n ? indptr[v] : 0;
-        next_end = v < n ? indptr[v + 1] : 0;
-    };
-    long long team = thread_id() / LANES, teams = thread_count() / LANES;
-    find_row(team);
-    for (long long v = team; v < n; v += teams) {
-        OFFSET begin = next_begin, end = next_end;
-        find_row(v + teams);
-        int degree = has_high ? degrees[v] : 0;
-        if (degree < LOW_DEGREE)
-            problem.open_low((int)v, begin, end, mates);
-        else if (degree < LONG_DEGREE && threadIdx.x % LANES == 0)
-            problem.show_high((int)v, 0, false);
-    }
-    auto is_long = [&](int v) { return degrees[v] >= LONG_DEGREE; };
-    if (has_long) for_own(n, warp, warps, is_long, [&](int v) { problem.open_high(v); });
-    Block block = {(int)n, worklist};
-    if (order == LDF) block.sort(problem);
+    Block block = {(int)n, worklist, order == LDF && max_degree < LONG_DEGREE};
+    if (block.sorts)
+        block.open_sorted(problem);
+    else
+        for (long long v = thread_id(); v < n; v += thread_count()) problem.open((int)v, degrees[v]);
     grid_barrier(arrivals);
 
     // By degree, all warps first take the high ones and then the low ones; in row order, either kind may wait for the
     // other, so odd warps take the high ones and even warps the low ones.
-    bool in_order = order == ROW_ORDER, takes_high = has_high, takes_low = true;
+    bool in_order = order == ROW_ORDER, takes_high = max_degree >= LOW_DEGREE, takes_low = true;
     int first = threadIdx.x / WARP, step = BLOCK / WARP;
-    if (in_order && has_high) {
+    uint32* own_taken = taken[first];
+    long long warp = thread_id() / WARP, warps = thread_count() / WARP;
+    if (in_order && takes_high) {
         takes_high = first & 1;
         takes_low = !takes_high;
         first /= 2;
@@ -464,31 +440,16 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         warp /= 2;
         warps /= 2;
     }
-    if (has_long && !in_order) {
-        // Long rows are not sorted: each warp visits its own ones again and again until all of them are colored.
-        auto is_left = [&](int v) { return is_long(v) && fresh(&colors[v]) < 0; };
-        bool left = true;
-        for (int visits = 1; left; ++visits) {
-            left = false;
-            for_own(n, warp, warps, is_left, [&](int v) {
-                bool colored = problem.visit_high(v);
-                if (colored && lane_id() == 0) visit_log.colored_after(visits);
-                left |= !colored;
-            });
+    for (int p = first, size = takes_high ? block.size() : 0; p < size; p += step) {
+        int v = fresh(&worklist[block.place(p)]);
+        if (degrees[v] >= LOW_DEGREE) {
+            int visits = problem.color_high(v, own_taken);
+            if (lane_id() == 0) visit_log.colored_after(visits);
+        } else if (!in_order) {
+            break;
         }
     }
-    for (int p = first, size = takes_high ? block.size() : 0; p < size; p += step) {
-        int v = fresh(&worklist[block.place(p)]), degree = degrees[v], visits = 1;
-        if (degree < LOW_DEGREE && !in_order) break;
-        if (degree < LOW_DEGREE || (degree >= LONG_DEGREE && !in_order)) continue;
-        if (degree < LONG_DEGREE)
-            visits = problem.color_high(v);
-        else
-            while (!problem.visit_high(v)) ++visits;
-        if (lane_id() == 0) visit_log.colored_after(visits);
-    }
     if (takes_low)
-        color_low(problem, n, worklist, warp * (WARP / LANES) + lane_id() / LANES, warps * (WARP / LANES), has_high,
-                  visit_log);
+        color_low(problem, n, worklist, warp * (WARP / LANES) + lane_id() / LANES, warps * (WARP / LANES), visit_log);
     visit_log.close();
 }

@@ -6,14 +6,15 @@ priority are colored, if none of the uncolored ones still considers it (shortcut
 whose possible colors do not overlap with its own (shortcut 2). The result is the coloring of a serial JP-LDF with the
 same priorities, to the last vertex, whatever the order in which threads run and whichever shortcuts they take.
 
-Vertices of degree below 32 hold their possible colors in one integer, `possible`. The others keep a bitmap, take
+Vertices of degree below 31 hold their possible colors in one integer, `possible`. The others keep a bitmap, take
 shortcut 1 only, and show their neighbors just the range from the best to the worst possible color: `colors` holds the
 best one's complement until they are colored, and `possible` that range, as far as it matters to low degrees.
 
 Two points differ from the paper, neither of which changes a color. A vertex with k neighbors to wait for keeps just the
 k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And vertices are visited
-roughly by priority, so that most of them find all they wait for colored, and the lists of edges that the paper shortens
-exist for high degrees only.
+by priority, on a GPU one by one until they have their colors, so that most of them find all they wait for colored, and
+the lists of edges that the paper shortens exist for high degrees only. Hubs wait for each other in a long chain; what
+counts there is what a GPU needs for one of its steps: one look at memory.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ KERNELS = KernelSet(__file__)
 
 ORDERS = ("ldf", "ldf_natural", "natural")
 LDF, LDF_NATURAL, ROW_ORDER = range(3)  # mirrored in ecl_gc.cu
-LOW_DEGREE = 32
+LOW_DEGREE = 31  # so that a bit of an integer is left
+LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below, also mirrored there
 BATCH = 4096  # vertices that the CPU takes up per round
 
 
@@ -68,21 +70,23 @@ def ecl_gc(
     """
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)} for ecl_gc, got {order!r}")
-    xp, n = graph.backend.xp, graph.n
-    nnz, has_high = graph.indices.size, graph.max_degree >= LOW_DEGREE
+    xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
     lanes = 4 if nnz > 8 * n else 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
-    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
-    # Largest degree first with ties at random needs no list of all vertices; whoever colors sorts what it needs.
-    worklist = xp.empty(n, np.int32) if order == "ldf" else sequence_of(graph, order.removesuffix("_natural"), seed)
-    # For high degrees: edges to wait for, the number of which is in `waiting`, and bitmaps. Row v of the bitmaps starts
-    # at word indptr[v] // 32 + v, which leaves room for degree + 1 bits without a prefix sum.
-    dag = xp.empty(nnz if has_high else 1, np.int32)
-    bitmaps = xp.empty(nnz // 32 + n + 1 if has_high else 1, np.uint32)
+    colors, possible = xp.empty(n, np.int32), xp.empty(n, np.int32)
+    if order != "ldf":
+        worklist = sequence_of(graph, order.removesuffix("_natural"), seed)
+    elif graph.max_degree >= LONG_DEGREE:
+        keys = xp.empty(n, np.uint64)
+        run.priority_keys(n, graph.degrees, seed & 0xFFFFFFFF, keys)
+        worklist = xp.argsort(keys).astype(np.int32)
+    else:  # no list of all vertices is needed; whoever colors sorts what it takes
+        worklist = xp.empty(n, np.int32)
+    dag = xp.empty(nnz if graph.max_degree >= LOW_DEGREE else 0, np.int32)  # for high degrees: edges to wait for
     log = new_log(graph)
     run.color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
-        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, bitmaps, log,
+        int(shortcut2), graph.max_degree, colors, possible, worklist, dag, log,
     )  # fmt: skip
     return colors, history_of(log, graph)
 
@@ -118,7 +122,7 @@ def best_colors(mask, count):
 @compile_part
 def show_low(v, mask, possible):
     """Let neighbors know the colors, bit by bit."""
-    possible[v] = np.int32(np.uint32(mask))
+    possible[v] = mask
 
 
 @compile_part
@@ -130,12 +134,12 @@ def open_low(v, degrees, possible):
 @compile_part
 def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible):
     """Advance a low-degree vertex by the three cases of Section 3; true once a single bit is left, its color."""
-    mask = np.int64(possible[v]) & 0xFFFFFFFF
+    mask = np.int64(possible[v])
     taken = considered = still = 0
     for e in range(indptr[v], indptr[v + 1]):
         u = indices[e]
         if u != v and precedes(u, v, degrees, order, seed):
-            theirs = np.int64(possible[u]) & 0xFFFFFFFF
+            theirs = np.int64(possible[u])
             if theirs & (theirs - 1) == 0:
                 taken |= theirs
             elif theirs & mask or not shortcut2:
@@ -153,11 +157,11 @@ def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, co
 
 @compile_part
 def show_high(v, best, colored, colors, possible):
-    """Let neighbors know the color, or else that it is at least `best`; low degrees have no use for 32 or more."""
+    """Let neighbors know the color, or else that it is at least `best`; low degrees have no use for 31 or more."""
     colors[v] = best if colored else ~best
     mask = 0
     if best < LOW_DEGREE:
-        mask = 1 << best if colored else (0xFFFFFFFF << best) & 0xFFFFFFFF
+        mask = 1 << best if colored else (0x7FFFFFFF << best) & 0x7FFFFFFF
     show_low(v, mask, possible)
 
 
@@ -229,7 +233,7 @@ def visit_all(
     return left[~done]
 
 
-@compile_loop
+@KERNELS.twin
 def priority_keys(n, degrees, seed, keys):
     """What LDF sorts by: falling degree, then falling hash."""
     for v in prange(n):
@@ -238,14 +242,16 @@ def priority_keys(n, degrees, seed, keys):
 
 @KERNELS.resident_twin
 def color_by_priority(
-    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
-    waiting, dag, bitmaps, log,
-):  # fmt: skip
+    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist, dag, log
+):
     """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
-    if order == LDF:
+    if order == LDF and max_degree < LONG_DEGREE:
         keys = np.empty(n, np.uint64)
         priority_keys(n, degrees, seed, keys)
         worklist[:] = np.argsort(keys)
+    # For high degrees: how many edges to wait for, and bitmaps. Row v of these starts at word indptr[v] // 32 + v,
+    # which leaves room for degree + 1 bits without a prefix sum.
+    waiting, bitmaps = np.empty(n, np.int32), np.empty(len(dag) // 32 + n + 1, np.uint32)
     open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
     left, listed = worklist[:0], 0
     while len(left) or listed < n:

@@ -5,33 +5,76 @@
 
 #define LOOKS 4  // neighbors that a thread looks at in one go
 #define SHARED_FRONTS 1024
+#define BLOCK 256  // threads
 
 typedef long long State;  // the color in the lower half, the front above it; negative until it is there
+
+// Whether a chain begins at this place of the order: its vertex is no neighbor of the one before it.
+__device__ __forceinline__ bool begins_chain(long long p, const OFFSET* indptr, const int* indices,
+                                             const int* sequence) {
+    if (p == 0) return true;
+    int v = sequence[p], before = sequence[p - 1];
+    OFFSET end = indptr[v + 1], place = lower_bound(indices, indptr[v], end, before);
+    return place == end || indices[place] != before;
+}
 
 extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const int* indices, const int* sequence,
                                        bool* begins) {
     long long p = thread_id();
-    if (p >= n) return;
-    bool begin = true;
-    if (p > 0) {
-        int v = sequence[p], before = sequence[p - 1];
-        OFFSET end = indptr[v + 1], place = lower_bound(indices, indptr[v], end, before);
-        begin = place == end || indices[place] != before;
+    if (p < n) begins[p] = begins_chain(p, indptr, indices, sequence);
+}
+
+// List the places where chains begin, in order; returns how many there are. Blocks take stretches of the order, and warps
+// stretches of these. All states are empty afterwards; meanwhile they hold what was found.
+__device__ long long list_chains(long long n, const OFFSET* indptr, const int* indices, const int* sequence,
+                                 uint32* arrivals, int* lengths, int* chains, State* states) {
+    __shared__ int own[BLOCK / WARP], before, all;
+    int warp = threadIdx.x / WARP, length = 0;
+    long long warps = thread_count() / WARP, stretch = (n + warps - 1) / warps;
+    long long begin = min((blockIdx.x * (BLOCK / WARP) + warp) * stretch, n), end = min(begin + stretch, n);
+    for (long long p0 = begin; p0 < end; p0 += WARP) {
+        long long p = p0 + lane_id();
+        uint32 those = __ballot_sync(FULL_WARP, p < end && begins_chain(p, indptr, indices, sequence));
+        if (p == p0) states[p] = those;
+        length += __popc(those);
     }
-    begins[p] = begin;
+    if (lane_id() == 0) own[warp] = length;
+    if (threadIdx.x == 0) before = all = 0;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (int length_of_one : own) lengths[blockIdx.x] += length_of_one;
+    grid_barrier(arrivals);
+    for (int b = threadIdx.x; b < gridDim.x; b += BLOCK) {
+        int length_of_block = fresh(&lengths[b]);
+        atomicAdd(&all, length_of_block);
+        if (b < blockIdx.x) atomicAdd(&before, length_of_block);
+    }
+    __syncthreads();
+    int place = before;
+    for (int w = 0; w < warp; ++w) place += own[w];
+    for (long long p0 = begin; p0 < end; p0 += WARP) {
+        long long p = p0 + lane_id();
+        uint32 those = (uint32)fresh(&states[p0]);
+        __syncwarp();
+        if (p < end) states[p] = -1;
+        if (those >> lane_id() & 1) chains[place + __popc(those & ((1u << lane_id()) - 1))] = (int)p;
+        place += __popc(those);
+    }
+    grid_barrier(arrivals);
+    return all;
 }
 
 // A team's way through the vertices: chain by chain, in each from the first to the last. At the end, place == end.
 struct Walk {
     long long chain, place, end;
 
-    __device__ __forceinline__ void enter(long long n, long long n_chains, const long long* chains) {
+    __device__ __forceinline__ void enter(long long n, long long n_chains, const int* chains) {
         place = end = 0;
         if (chain >= n_chains) return;
         place = chains[chain];
         end = chain + 1 < n_chains ? chains[chain + 1] : n;
     }
-    __device__ __forceinline__ void step(long long n, long long n_chains, const long long* chains) {
+    __device__ __forceinline__ void step(long long n, long long n_chains, const int* chains) {
         if (place == end || ++place < end) return;
         chain += thread_count() / LANES;
         enter(n, n_chains, chains);
@@ -72,9 +115,14 @@ struct Visit {
 
 extern "C" __global__ void __launch_bounds__(256) color_fronts(
         long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
-        const int* rank, long long n_chains, const long long* chains, State* states) {
+        const int* rank, int* chains, int* scratch, State* states) {
+    // The host zeroes `scratch`.
+    long long n_chains = list_chains(n, indptr, indices, sequence, (uint32*)scratch, scratch + 1, chains, states);
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
-    Walk walk = {thread_id() / LANES, 0, 0};
+    // Where all chains are in hand at once, as few as possible share a warp, so that nobody waits for what others do.
+    bool all_in_hand = n_chains <= thread_count() / LANES;
+    long long spread = (lane_id() / LANES * (BLOCK / WARP) + threadIdx.x / WARP) * (long long)gridDim.x + blockIdx.x;
+    Walk walk = {all_in_hand ? spread : thread_id() / LANES, 0, 0};
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
     Visit now, after, later;
     walk.enter(n, n_chains, chains);
@@ -110,8 +158,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
                 front = max(front, (int)(seen[e] >> 32));
                 now.neighbor[e] = -1;
             }
-        uint32 waiting = __ballot_sync(FULL_WARP, waits) & mates;
-        bool complete = now.exists && waiting == 0;
+        uint32 waiting = __ballot_sync(FULL_WARP, waits);
+        bool complete = now.exists && (waiting & mates) == 0;
         bool whole_row = complete && now.k + LOOKS * LANES >= now.end;
         bool more_rows = whole_row && distance == 2 && rows < indptr[now.v + 1] - indptr[now.v];
         bool all_seen = whole_row && !more_rows;
@@ -147,9 +195,10 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             now.find_neighbors(indices);
             now.drop_later(rank);
         }
-        // Those whose turn is far off look more and more seldom.
+        // Those whose turn is far off look more seldom: who waits for many, or where others come first, for long.
         patience = __any_sync(FULL_WARP, complete) ? 0 : min(patience + 1, 32);
-        if (patience > 4) __nanosleep(16 * patience);
+        int looks = __popc(waiting), nap = all_in_hand ? 2 * looks : patience;
+        if (patience > 0 && nap > (all_in_hand ? 8 : 4)) __nanosleep(16 * nap);
     }
 }
 

@@ -74,25 +74,19 @@ def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> 
     else:
         rank = xp.empty(n, np.int32)
         rank[sequence] = xp.arange(n, dtype=np.int32)
-    chains = _chains(graph, sequence, run) if backend.resident_warps else None
-    n_chains = 0 if chains is None else len(chains)
-    states = xp.full(n, -1, np.int64)  # all bits set: not there yet
-    run.color_fronts(n, distance, graph.indptr, graph.indices, sequence, rank, n_chains, chains, states)
+    chains = xp.empty(n, np.int32)
+    scratch = xp.zeros(1 + backend.resident_warps, np.int32)  # more than there are blocks
+    states = xp.empty(n, np.int64)
+    run.color_fronts(n, distance, graph.indptr, graph.indices, sequence, rank, chains, scratch, states)
     return states
 
 
 def longest_chain(graph: Graph) -> int:
     """The length of the longest chain in row order: there are at least as many fronts."""
     xp, n = graph.backend.xp, graph.n
-    begins = _chains(graph, xp.arange(n, dtype=np.int32), _kernels(graph, None))
-    return int(xp.diff(begins, append=n).max()) if n else 0
-
-
-def _chains(graph: Graph, sequence: Any, run: Any) -> Any:
-    """Where chains begin in the order."""
-    begins = graph.backend.xp.empty(graph.n, np.bool_)
-    run.mark_chains(graph.n, graph.indptr, graph.indices, sequence, begins)
-    return graph.backend.xp.flatnonzero(begins)
+    begins = xp.empty(n, np.bool_)
+    _kernels(graph, None).mark_chains(n, graph.indptr, graph.indices, xp.arange(n, dtype=np.int32), begins)
+    return int(xp.diff(xp.flatnonzero(begins), append=n).max()) if n else 0
 
 
 def _kernels(graph: Graph, sequence: Any | None) -> Any:
@@ -197,7 +191,7 @@ def color_front(number, count, front, distance, indptr, indices, colors, states,
 
 
 @KERNELS.resident_twin
-def color_fronts(n, distance, indptr, indices, sequence, rank, n_chains, chains, states):
+def color_fronts(n, distance, indptr, indices, sequence, rank, chains, scratch, states):
     """Front after front until there is none. In CUDA the vertices of a chain wait for their neighbors' colors."""
     waiting, front, following = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
     colors, length = np.full(n, -1, np.int32), np.zeros(1, np.int32)
