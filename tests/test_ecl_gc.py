@@ -96,11 +96,12 @@ def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
     """In row order, where nobody sees what others do in the same round: those of low priority are visited first."""
     graph = Graph.of(A)
     n = graph.n
-    colors, possible, dag = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(graph.indices.size, np.int32)
+    colors, possible, waiting = (np.empty(n, np.int32) for _ in range(3))
+    dag = np.empty(graph.indices.size, np.int32)
     worklist, log = np.arange(n, dtype=np.int32)[::-1].copy(), new_log(graph)
     color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ROW_ORDER, 0, int(shortcut1), int(shortcut2), graph.max_degree,
-        colors, possible, worklist, dag, log,
+        colors, possible, worklist, waiting, dag, log,
     )  # fmt: skip
     np.testing.assert_array_equal(colors, serial_first_fit(A, "natural"))
     return len(history_of(log, graph))

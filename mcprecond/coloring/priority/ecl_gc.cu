@@ -9,7 +9,7 @@
 // vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority is always
 // in somebody's hands, and nobody waits for ever.
 
-#define LOW_DEGREE 31
+#define LOW_DEGREE 32
 #define LONG_DEGREE 128
 #define BLOCK 256              // threads
 #define TEAMS (BLOCK / LANES)  // of a block
@@ -21,23 +21,16 @@ __device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
     return mask;
 }
 
-// What a vertex shows before its first visit: this bit and its degree, so that one look tells who precedes whom.
-#define UNVISITED 0x80000000u
-
-// Which stands for these colors.
-__device__ __forceinline__ uint32 all_colors(int degree) { return 0x7fffffffu >> max(LOW_DEGREE - 1 - degree, 0); }
-
 struct Problem {
     const OFFSET* indptr;
     const int *indices, *degrees;
     int order;
     uint32 seed;
     bool shortcut1, shortcut2;
-    int *colors, *dag;
-    uint32* possible;
+    int *colors, *possible, *waiting, *dag;
 
     // What counts first, in row order nothing.
-    __device__ __forceinline__ int rank(int degree) const { return order == ROW_ORDER ? 0 : degree; }
+    __device__ __forceinline__ int rank(int v) const { return order == ROW_ORDER ? 0 : degrees[v]; }
 
     // Whether u has a higher priority than v.
     __device__ __forceinline__ bool precedes(int u, int v, int rank_of_u, int rank_of_v) const {
@@ -45,16 +38,11 @@ struct Problem {
         return order == LDF ? mix(u, seed) > mix(v, seed) : u < v;
     }
 
-    __device__ __forceinline__ void open(int v, int degree) const {
-        colors[v] = ~0;
-        possible[v] = UNVISITED | min(degree, LOW_DEGREE);
-    }
-
-    __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile uint32*)&possible[v] = mask; }
+    __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile int*)&possible[v] = (int)mask; }
 
     __device__ __forceinline__ void show_high(int v, int best, bool colored) const {
         *(volatile int*)&colors[v] = colored ? best : ~best;
-        show_low(v, best >= LOW_DEGREE ? 0 : (colored ? 1u : 0x7fffffffu) << best & 0x7fffffffu);
+        show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
     }
 
     // ---- High degrees: one warp per vertex. It looks at the colors of the neighbors to wait for until it has its own,
@@ -69,7 +57,7 @@ struct Problem {
     __device__ __forceinline__ int color_high(int v, uint32* taken) const {
         OFFSET begin = indptr[v];
         const int *row = indices + begin, *list = row;
-        int entries = (int)(indptr[v + 1] - begin), left = entries, rank_of_v = rank(degrees[v]);
+        int entries = (int)(indptr[v + 1] - begin), left = entries, rank_of_v = rank(v);
         int neighbor[PART], offset = 0, shown = 0, visits = 0;
         uint32 waits = 0;    // for which of them
         bool held = false;  // whether they stay
@@ -86,7 +74,7 @@ struct Problem {
                     for (int j = 0; j < PART; ++j) neighbor[j] = e + j * WARP < left ? list[e + j * WARP] : v;
                     int rank_of_u[PART];
 #pragma unroll
-                    for (int j = 0; j < PART; ++j) rank_of_u[j] = list == row ? rank(degrees[neighbor[j]]) : 0;
+                    for (int j = 0; j < PART; ++j) rank_of_u[j] = list == row ? rank(neighbor[j]) : 0;
 #pragma unroll
                     for (int j = 0; j < PART; ++j)
                         if (list == row ? precedes(neighbor[j], v, rank_of_u[j], rank_of_v) : neighbor[j] != v)
@@ -136,6 +124,32 @@ struct Problem {
             // The more it waits for, the farther off its turn; and looks slow down those of others.
             if (still > 8) __nanosleep(32 * min(still, CHUNK));
         }
+    }
+
+    // ---- Low degrees: LANES threads per vertex, its team.
+
+#define LOOKS 4
+
+    // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
+    __device__ __forceinline__ void open_low(int v, OFFSET begin, OFFSET end, uint32 mates) const {
+        int rank_of_v = rank(v);
+        uint32 waits = 0;
+        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
+            int u[LOOKS], rank_of_u[LOOKS];
+#pragma unroll
+            for (int j = 0; j < LOOKS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
+#pragma unroll
+            for (int j = 0; j < LOOKS; ++j) rank_of_u[j] = rank(u[j]);
+#pragma unroll
+            for (int j = 0; j < LOOKS; ++j)
+                if (precedes(u[j], v, rank_of_u[j], rank_of_v)) waits |= 1u << (e - begin + j * LANES);
+        }
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) waits |= __shfl_xor_sync(mates, waits, step);
+        if (threadIdx.x % LANES) return;
+        waiting[v] = (int)waits;
+        colors[v] = ~0;
+        show_low(v, 0xffffffffu >> (31 - __popc(waits)));
     }
 };
 
@@ -214,9 +228,9 @@ struct Block {
         __syncthreads();
     }
 
-    // Open them and write them to the worklist, highest priority first. With the vertices of each degree counted, the
+    // Write them to the worklist, highest priority first. With the vertices of each degree counted, the
     // hash tells about where a vertex comes; what falls close together is then sorted one by one.
-    __device__ __forceinline__ void open_sorted(const Problem& problem) const {
+    __device__ __forceinline__ void sort(const Problem& problem) const {
         __shared__ int degrees[LONG_DEGREE + 1], buckets[BUCKETS];
         int length = size(), last = min(length, BUCKETS) - 1;
         float scale = min(1.0f, BUCKETS / (float)length);
@@ -245,7 +259,6 @@ struct Block {
         each([&](int v, int degree) {
             uint32 same = __match_any_sync(FULL_WARP, degree);  // mostly all: one of them adds
             if (degree < 0) return;
-            problem.open(v, degree);
             if (lane_id() == __ffs(same) - 1) atomicAdd(&degrees[LONG_DEGREE - 1 - degree], __popc(same));
         });
         sum_up(degrees, LONG_DEGREE + 1);
@@ -263,7 +276,7 @@ struct Block {
                 int v = worklist[place(i)], p = i;
                 for (; p > begin; --p) {
                     int u = worklist[place(p - 1)];
-                    if (problem.precedes(u, v, problem.degrees[u], problem.degrees[v])) break;
+                    if (problem.precedes(u, v, problem.rank(u), problem.rank(v))) break;
                     worklist[place(p)] = u;
                 }
                 worklist[place(p)] = v;
@@ -280,39 +293,41 @@ struct Block {
 
 struct Row {
     int v, degree;  // v is negative at the end of the list; others than low degrees are passed over
-    OFFSET begin, end;
+    OFFSET begin;
+    uint32 waits;  // bits of entries
     int neighbor[SHARE];
 
-    __device__ __forceinline__ void find(const Problem& problem, int vertex) {
+    __device__ __forceinline__ void find(const Problem& problem, int vertex, bool has_high) {
         v = vertex;
-        degree = v >= 0 ? problem.degrees[v] : 0;
-        begin = v >= 0 ? problem.indptr[v] : 0;
-        end = v >= 0 ? problem.indptr[v + 1] : 0;
+        if (v < 0) return;
+        degree = has_high ? problem.degrees[v] : 0;
+        begin = problem.indptr[v];
+        waits = fresh(&problem.waiting[v]);
     }
-    // How many entries are left, those that the team looks at and others.
-    __device__ __forceinline__ int left() const { return degree < LOW_DEGREE ? (int)(end - begin) : 0; }
-
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
-        int e = threadIdx.x % LANES, entries = left();
+        if (v < 0 || degree >= LOW_DEGREE) waits = 0;
 #pragma unroll
-        for (int j = 0; j < SHARE; ++j)
-            if (e + j * LANES < entries) neighbor[j] = problem.indices[begin + e + j * LANES];
+        for (int j = 0; j < SHARE; ++j) {
+            int e = j * LANES + threadIdx.x % LANES;
+            if (waits >> e & 1) neighbor[j] = problem.indices[begin + e];
+        }
     }
-    // Bit j for neighbor j, if there is one.
+    // Which of them there are: bit j * LANES for neighbor j.
     __device__ __forceinline__ uint32 mine() const {
-        int count = (left() - (int)threadIdx.x % LANES + LANES - 1) / LANES;
-        return (1u << min(count, SHARE)) - 1;
+        uint32 all = 0;
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j) all |= 1u << j * LANES;
+        return waits >> threadIdx.x % LANES & all;
     }
     // The entries behind those that the team looks at.
-    __device__ __forceinline__ int rest() const { return max(left() - WIDTH, 0); }
+    __device__ __forceinline__ uint32 rest() const { return WIDTH < 32 ? waits >> WIDTH % 32 : 0; }
 };
 
-// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that comes later,
-// has its color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
-// The color of a neighbor that comes later is none that the vertex may get, so it does no harm if that counts as taken.
+// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its
+// color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
 __device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team,
-                                          long long teams, VisitLog& visit_log) {
+                                          long long teams, bool has_high, VisitLog& visit_log) {
     // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
     Row now, after, later;
     int far;
@@ -321,41 +336,27 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         team += teams;
         return v;
     };
-    now.find(problem, next());
-    after.find(problem, next());
-    later.find(problem, next());
+    now.find(problem, next(), has_high);
+    after.find(problem, next(), has_high);
+    later.find(problem, next(), has_high);
     far = next();
     now.find_neighbors(problem);
     after.find_neighbors(problem);
-    uint32 mine = now.mine(), mask = all_colors(now.degree), shown = mask;
-    int visits = 0, waits_for = 0, patience = 0;
-    bool first = true;  // look at these neighbors
+    uint32 mine = now.mine(), mask = 0xffffffffu >> (31 - __popc(now.waits)), shown = mask;
+    int visits = 0, waits_for = __popc(now.waits), patience = 0;
     while (__any_sync(FULL_WARP, now.v >= 0)) {
         uint32 theirs[SHARE], taken = 0, considered = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j)
-            theirs[j] = mine >> j & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
-        int rank_of_v = problem.rank(now.degree);
+            theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
-            uint32 those = theirs[j];
-            int u = now.neighbor[j], degree = those & UNVISITED ? those & ~UNVISITED : -1;
-            if (degree >= 0) those = all_colors(degree);
-            bool single = (those & (those - 1)) == 0;
-            bool comes_later = first && u == now.v;
-            if (first && !comes_later && !single) {
-                if (degree < 0) degree = problem.degrees[u];
-                comes_later = !problem.precedes(u, now.v, problem.rank(degree), rank_of_v);
-            }
-            if (comes_later) {
-                those = 0;
-                single = true;
-            }
-            if (single) taken |= those;
-            if (single || (problem.shortcut2 && (those & mask) == 0))
-                mine &= ~(1u << j);
+            bool single = (theirs[j] & (theirs[j] - 1)) == 0;
+            if (single) taken |= theirs[j];
+            if (single || (problem.shortcut2 && (theirs[j] & mask) == 0))
+                mine &= ~(1u << j * LANES);
             else
-                considered |= those;
+                considered |= theirs[j];
         }
         int still = __popc(mine);
 #pragma unroll
@@ -365,37 +366,35 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
             still += __shfl_xor_sync(FULL_WARP, still, step);
         }
         mask &= ~taken;
-        uint32 best = mask & -mask;
-        int rest = now.rest();
+        uint32 best = mask & -mask, rest = now.rest();
         bool free_of_these = still == 0, shortcut = problem.shortcut1 && (best & considered) == 0;
         bool colored = now.v >= 0 && rest == 0 && (free_of_these || shortcut);
-        still += rest;
+        still += __popc(rest);
         mask = colored ? best : best_colors(mask, still + 1);
-        visits += visits == 0 || still < waits_for || mask != shown;
+        visits += still < waits_for || mask != shown;
         waits_for = still;
-        first = false;
         bool speaks = now.v >= 0 && now.degree < LOW_DEGREE && threadIdx.x % LANES == 0;
         if (speaks && mask != shown) problem.show_low(now.v, mask);
         shown = mask;
         if (colored) {
             if (speaks) {
                 *(volatile int*)&problem.colors[now.v] = __ffs(best) - 1;
-                visit_log.colored_after(visits);
+                visit_log.colored_after(max(visits, 1));
             }
             now = after;
             mine = now.mine();
-            mask = shown = all_colors(now.degree);
+            mask = shown = 0xffffffffu >> (31 - __popc(now.waits));
             visits = 0;
-            first = true;
+            waits_for = __popc(now.waits);
             after = later;
             after.find_neighbors(problem);
-            later.find(problem, far);
+            later.find(problem, far, has_high);
             far = next();
         } else if (rest && free_of_these) {  // on to the next entries of the row
             now.begin += WIDTH;
+            now.waits = rest;
             now.find_neighbors(problem);
             mine = now.mine();
-            first = true;
         }
         // Those whose turn is far off look more and more seldom.
         patience = __any_sync(FULL_WARP, colored) ? 0 : min(patience + 1, 32);
@@ -410,25 +409,39 @@ extern "C" __global__ void priority_keys(long long n, const int* degrees, long l
 
 extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
-        long long shortcut1, long long shortcut2, long long max_degree, int* colors, uint32* possible,
-        int* worklist, int* dag, int2* log) {
+        long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
+        int* worklist, int* waiting, int* dag, int2* log) {
     Problem problem = {indptr, indices, degrees, (int)order, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
-                       colors, dag, possible};
+                       colors, possible, waiting, dag};
     uint32* arrivals = (uint32*)&log[0].y;  // which nobody reads
     __shared__ int counts[SHARED_ROUNDS];
     __shared__ uint32 taken[BLOCK / WARP][WARP];
     VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
     visit_log.open();
+    bool has_high = max_degree >= LOW_DEGREE;
+    uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
+    OFFSET next_begin, next_end;  // of rows; found one row ahead, so that nobody waits for them
+    auto find_row = [&](long long v) {
+        next_begin = v < n ? indptr[v] : 0;
+        next_end = v < n ? indptr[v + 1] : 0;
+    };
+    long long team = thread_id() / LANES, teams = thread_count() / LANES;
+    find_row(team);
+    for (long long v = team; v < n; v += teams) {
+        OFFSET begin = next_begin, end = next_end;
+        find_row(v + teams);
+        if (!has_high || degrees[v] < LOW_DEGREE)
+            problem.open_low((int)v, begin, end, mates);
+        else if (threadIdx.x % LANES == 0)
+            problem.show_high((int)v, 0, false);
+    }
     Block block = {(int)n, worklist, order == LDF && max_degree < LONG_DEGREE};
-    if (block.sorts)
-        block.open_sorted(problem);
-    else
-        for (long long v = thread_id(); v < n; v += thread_count()) problem.open((int)v, degrees[v]);
+    if (block.sorts) block.sort(problem);
     grid_barrier(arrivals);
 
     // By degree, all warps first take the high ones and then the low ones; in row order, either kind may wait for the
     // other, so odd warps take the high ones and even warps the low ones.
-    bool in_order = order == ROW_ORDER, takes_high = max_degree >= LOW_DEGREE, takes_low = true;
+    bool in_order = order == ROW_ORDER, takes_high = has_high, takes_low = true;
     int first = threadIdx.x / WARP, step = BLOCK / WARP;
     uint32* own_taken = taken[first];
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
@@ -450,6 +463,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         }
     }
     if (takes_low)
-        color_low(problem, n, worklist, warp * (WARP / LANES) + lane_id() / LANES, warps * (WARP / LANES), visit_log);
+        color_low(problem, n, worklist, warp * (WARP / LANES) + lane_id() / LANES, warps * (WARP / LANES), has_high,
+                  visit_log);
     visit_log.close();
 }

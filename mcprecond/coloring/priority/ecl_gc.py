@@ -6,7 +6,7 @@ priority are colored, if none of the uncolored ones still considers it (shortcut
 whose possible colors do not overlap with its own (shortcut 2). The result is the coloring of a serial JP-LDF with the
 same priorities, to the last vertex, whatever the order in which threads run and whichever shortcuts they take.
 
-Vertices of degree below 31 hold their possible colors in one integer, `possible`. The others keep a bitmap, take
+Vertices of degree below 32 hold their possible colors in one integer, `possible`. The others keep a bitmap, take
 shortcut 1 only, and show their neighbors just the range from the best to the worst possible color: `colors` holds the
 best one's complement until they are colored, and `possible` that range, as far as it matters to low degrees.
 
@@ -34,7 +34,7 @@ KERNELS = KernelSet(__file__)
 
 ORDERS = ("ldf", "ldf_natural", "natural")
 LDF, LDF_NATURAL, ROW_ORDER = range(3)  # mirrored in ecl_gc.cu
-LOW_DEGREE = 31  # so that a bit of an integer is left
+LOW_DEGREE = 32
 LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below, also mirrored there
 BATCH = 4096  # vertices that the CPU takes up per round
 
@@ -73,7 +73,7 @@ def ecl_gc(
     xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
     lanes = 4 if nnz > 8 * n else 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
-    colors, possible = xp.empty(n, np.int32), xp.empty(n, np.int32)
+    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
     if order != "ldf":
         worklist = sequence_of(graph, order.removesuffix("_natural"), seed)
     elif graph.max_degree >= LONG_DEGREE:
@@ -86,7 +86,7 @@ def ecl_gc(
     log = new_log(graph)
     run.color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
-        int(shortcut2), graph.max_degree, colors, possible, worklist, dag, log,
+        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, log,
     )  # fmt: skip
     return colors, history_of(log, graph)
 
@@ -122,7 +122,7 @@ def best_colors(mask, count):
 @compile_part
 def show_low(v, mask, possible):
     """Let neighbors know the colors, bit by bit."""
-    possible[v] = mask
+    possible[v] = np.int32(np.uint32(mask))
 
 
 @compile_part
@@ -134,12 +134,12 @@ def open_low(v, degrees, possible):
 @compile_part
 def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible):
     """Advance a low-degree vertex by the three cases of Section 3; true once a single bit is left, its color."""
-    mask = np.int64(possible[v])
+    mask = np.int64(possible[v]) & 0xFFFFFFFF
     taken = considered = still = 0
     for e in range(indptr[v], indptr[v + 1]):
         u = indices[e]
         if u != v and precedes(u, v, degrees, order, seed):
-            theirs = np.int64(possible[u])
+            theirs = np.int64(possible[u]) & 0xFFFFFFFF
             if theirs & (theirs - 1) == 0:
                 taken |= theirs
             elif theirs & mask or not shortcut2:
@@ -157,11 +157,11 @@ def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, co
 
 @compile_part
 def show_high(v, best, colored, colors, possible):
-    """Let neighbors know the color, or else that it is at least `best`; low degrees have no use for 31 or more."""
+    """Let neighbors know the color, or else that it is at least `best`; low degrees have no use for 32 or more."""
     colors[v] = best if colored else ~best
     mask = 0
     if best < LOW_DEGREE:
-        mask = 1 << best if colored else (0x7FFFFFFF << best) & 0x7FFFFFFF
+        mask = 1 << best if colored else (0xFFFFFFFF << best) & 0xFFFFFFFF
     show_low(v, mask, possible)
 
 
@@ -242,16 +242,17 @@ def priority_keys(n, degrees, seed, keys):
 
 @KERNELS.resident_twin
 def color_by_priority(
-    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist, dag, log
-):
+    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
+    waiting, dag, log,
+):  # fmt: skip
     """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
     if order == LDF and max_degree < LONG_DEGREE:
         keys = np.empty(n, np.uint64)
         priority_keys(n, degrees, seed, keys)
         worklist[:] = np.argsort(keys)
-    # For high degrees: how many edges to wait for, and bitmaps. Row v of these starts at word indptr[v] // 32 + v,
-    # which leaves room for degree + 1 bits without a prefix sum.
-    waiting, bitmaps = np.empty(n, np.int32), np.empty(len(dag) // 32 + n + 1, np.uint32)
+    # For high degrees. Row v starts at word indptr[v] // 32 + v, which leaves room for degree + 1 bits without a prefix
+    # sum.
+    bitmaps = np.empty(len(dag) // 32 + n + 1, np.uint32)
     open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
     left, listed = worklist[:0], 0
     while len(left) or listed < n:
