@@ -64,6 +64,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
     "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}],
     "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}],
+    "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "preconditioners/sweeps.cu": [
         {},
         {"DIAGONALS": 1},

@@ -340,17 +340,22 @@ __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
     return seen;
 }
 
-// The same, with what was released by it.
+// The same for looks that acquire what was released by the value.
 template <typename Value>
-__device__ __forceinline__ Value acquired(const Value* p) {
+__device__ __forceinline__ Value acquire_if_there(const Value* p) {
     typedef typename PieceOf<alignof(Value)>::Type Piece;
     Value seen;
-    while (true) {
 #pragma unroll
-        for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = acquire((const Piece*)p + k);
-        if (!is_empty(seen)) return seen;
+    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = acquire((const Piece*)p + k);
+    return seen;
+}
+template <typename Value>
+__device__ __forceinline__ Value acquired(const Value* p, Value seen) {
+    while (is_empty(seen)) {
         arrived(p, seen);
+        seen = acquire_if_there(p);
     }
+    return seen;
 }
 
 // Write a value that others wait for; those who acquire it also find what was written before it, if it RELEASES that.

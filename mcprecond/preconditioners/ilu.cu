@@ -6,7 +6,8 @@
 
 #include "pivots.cuh"
 
-#define SHARE 8  // entries of a row at hand per thread: 32 SHARE is MOST_ENTRIES of ilu.py
+// SHARE is how many entries of a row a thread may have.
+
 #define NONE ((PLACE)-1)
 #define LINE 128                                  // bytes that come to L2 at once
 #define BLOCKS_LIMIT (sizeof(VALUE) > 8 ? 2 : 4)  // per processor, as registers allow
@@ -119,7 +120,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
         }
     };
     for (; __any_sync(FULL_WARP, base < row.n_lower); base += lanes) {
-        // Each thread waits for the pivot of one lower entry, and lets that row and the list come to L2.
+        // Each thread looks after one lower entry: its pivot, and that row and the list come to L2.
         int e = base + lane;
         OFFSET other = 0;
         VALUE inverse = 0;
@@ -138,13 +139,15 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             fetch_line(list + row.list(e) - row.list(base) + 1);
             other = upper.indptr[j];
             constexpr OFFSET apart = LINE / sizeof(VALUE);
+#pragma unroll 1
             for (OFFSET m = other / apart * apart, end = upper.indptr[j + 1]; m < end; m += apart)
                 fetch_line(&upper.values[m]);
         }
         look(0);
-        if (e < row.n_lower) inverse = acquired(&dinv[j]);
-        __syncwarp();
+        if (e < row.n_lower) inverse = acquire_if_there(&dinv[j]);
         for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
+            if (lane == step && e < row.n_lower) inverse = acquired(&dinv[j], inverse);
+            __syncwarp();
             const VALUE* theirs = upper.values + __shfl_sync(FULL_WARP, other, step, lanes);
             asm volatile("" : "+l"(theirs));  // one addition for each address, not two
             VALUE factor = shuffle(values[0] * inverse, step, lanes), value[SHARE];
@@ -184,7 +187,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     for (OFFSET e = row.begin_lower; e < end_lower; ++e) {
         int j = lower.indices[e];
         OFFSET begin = upper.indptr[j], end = upper.indptr[j + 1];
-        VALUE inverse = acquired(&dinv[j]);
+        VALUE inverse = acquired(&dinv[j], acquire_if_there(&dinv[j]));
         __syncwarp();  // what the others have subtracted from this row
         VALUE factor = lower.values[e] * inverse;
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);

@@ -36,7 +36,8 @@ KERNELS = KernelSet(__file__)
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
 TRIANGLES, SHIFTED = range(2)  # what kernels may find
-ENTRIES_AT_ONCE = 224  # of the rows that a warp works on: 7 for each thread, which has room for 8
+ENTRIES_AT_ONCE = 224  # of the rows that a warp works on: 7 for each thread
+MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
 
 class ILU0(Factored):
@@ -209,9 +210,15 @@ class ILU0(Factored):
         )
         longest = 1 + int(xp.diff(offsets[0] + offsets[1]).max()) if n else 1
         place = np.min_scalar_type(longest - 1)  # which has room for a place in an upper part, and for NONE
-        stored = blocks.lower.values.dtype
+        share = min(-(-longest * int(rows.max(initial=1)) // 32), MOST_SHARE)
         self._run = self.backend.kernels(
-            KERNELS, OFFSET=offsets[0].dtype, VALUE=blocks.dtype, STORED=stored, PLACE=place, LANES=32
+            KERNELS,
+            OFFSET=offsets[0].dtype,
+            VALUE=blocks.dtype,
+            STORED=blocks.lower.values.dtype,
+            PLACE=place,
+            SHARE=share,
+            LANES=32,
         )
         self._found = xp.zeros(2, np.int32)
         patterns = (offsets[0], lower, offsets[1], upper)
