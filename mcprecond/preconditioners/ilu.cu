@@ -22,7 +22,7 @@ struct Triangle {
     VALUE* values;
 };
 
-// Where a thread's row is: its entries are the lower ones, the diagonal one, the upper ones.
+// Where a thread's row is. Its entries are the lower ones, the diagonal one, the upper ones; it has none if there is no row.
 struct Row {
     int i, n_lower, length;
     OFFSET begin_lower, begin_upper;
@@ -57,6 +57,7 @@ extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, c
     Slice slice(pieces, k);
     Row row(slice, lower_indptr, upper_indptr);
     if (!row.length || !row.is_listed(firsts)) return;
+    bool triangles = false;
     for (int e = 0; e < row.n_lower; ++e) {
         int j = lower_indices[row.begin_lower + e];
         OFFSET other = upper_indptr[j], end = upper_indptr[j + 1];
@@ -65,9 +66,10 @@ extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, c
             int column = m == row.n_lower ? row.i : (m < row.n_lower ? lower_indices : upper_indices)[row.place(m)];
             OFFSET place = find(upper_indices, other, end, column);
             list[m] = place < 0 ? NONE : (PLACE)(place - other);
-            if (place >= 0 && m != row.n_lower) found[TRIANGLES] = 1;
+            triangles |= place >= 0 && m != row.n_lower;
         }
     }
+    if (triangles) found[TRIANGLES] = 1;
 }
 
 __device__ __forceinline__ void fetch_line(const void* p) {
