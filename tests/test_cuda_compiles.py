@@ -65,6 +65,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
     "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}],
     "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}],
+    "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "preconditioners/sweeps.cu": [
         {},
         {"DIAGONALS": 1},
@@ -73,6 +74,9 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"RHS": 3},
         {"RHS": 4},
         {"RHS": 4, "DIAGONALS": 1},
+        {"RHS": 4, "SPLIT": 2},
+        {"RHS": 2, "SPLIT": 2},
+        {"RHS": 4, "SPLIT": 2, "DIAGONALS": 1},
         {"BLOCK_SIZE": 2, "RHS": 4},
         {"BLOCK_SIZE": 3, "RHS": 2},
     ],

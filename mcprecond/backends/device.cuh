@@ -228,11 +228,14 @@ __device__ __forceinline__ T streamed(const T* p) {
 }
 
 // ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
-// element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
-// matrices.
+// element of a vector is a row of numbers, or where SPLIT threads share every row of the matrix a part of such a row. With
+// BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of matrices.
 
+#ifndef SPLIT
+#define SPLIT 1
+#endif
 #if RHS > 1
-#define NUMBER Vec<VALUE, RHS>
+#define NUMBER Vec<VALUE, RHS / SPLIT>
 #else
 #define NUMBER VALUE
 #endif
@@ -312,6 +315,25 @@ __device__ __forceinline__ void release(ulonglong2* p, ulonglong2 piece) {
                  :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
 }
 
+// A look that also lets this thread see, and behind a barrier of the warp others of its warp, what was written before the
+// value that it finds, if that was released.
+__device__ __forceinline__ uint32 acquire(const uint32* p) {
+    uint32 piece;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)) : "memory");
+    return piece;
+}
+__device__ __forceinline__ uint64 acquire(const uint64* p) {
+    uint64 piece;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(piece) : "l"(__cvta_generic_to_global(p)) : "memory");
+    return piece;
+}
+__device__ __forceinline__ ulonglong2 acquire(const ulonglong2* p) {
+    ulonglong2 piece;
+    asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)) : "memory");
+    return piece;
+}
+
 // The value at p, once it is there; `seen` is what a first look has found.
 template <typename Value>
 __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
@@ -324,7 +346,25 @@ __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
     return seen;
 }
 
-// Write a value that others wait for; those who find it there also find what was written before it, if it RELEASES that.
+// The same for looks that acquire what was released by the value.
+template <typename Value>
+__device__ __forceinline__ Value acquire_if_there(const Value* p) {
+    typedef typename PieceOf<alignof(Value)>::Type Piece;
+    Value seen;
+#pragma unroll
+    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = acquire((const Piece*)p + k);
+    return seen;
+}
+template <typename Value>
+__device__ __forceinline__ Value acquired(const Value* p, Value seen) {
+    while (is_empty(seen)) {
+        arrived(p, seen);
+        seen = acquire_if_there(p);
+    }
+    return seen;
+}
+
+// Write a value that others wait for; those who acquire it also find what was written before it, if it RELEASES that.
 // A NaN that happens to look empty becomes another NaN.
 template <bool RELEASES = false, typename Value>
 __device__ __forceinline__ void publish(Value* p, Value value) {

@@ -1,35 +1,28 @@
 // ILU(0): the pieces in the order of the levels, each the rows that a warp works on at once. See ilu.py.
 //
 // A row is written by the threads that share it, and read by others after its pivot is there: the inverse of the pivot is
-// released behind the row, and those who have waited for it pass a fence before they read. Their reads bypass L1, which may
-// hold an older state of a line that two rows share.
+// released behind the row, and those who need the row acquire it. Their reads bypass L1, which may hold an older state of
+// a line that two rows share.
 
 #include "pivots.cuh"
 
-#define WARPS_PER_BLOCK 8  // of 256 threads
-#define SHARE 9            // entries of a row at hand per thread: not a power of two, for the banks of shared memory
-#define MOST_ENTRIES 256   // of a row whose matches are listed, at most; 32 SHARE has to be more
-#define MOST_MATCHES 32    // per entry of such a row, at most
-#define UNLISTED 0xffff
-enum { TRIANGLES, UNLISTED_ROWS, SHIFTED };  // what may be found; all that write there write 1
-#define LONGER 8           // times as many: entries that are searched, not gone through
-#define AHEAD (sizeof(VALUE) > 8 ? 1 : 2)  // values per thread that are fetched before they are needed
+// SHARE is how many entries of a row a thread may have.
 
-struct Triangles {
-    const OFFSET* lower_indptr;
-    const int* lower_indices;
-    VALUE* lower;
-    const OFFSET* upper_indptr;
-    const int* upper_indices;
-    VALUE* upper;
+#define NONE ((PLACE)-1)
+#define LINE 128                                  // bytes that come to L2 at once
+#define BLOCKS_LIMIT (sizeof(VALUE) > 8 ? 2 : 4)  // per processor, as registers allow
+enum { TRIANGLES, SHIFTED };                      // what may be found; all that write there write 1
+
+// A triangle as it is stored; its rows sorted: columns, where their entries are stored, and these during elimination.
+struct Triangle {
+    const OFFSET* indptr;
+    const int* indices;
+    const OFFSET* places;
+    STORED* stored;
+    VALUE* values;
 };
 
-// Where a row and another one's upper part have a column in common: counted from the beginnings of both.
-struct __align__(2 * sizeof(PLACE)) Match {
-    PLACE own, other;
-};
-
-// Where a thread's row is: its entries are the lower ones, the diagonal one, the upper ones.
+// Where a thread's row is. Its entries are the lower ones, the diagonal one, the upper ones; it has none if there is no row.
 struct Row {
     int i, n_lower, length;
     OFFSET begin_lower, begin_upper;
@@ -42,225 +35,222 @@ struct Row {
         n_lower = there ? (int)(lower_indptr[i + 1] - begin_lower) : 0;
         length = there ? n_lower + 1 + (int)(upper_indptr[i + 1] - begin_upper) : 0;
     }
+    // Whether its matches are listed.
+    __device__ __forceinline__ bool is_listed(const long long* firsts) const {
+        return n_lower == 0 || firsts[i + 1] > firsts[i];
+    }
+    // Where entry m, not the diagonal one, is in the arrays of its triangle.
+    __device__ __forceinline__ OFFSET place(int m) const {
+        return m < n_lower ? begin_lower + m : begin_upper + (m - n_lower - 1);
+    }
+    // Where the matches of lower entry e would begin in the row's list if they included one for entry 0 of the row.
+    __device__ __forceinline__ int list(int e) const { return e * length - e * (e + 1) / 2 - e - 1; }
 };
 
-// Whether the matches of a row are listed.
-__device__ __forceinline__ bool is_listed(const Row& row, const unsigned short* starts) {
-    return row.n_lower == 0 || starts[row.begin_lower] != UNLISTED;
-}
-
-// A warp per piece. The matches of a row lie in the order of its lower entries, then by rising column.
+// A warp per piece. See the twin.
 extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, const OFFSET* lower_indptr,
                                         const int* lower_indices, const OFFSET* upper_indptr,
-                                        const int* upper_indices, long long list, long long* firsts,
-                                        unsigned short* starts, Match* matches, int* found) {
+                                        const int* upper_indices, const long long* firsts, PLACE* matches,
+                                        int* found) {
     long long k = thread_id() / WARP;
     if (k >= n_pieces) return;
     Slice slice(pieces, k);
     Row row(slice, lower_indptr, upper_indptr);
-    int lanes = 1 << slice.log_lanes, lane = slice.lane, count = 0;
-    uint32 team = (lanes == WARP ? FULL_WARP : (1u << lanes) - 1) << (lane_id() & ~(lanes - 1));
-    long long first = row.length && list ? firsts[row.i] : 0;
-    int n_lower = list && !is_listed(row, starts) ? 0 : row.n_lower;
-    bool fits = row.length <= MOST_ENTRIES, triangles = false;
-    auto place_of = [&](int column) -> OFFSET {  // in this row, or -1
-        if (column == row.i) return row.n_lower;
-        bool lower = column < row.i;
-        OFFSET begin = lower ? row.begin_lower : row.begin_upper, before = lower ? 0 : row.n_lower + 1;
-        OFFSET end = begin + (lower ? row.n_lower : row.length - row.n_lower - 1);
-        OFFSET place = find(lower ? lower_indices : upper_indices, begin, end, column);
-        return place < 0 ? -1 : before + place - begin;
-    };
-    for (int e = 0; __any_sync(FULL_WARP, e < n_lower); ++e) {
-        bool active = e < n_lower;
-        int j = active ? lower_indices[row.begin_lower + e] : 0, left = active ? row.length - e - 1 : 0;
-        OFFSET other = active ? upper_indptr[j] : 0, n_other = active ? upper_indptr[j + 1] - other : 0;
-        fits &= n_other <= (OFFSET)1 << 8 * sizeof(PLACE);
-        if (active && lane == 0 && !list) starts[row.begin_lower + e] = (unsigned short)count;
-        bool search_other = n_other / LONGER > left;
-        OFFSET steps = search_other ? left : n_other;
-        for (OFFSET m = lane; __any_sync(FULL_WARP, m < steps); m += lanes) {
-            OFFSET own = -1, theirs = -1;
-            if (m < steps && search_other) {
-                own = e + 1 + m;
-                int column = own < row.n_lower ? lower_indices[row.begin_lower + own]
-                             : own == row.n_lower ? row.i : upper_indices[row.begin_upper + own - row.n_lower - 1];
-                theirs = find(upper_indices, other, other + n_other, column);
-                if (theirs >= 0) theirs -= other;
-            } else if (m < steps) {
-                theirs = m;
-                own = place_of(upper_indices[other + m]);
-            }
-            bool match = own >= 0 && theirs >= 0;
-            uint32 matching = __ballot_sync(FULL_WARP, match) & team;
-            int rank = count + __popc(matching & ((1u << lane_id()) - 1));
-            if (match && list) matches[first + rank] = {(PLACE)own, (PLACE)theirs};
-            count += __popc(matching);
-            triangles |= match && own != row.n_lower;
-        }
-    }
-    if (list) return;
-    fits &= count <= MOST_MATCHES * row.length;
-    if (slice.leads()) {
-        firsts[row.i + 1] = fits ? count : 0;
-        if (!fits && row.n_lower) {
-            starts[row.begin_lower] = UNLISTED;
-            found[UNLISTED_ROWS] = 1;
+    if (!row.length || !row.is_listed(firsts)) return;
+    bool triangles = false;
+    for (int e = 0; e < row.n_lower; ++e) {
+        int j = lower_indices[row.begin_lower + e];
+        OFFSET other = upper_indptr[j], end = upper_indptr[j + 1];
+        PLACE* list = matches + firsts[row.i] + row.list(e);
+        for (int m = e + 1 + slice.lane; m < row.length; m += 1 << slice.log_lanes) {
+            int column = m == row.n_lower ? row.i : (m < row.n_lower ? lower_indices : upper_indices)[row.place(m)];
+            OFFSET place = find(upper_indices, other, end, column);
+            list[m] = place < 0 ? NONE : (PLACE)(place - other);
+            triangles |= place >= 0 && m != row.n_lower;
         }
     }
     if (triangles) found[TRIANGLES] = 1;
 }
 
-// Eliminate the lower parts of rows whose matches are listed, each held in `values`. Whole warps call it.
-__device__ __forceinline__ void eliminate_listed(const Slice& slice, const Row& row, const Triangles& t,
-                                                 const VALUE* dinv, const long long* firsts,
-                                                 const unsigned short* starts, const Match* matches, VALUE* values) {
-    int lanes = 1 << slice.log_lanes, lane = slice.lane;
-    long long first = row.n_lower ? firsts[row.i] : 0;
-    int count = row.n_lower ? (int)(firsts[row.i + 1] - first) : 0;
-    matches += first;
-    // Each thread of a row looks at one of its lower entries, and waits for its pivot; then they take one after the other.
-    for (int base = 0; __any_sync(FULL_WARP, base < row.n_lower); base += lanes) {
-        int e = base + lane, begin = 0, end = 0;
-        OFFSET other = 0;
-        VALUE inverse = 0;
-        if (e < row.n_lower) {
-            int j = t.lower_indices[row.begin_lower + e];
-            other = t.upper_indptr[j];
-            begin = starts[row.begin_lower + e];
-            end = e + 1 < row.n_lower ? starts[row.begin_lower + e + 1] : count;
-            inverse = arrived(&dinv[j], dinv[j]);
-        }
-        __threadfence();
-        __syncwarp();
-        // Where this thread's matches of the next entry are, and the first values there, fetched before they are needed.
-        OFFSET next_row;
-        int next_place, next_end, next_own[AHEAD];
-        VALUE next_value[AHEAD];
-        auto fetch = [&](int step) {
-            next_row = __shfl_sync(FULL_WARP, other, step, lanes);
-            next_place = __shfl_sync(FULL_WARP, begin, step, lanes) + lane;
-            next_end = __shfl_sync(FULL_WARP, end, step, lanes);
-#pragma unroll
-            for (int a = 0; a < AHEAD; ++a) {
-                int place = next_place + a * lanes;
-                if (place >= next_end) continue;
-                Match match = matches[place];
-                next_own[a] = match.own;
-                next_value[a] = fresh(&t.upper[next_row + match.other]);
-            }
-        };
-        fetch(0);
-        for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
-            OFFSET row_of_other = next_row;
-            int place = next_place, place_end = next_end, own[AHEAD];
-            VALUE value[AHEAD], factor = shuffle(inverse, step, lanes);
-#pragma unroll
-            for (int a = 0; a < AHEAD; ++a) own[a] = next_own[a], value[a] = next_value[a];
-            if (step + 1 < lanes) fetch(step + 1);
-            if (place < place_end) {
-                factor = values[base + step] * factor;
-#pragma unroll
-                for (int a = 0; a < AHEAD; ++a, place += lanes)
-                    if (place < place_end) values[own[a]] -= factor * value[a];
-                for (; place < place_end; place += lanes) {
-                    Match match = matches[place];
-                    values[match.own] -= factor * fresh(&t.upper[row_of_other + match.other]);
-                }
-            }
-            __syncwarp();  // what the others have subtracted from this row
-        }
-    }
+__device__ __forceinline__ void fetch_line(const void* p) {
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(__cvta_generic_to_global(p)));
 }
 
-// The same for a row whose matches are not listed, by a whole warp, where it is stored; what its diagonal entry loses.
-__device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triangles& t, const VALUE* dinv,
-                                                    bool& changes) {
+// Eliminate the lower part of a row whose matches are listed; its pivot before that is looked at, on all of its threads.
+// `largest` becomes that of the entries that this thread has. Whole warps call it.
+template <int LOG_LANES = 0>
+__device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row& row, const Triangle& lower,
+                                                  const Triangle& upper, const VALUE* dinv, const long long* firsts,
+                                                  const PLACE* matches, VALUE diagonal, REAL& largest) {
+    if constexpr (LOG_LANES < 5)
+        if (slice.log_lanes > LOG_LANES)
+            return eliminate_listed<LOG_LANES + 1>(slice, row, lower, upper, dinv, firsts, matches, diagonal, largest);
+    constexpr int lanes = 1 << LOG_LANES;
+    int lane = slice.lane;
+    // Where this thread's first entry is in the list of the lower entry that is looked for next.
+    const PLACE* list = matches + (row.n_lower ? firsts[row.i] : 0) + row.list(0) + lane;
+    // Every `lanes` entries are a stretch, and each thread has one of each: of those from `base` on.
+    int base = 0;
+    VALUE values[SHARE];
+    OFFSET place[SHARE];
+#pragma unroll
+    for (int k = 0; k < SHARE; ++k) {
+        int m = lane + k * lanes;
+        bool stored = m < row.length && m != row.n_lower;
+        place[k] = stored ? (m < row.n_lower ? lower.places : upper.places)[row.place(m)] : -1;
+    }
+#pragma unroll
+    for (int k = 0; k < SHARE; ++k) {
+        int m = lane + k * lanes;
+        values[k] = m == row.n_lower ? diagonal : VALUE(0);
+        if (place[k] >= 0) values[k] = (VALUE)(m < row.n_lower ? lower.stored : upper.stored)[place[k]];
+        largest = max(largest, fabs(values[k]));
+    }
+    // Nothing changes the entries of a stretch once it is gone through.
+    auto store = [&](int m, VALUE value) {
+        if (m >= row.length) return;
+        if (m == row.n_lower) {
+            diagonal = value;
+            return;
+        }
+        OFFSET sorted = row.place(m);
+        if (m < row.n_lower) {
+            lower.stored[lower.places[sorted]] = (STORED)value;
+        } else {
+            upper.values[sorted] = value;
+            upper.stored[upper.places[sorted]] = (STORED)value;
+        }
+    };
+    for (; __any_sync(FULL_WARP, base < row.n_lower); base += lanes) {
+        // Each thread looks after one lower entry: its pivot, and that row and the list come to L2.
+        int e = base + lane;
+        OFFSET other = 0;
+        VALUE inverse = 0;
+        uint32 next[SHARE];
+        auto look = [&](int step) {
+            int left = base + step < row.n_lower ? row.length - e : 0;
+#pragma unroll
+            for (int k = 0; k < SHARE; ++k) {
+                bool behind = left > k * lanes && (k > 0 || lane > step);
+                next[k] = behind ? (uint32)__ldcs(&list[k * lanes]) : (uint32)NONE;
+            }
+            list += row.length - (base + step) - 2;
+        };
+        int j = e < row.n_lower ? lower.indices[row.begin_lower + e] : 0;
+        if (e < row.n_lower) {
+            fetch_line(list + row.list(e) - row.list(base) + 1);
+            other = upper.indptr[j];
+            constexpr OFFSET apart = LINE / sizeof(VALUE);
+#pragma unroll 1
+            for (OFFSET m = other / apart * apart, end = upper.indptr[j + 1]; m < end; m += apart)
+                fetch_line(&upper.values[m]);
+        }
+        look(0);
+        if (e < row.n_lower) inverse = acquire_if_there(&dinv[j]);
+        for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
+            if (lane == step && e < row.n_lower) inverse = acquired(&dinv[j], inverse);
+            __syncwarp();
+            const VALUE* theirs = upper.values + __shfl_sync(FULL_WARP, other, step, lanes);
+            asm volatile("" : "+l"(theirs));  // one addition for each address, not two
+            VALUE factor = shuffle(values[0] * inverse, step, lanes), value[SHARE];
+#pragma unroll
+            for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : fresh(&theirs[next[k]]);
+            if (step + 1 < lanes) look(step + 1);
+#pragma unroll
+            for (int k = 0; k < SHARE; ++k) values[k] -= factor * value[k];
+        }
+        store(e, values[0]);
+#pragma unroll
+        for (int k = 0; k + 1 < SHARE; ++k) values[k] = values[k + 1];
+        values[SHARE - 1] = 0;
+        list += lanes;
+    }
+#pragma unroll
+    for (int k = 0; k < SHARE; ++k) store(base + lane + k * lanes, values[k]);
+    return shuffle(diagonal, row.n_lower & (lanes - 1), lanes);
+}
+
+// The same for a row whose matches are not listed, by a whole warp, in memory; `changes` if an entry off the diagonal does.
+__device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triangle& lower, const Triangle& upper,
+                                                    const VALUE* dinv, VALUE diagonal, REAL& largest, bool& changes) {
     int i = row.i;
     OFFSET end_lower = row.begin_lower + row.n_lower, end_upper = row.begin_upper + row.length - row.n_lower - 1;
+    // `visit(triangle, place)` for each entry off the diagonal, on one thread.
+    auto each = [&](auto visit) {
+        for (OFFSET m = row.begin_lower + lane_id(); m < end_lower; m += WARP) visit(lower, m);
+        for (OFFSET m = row.begin_upper + lane_id(); m < end_upper; m += WARP) visit(upper, m);
+    };
+    each([&](const Triangle& t, OFFSET m) {
+        t.values[m] = (VALUE)t.stored[t.places[m]];
+        largest = max(largest, fabs(t.values[m]));
+    });
+    largest = max(largest, fabs(diagonal));
     VALUE subtracted = 0;
     for (OFFSET e = row.begin_lower; e < end_lower; ++e) {
-        int j = t.lower_indices[e];
-        OFFSET begin = t.upper_indptr[j], end = t.upper_indptr[j + 1];
-        VALUE inverse = arrived(&dinv[j], dinv[j]);
-        __threadfence();
+        int j = lower.indices[e];
+        OFFSET begin = upper.indptr[j], end = upper.indptr[j + 1];
+        VALUE inverse = acquired(&dinv[j], acquire_if_there(&dinv[j]));
         __syncwarp();  // what the others have subtracted from this row
-        VALUE factor = t.lower[e] * inverse;
+        VALUE factor = lower.values[e] * inverse;
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);
         if (end - begin <= left) {  // look for the other row's columns in this one
             for (OFFSET m = begin + lane_id(); m < end; m += WARP) {
-                int column = t.upper_indices[m];
-                VALUE product = factor * fresh(&t.upper[m]);
+                int column = upper.indices[m];
+                VALUE product = factor * fresh(&upper.values[m]);
                 if (column == i) {
                     subtracted += product;
                 } else if (column < i) {
-                    OFFSET place = find(t.lower_indices, e + 1, end_lower, column);
-                    if (place >= 0) t.lower[place] -= product;
+                    OFFSET place = find(lower.indices, e + 1, end_lower, column);
+                    if (place >= 0) lower.values[place] -= product;
                     changes |= place >= 0;
                 } else {
-                    OFFSET place = find(t.upper_indices, row.begin_upper, end_upper, column);
-                    if (place >= 0) t.upper[place] -= product;
+                    OFFSET place = find(upper.indices, row.begin_upper, end_upper, column);
+                    if (place >= 0) upper.values[place] -= product;
                     changes |= place >= 0;
                 }
             }
         } else {  // look for the columns of this row in the other one
             for (OFFSET m = lane_id(); m < left; m += WARP) {
                 OFFSET in_upper = row.begin_upper + m - left_lower - 1;
-                int column = m < left_lower ? t.lower_indices[e + 1 + m]
-                             : m == left_lower ? i : t.upper_indices[in_upper];
-                OFFSET place = find(t.upper_indices, begin, end, column);
+                int column = m < left_lower ? lower.indices[e + 1 + m]
+                             : m == left_lower ? i : upper.indices[in_upper];
+                OFFSET place = find(upper.indices, begin, end, column);
                 if (place < 0) continue;
-                VALUE product = factor * fresh(&t.upper[place]);
+                VALUE product = factor * fresh(&upper.values[place]);
                 if (m == left_lower) {
                     subtracted += product;
                 } else {
-                    (m < left_lower ? t.lower[e + 1 + m] : t.upper[in_upper]) -= product;
+                    (m < left_lower ? lower.values[e + 1 + m] : upper.values[in_upper]) -= product;
                     changes = true;
                 }
             }
         }
     }
-    return subtracted;
+    __syncwarp();
+    each([&](const Triangle& t, OFFSET m) { t.stored[t.places[m]] = (STORED)t.values[m]; });
+    return diagonal - lane_sum<WARP>(subtracted);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) factorize(
-        long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices, VALUE* lower,
-        const OFFSET* upper_indptr, const int* upper_indices, VALUE* upper, const long long* firsts,
-        const unsigned short* starts, const Match* matches, const VALUE* diagonal, double tiny, VALUE* pivots,
-        VALUE* dinv, VALUE* shifts, int* found) {
-    __shared__ VALUE at_hand[WARPS_PER_BLOCK][SHARE * WARP];
-    Triangles triangles{lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper};
-    // Whether all rows of a slice are listed, and have room in shared memory.
-    auto fits = [&](const Slice& slice, const Row& row) {
-        return __all_sync(FULL_WARP, is_listed(row, starts) && row.length <= SHARE << slice.log_lanes);
-    };
+extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
+        long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
+        const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
+        const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
+        const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, VALUE* pivots, VALUE* dinv,
+        VALUE* shifts, int* found) {
+    Triangle lower{lower_indptr, lower_indices, lower_places, lower_stored, lower_values};
+    Triangle upper{upper_indptr, upper_indices, upper_places, upper_stored, upper_values};
     auto work_on = [&](const Slice& slice, const Row& row, bool listed) {
-        int i = row.i, lanes = 1 << slice.log_lanes, lane = slice.lane, n_upper = row.length - row.n_lower - 1;
-        VALUE* values = at_hand[threadIdx.x / WARP] + SHARE * (slice.row << slice.log_lanes);
+        int i = row.i;
         VALUE d = row.length ? diagonal[i] : VALUE(0);
-        REAL largest = fabs(d);
-        auto load = [&](int first, const VALUE* entries, int count) {
-            for (int m = lane; m < count; m += lanes) {
-                VALUE value = entries[m];
-                largest = max(largest, fabs(value));
-                if (listed) values[first + m] = value;
-            }
-        };
-        load(0, lower + row.begin_lower, row.n_lower);
-        load(row.n_lower + 1, upper + row.begin_upper, n_upper);
-        largest = most(slice, largest);
+        REAL largest = 0;
         if (listed) {
-            if (slice.leads()) values[row.n_lower] = d;
-            __syncwarp();
-            eliminate_listed(slice, row, triangles, dinv, firsts, starts, matches, values);
-            for (int m = lane; m < row.n_lower; m += lanes) lower[row.begin_lower + m] = values[m];
-            for (int m = lane; m < n_upper; m += lanes) upper[row.begin_upper + m] = values[row.n_lower + 1 + m];
-            if (slice.leads()) d = values[row.n_lower];
+            d = eliminate_listed(slice, row, lower, upper, dinv, firsts, matches, d, largest);
         } else {
             bool changes = false;
-            d -= lane_sum<WARP>(eliminate_in_place(row, triangles, dinv, changes));
+            d = eliminate_in_place(row, lower, upper, dinv, d, largest, changes);
             if (changes) found[TRIANGLES] = 1;
         }
+        largest = most(slice, largest);
         __syncwarp();  // before the pivot tells that the row is done
         if (!slice.leads()) return;
         VALUE pivot = safe_pivot(d, largest, (REAL)tiny), shift = pivot - d;
@@ -277,7 +267,9 @@ extern "C" __global__ void __launch_bounds__(256, 4) factorize(
             for (rows = end - first;; rows = (rows + 1) / 2) {  // fewer at once where some are long
                 Slice slice(first, first + rows);
                 Row row(slice, lower_indptr, upper_indptr);
-                bool listed = fits(slice, row);
+                // Whether all rows are listed, and there are registers for them.
+                bool listed = __all_sync(FULL_WARP, row.length <= SHARE << slice.log_lanes &&
+                                                        (row.length == 0 || row.is_listed(firsts)));
                 if (!listed && rows > 1) continue;
                 work_on(slice, row, listed);
                 break;

@@ -4,9 +4,13 @@ The factors depend only on which of two neighbors comes first. So the rows are s
 reordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
 
 Row i loses multiples of the upper parts of earlier rows j, wherever both have an entry. Where that is depends on the
-pattern only: on a GPU these matches are listed once, a pair of bytes for most of them, so that a factorization neither
-reads nor compares columns. Long rows, and those with many matches for their length, go without, to save memory: their
-matches are looked for each time. So are all on the CPU, which does that in about the time of reading a list.
+pattern only: on a GPU these matches are listed once, so that a factorization neither reads nor compares columns. For
+each lower entry of row i, in column j, and each entry behind it the list says which entry of the upper part of row j
+has the same column: mostly one byte. Long rows go without, to save memory: their matches are looked for each time. So
+are all on the CPU, which does that in about the time of reading a list.
+
+Entries are read from where the sweeps need them and written there. What other rows read of a row during elimination,
+its upper part, also lies together in an array of its own.
 """
 
 from __future__ import annotations
@@ -29,11 +33,11 @@ from mcprecond.reordering.slices import cut_slices, rows_per_slice
 
 KERNELS = KernelSet(__file__)
 
-MOST_ENTRIES = 256  # of a row whose matches are listed, at most: places in it are bytes where there are no others
-MOST_MATCHES = 32  # per entry of such a row, at most
-UNLISTED = 2**16 - 1
-TRIANGLES, UNLISTED_ROWS, SHIFTED = range(3)  # what kernels may find
+MOST_ENTRIES = 256  # of a row whose matches are listed, at most
+MOST_BYTES = 64  # of that list, per entry of the row, at most
+TRIANGLES, SHIFTED = range(2)  # what kernels may find
 ENTRIES_AT_ONCE = 224  # of the rows that a warp works on: 7 for each thread
+MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
 
 class ILU0(Factored):
@@ -42,8 +46,8 @@ class ILU0(Factored):
     A row waits for those of its neighbors that come earlier. In natural order of a grid that makes hundreds of levels,
     in the order of a coloring at most as many as there are colors, for somewhat more iterations.
 
-    On a GPU, what depends on the pattern only is kept for `update`, most of it two bytes for each pair of entries in
-    one column of two neighboring rows. Where rows are long, that is more memory than A takes.
+    On a GPU, what depends on the pattern only is kept for `update`, most of it a byte for each lower entry of a row and
+    each entry behind it. Where rows are long, that is more memory than A takes.
 
     Parameters
     ----------
@@ -180,15 +184,17 @@ class ILU0(Factored):
         return (lower + eye).tocsr(), (sparse.triu(both, 1) + sparse.diags(self._pivots)).tocsr()
 
     def _sorted_pattern(self, triangle: Any) -> tuple[Any, Any]:
-        """The columns of a triangle's rows, sorted, and where each entry was before (None: all stay where they are)."""
-        xp, sparse = self.backend.xp, self.backend.sparse
-        indices = self.blocks.columns_by_rows(triangle)
-        places = xp.arange(len(indices), dtype=np.float64)  # CuPy's matrices hold floats
-        matrix = sparse.csr_matrix((places, indices, triangle.indptr), shape=self.shape)
+        """The columns of a triangle's rows, sorted, and where each entry is stored."""
+        blocks, offset = self.blocks, triangle.indptr.dtype
+        indices = blocks.columns_by_rows(triangle)
+        places = blocks.by_rows(triangle, self.backend.xp.arange(len(indices), dtype=offset))
+        matrix = self.backend.sparse.csr_matrix(  # CuPy's hold floats
+            (places.astype(np.float64), indices, triangle.indptr), shape=self.shape
+        )
         if matrix.has_sorted_indices:
-            return indices, None
+            return indices, places
         matrix.sort_indices()
-        return matrix.indices, matrix.data.astype(triangle.indptr.dtype)
+        return matrix.indices, matrix.data.astype(offset)
 
     def _analyze(self) -> None:
         """Find out what depends on the pattern only: which rows are worked on at once, and where they match others."""
@@ -199,44 +205,46 @@ class ILU0(Factored):
         most_rows = 2 ** int(np.log2(max(ENTRIES_AT_ONCE / max(entries, 1), 1)))
         rows = np.minimum(rows_per_slice(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
         self._pieces = cut_slices(blocks.offsets, colors, *offsets, self.backend, rows)
-        (lower, self._lower_order), (upper, self._upper_order) = (
+        (lower, lower_places), (upper, upper_places) = (
             self._sorted_pattern(triangle) for triangle in (blocks.lower, blocks.upper)
         )
         longest = 1 + int(xp.diff(offsets[0] + offsets[1]).max()) if n else 1
-        place = np.uint8 if longest <= MOST_ENTRIES else np.uint16
-        self._run = self.backend.kernels(KERNELS, OFFSET=offsets[0].dtype, VALUE=blocks.dtype, PLACE=place, LANES=32)
-        self._found = xp.zeros(3, np.int32)
+        place = np.min_scalar_type(longest - 1)  # which has room for a place in an upper part, and for NONE
+        share = min(-(-longest * int(rows.max(initial=1)) // 32), MOST_SHARE)
+        self._run = self.backend.kernels(
+            KERNELS,
+            OFFSET=offsets[0].dtype,
+            VALUE=blocks.dtype,
+            STORED=blocks.lower.values.dtype,
+            PLACE=place,
+            SHARE=share,
+            LANES=32,
+        )
+        self._found = xp.zeros(2, np.int32)
         patterns = (offsets[0], lower, offsets[1], upper)
         listing = list_matches if self.backend.resident_warps else list_nothing
         self._matches = listing(self._run, self._pieces, patterns, place, self._found, xp)
-        found = self.backend.to_host(self._found)
-        self.is_dilu = not (found[TRIANGLES] or found[UNLISTED_ROWS])  # the latter may still turn out to have none
-        self._columns: tuple[Any, Any] = (lower, upper if found[UNLISTED_ROWS] else xp.empty(0, np.int32))
+        unlisted = (xp.diff(self._matches[0]) == 0) & (xp.diff(offsets[0]) > 0)
+        self._rows: tuple[Any, Any] = (
+            (lower, lower_places),
+            (upper if bool(unlisted.any()) else xp.empty(0, np.int32), upper_places),
+        )
 
     def _factorize(self) -> None:
         """Replace the triangles of A by those of the factors: L times the pivots, and U."""
         if not self._matches:
             self._analyze()
         blocks, xp = self.blocks, self.backend.xp
-        arrays: list[Any] = []
-        parts = ((blocks.lower, self._lower_order), (blocks.upper, self._upper_order))
-        for (triangle, order), columns in zip(parts, self._columns, strict=True):
-            values = blocks.by_rows(triangle, triangle.values).astype(blocks.dtype, copy=False)
-            arrays += [triangle.indptr, columns, values if order is None else values[order]]
+        triangles: list[Any] = []
+        for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True):
+            triangles += [triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype)]
         shifts = xp.empty(self.shape[0], blocks.dtype)
         self._found[SHIFTED] = 0
         make_empty(self._dinv)
         self._run.factorize(
-            len(self._pieces) - 1, self._pieces, *arrays, *self._matches, blocks.diagonal, self._tiny, self._pivots,
+            len(self._pieces) - 1, self._pieces, *triangles, *self._matches, blocks.diagonal, self._tiny, self._pivots,
             self._dinv, shifts, self._found,
         )  # fmt: skip
-        if not self.is_dilu:
-            for (triangle, order), values in zip(parts, arrays[2::3], strict=True):
-                stored = values
-                if order is not None:
-                    stored = xp.empty_like(values)
-                    stored[order] = values
-                blocks.by_slices(triangle, stored.astype(triangle.values.dtype, copy=False), triangle.values)
         found = self.backend.to_host(self._found)
         self.is_dilu = not found[TRIANGLES]
         self._judge_pivots(shifts if found[SHIFTED] else None)
@@ -266,27 +274,26 @@ def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
     return finished(levels_of(graph, sequence), f"levels of {name} order", np.empty((0, 2), np.int64), graph.backend)
 
 
-def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any, Any]:
-    """Return where the matches of rows begin, where those of their lower entries do, and the matches.
+def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:
+    """Return where the matches of rows begin, and the matches.
 
     See `find_matches`; `place` is the type that they are listed in.
     """
-    lower_indptr, lower_indices, *_ = patterns
-    firsts, starts = xp.zeros(len(lower_indptr), np.int64), xp.empty(len(lower_indices), np.uint16)
-    matches = xp.empty((0, 2), place)
-    run.find_matches(len(pieces) - 1, pieces, *patterns, 0, firsts, starts, matches, found)
-    firsts = xp.cumsum(firsts)
-    matches = xp.empty((int(firsts[-1]), 2), place)
-    run.find_matches(len(pieces) - 1, pieces, *patterns, 1, firsts, starts, matches, found)
-    return firsts, starts, matches
+    lower_indptr, _, upper_indptr, _ = patterns
+    n_lower = xp.diff(lower_indptr).astype(np.int64)
+    length = n_lower + 1 + xp.diff(upper_indptr)
+    counts = n_lower * length - n_lower * (n_lower + 1) // 2
+    listed = (length <= MOST_ENTRIES) & (counts * np.dtype(place).itemsize <= MOST_BYTES * length)
+    firsts = xp.zeros(len(lower_indptr), np.int64)
+    xp.cumsum(counts * listed, out=firsts[1:])
+    matches = xp.empty(int(firsts[-1]), place)
+    run.find_matches(len(pieces) - 1, pieces, *patterns, firsts, matches, found)
+    return firsts, matches
 
 
-def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any, Any]:
+def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:
     """The same without any matches."""
-    found[UNLISTED_ROWS] = 1
-    lower_indptr, lower_indices, *_ = patterns
-    starts = xp.full(len(lower_indices), UNLISTED, np.uint16)
-    return xp.zeros(len(lower_indptr), np.int64), starts, xp.empty((0, 2), place)
+    return xp.zeros(len(patterns[0]), np.int64), xp.empty(0, place)
 
 
 @compile_part
@@ -317,104 +324,64 @@ def next_common(place, end, indices, other, other_end, other_indices):
     return place, other
 
 
-@compile_part
-def match(place, end, indices, before, other, other_end, other_indices, other_begin, matches, count, listed):
-    """Count, and list where asked for, what two sorted stretches share: place + before and other - other_begin."""
-    while True:
-        place, other = next_common(place, end, indices, other, other_end, other_indices)
-        if place >= end or other >= other_end:
-            return count
-        if listed:
-            matches[count, 0] = place + before
-            matches[count, 1] = other - other_begin
-        count += 1
-        place += 1
-        other += 1
-
-
-@compile_part
-def match_row(i, lower_indptr, lower_indices, upper_indptr, upper_indices, first, starts, matches, listed):
-    """Go through the matches of row i, listed from `first` on; how many, and how many off the diagonal."""
-    begin_lower, end_lower, begin_upper, end_upper = (
-        lower_indptr[i], lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1],
-    )  # fmt: skip
-    n_lower, count, off_diagonal = end_lower - begin_lower, first, 0
-    for e in range(begin_lower, end_lower):
-        starts[e] = count - first
-        before = count
-        j = lower_indices[e]
-        begin, end = upper_indptr[j], upper_indptr[j + 1]
-        here = gallop(upper_indices, begin, end, i)
-        count = match(
-            e + 1, end_lower, lower_indices, -begin_lower, begin, here, upper_indices, begin, matches, count, listed
-        )  # fmt: skip
-        if here < end and upper_indices[here] == i:
-            if listed:
-                matches[count, 0], matches[count, 1] = n_lower, here - begin
-            count += 1
-            before += 1
-            here += 1
-        count = match(
-            begin_upper, end_upper, upper_indices, n_lower + 1 - begin_upper, here, end, upper_indices, begin, matches,
-            count, listed,
-        )  # fmt: skip
-        off_diagonal += count - before
-    return count - first, off_diagonal
-
-
 @KERNELS.twin
 def find_matches(
-    n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, listed, firsts, starts, matches, found
+    n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts, matches, found
 ):  # fmt: skip
-    """Where rows and the upper parts of their lower neighbors have common columns: pairs of places in both.
+    """Which entries of the upper parts of rows have the columns of later rows' entries.
 
-    A row's entries are its lower ones, the diagonal one, its upper ones. The first call counts, in `starts`, the
-    matches before each lower entry, and all of row i in firsts[i + 1]; the second one lists them from firsts[i] on. If
-    they are not to be listed, firsts[i + 1] is 0, and UNLISTED the first of the row's `starts`. Also finds whether
-    there are triangles, and rows that are not listed.
+    A row's entries are its lower ones, the diagonal one, its upper ones; the matches of row i are listed from firsts[i]
+    on, if firsts[i + 1] is larger. For each lower entry, in column j, they say of each entry behind it which one of row
+    j's upper part has the same column, or none: the largest number of their type. Also finds whether there are
+    triangles.
     """
     for i in prange(pieces[n_pieces]):
-        if listed:
-            if lower_indptr[i + 1] > lower_indptr[i] and starts[lower_indptr[i]] != UNLISTED:
-                match_row(
-                    i, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts[i], starts, matches, True
-                )  # fmt: skip
-        else:
-            count, off_diagonal = match_row(
-                i, lower_indptr, lower_indices, upper_indptr, upper_indices, 0, starts, matches, False
-            )  # fmt: skip
-            length = 1 + lower_indptr[i + 1] - lower_indptr[i] + upper_indptr[i + 1] - upper_indptr[i]
-            fits = length <= MOST_ENTRIES and count <= MOST_MATCHES * length
-            for e in range(lower_indptr[i], lower_indptr[i + 1]):
-                j = lower_indices[e]
-                fits &= upper_indptr[j + 1] - upper_indptr[j] <= 256**matches.itemsize
-            firsts[i + 1] = count if fits else 0
-            if off_diagonal:
-                found[TRIANGLES] = 1
-            if not fits and lower_indptr[i + 1] > lower_indptr[i]:
-                starts[lower_indptr[i]] = UNLISTED
-                found[UNLISTED_ROWS] = 1
+        place, begin_lower, n_lower = firsts[i], lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
+        if firsts[i + 1] > place:
+            length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
+            behind = upper_indptr[i] - n_lower - 1
+            for e in range(n_lower):
+                j = lower_indices[begin_lower + e]
+                begin, end = upper_indptr[j], upper_indptr[j + 1]
+                other = begin
+                for m in range(e + 1, length):
+                    if m < n_lower:
+                        column = lower_indices[begin_lower + m]
+                    elif m == n_lower:
+                        column = i
+                    else:
+                        column = upper_indices[behind + m]
+                    other = gallop(upper_indices, other, end, column)
+                    matches[place] = -1
+                    if other < end and upper_indices[other] == column:
+                        matches[place] = other - begin
+                        if m != n_lower:
+                            found[TRIANGLES] = 1
+                    place += 1
 
 
 @compile_part
 def eliminate_listed(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, starts, matches, d, dinv
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, d, dinv
 ):  # fmt: skip
     """Eliminate the lower part of row i, whose matches are listed, with the diagonal entry d; its new d."""
     begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
-    behind = upper_indptr[i] - n_lower - 1
-    for e in range(begin_lower, begin_lower + n_lower):
-        j = lower_indices[e]
-        factor, other = lower[e] * dinv[j], upper_indptr[j]
-        end = firsts[i] + starts[e + 1] if e + 1 < begin_lower + n_lower else firsts[i + 1]
-        for m in range(firsts[i] + starts[e], end):
-            own, product = np.int64(matches[m, 0]), factor * upper[other + matches[m, 1]]
-            if own < n_lower:
-                lower[begin_lower + own] -= product
-            elif own > n_lower:
-                upper[behind + own] -= product
-            else:
-                d -= product
+    length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
+    behind, place = upper_indptr[i] - n_lower - 1, firsts[i]
+    none = 256**matches.itemsize - 1
+    for e in range(n_lower):
+        j = lower_indices[begin_lower + e]
+        factor, other = lower[begin_lower + e] * dinv[j], upper_indptr[j]
+        for m in range(e + 1, length):
+            if matches[place] != none:
+                product = factor * upper[other + np.int64(matches[place])]
+                if m < n_lower:
+                    lower[begin_lower + m] -= product
+                elif m > n_lower:
+                    upper[behind + m] -= product
+                else:
+                    d -= product
+            place += 1
     return d
 
 
@@ -452,29 +419,44 @@ def eliminate_in_place(
     return d, changes
 
 
+@compile_part
+def load(begin, end, places, stored, values, largest):
+    """Fetch a triangle's part of a row from where the sweeps need it; its largest magnitude, or `largest`."""
+    for e in range(begin, end):
+        values[e] = stored[places[e]]
+        largest = max(largest, abs(values[e]))
+    return largest
+
+
+@compile_part
+def store(begin, end, places, stored, values):
+    """Put it back."""
+    for e in range(begin, end):
+        stored[places[e]] = values[e]
+
+
 @compile_loop
 def factorize_rows(
-    first, end, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts, starts, matches,
-    diagonal, tiny, pivots, dinv, shifts, found,
+    first, end, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
+    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
     """The rows of one level."""
     changes = 0
     for i in prange(first, end):
         d = diagonal[i]
-        largest = abs(d)
-        for e in range(lower_indptr[i], lower_indptr[i + 1]):
-            largest = max(largest, abs(lower[e]))
-        for e in range(upper_indptr[i], upper_indptr[i + 1]):
-            largest = max(largest, abs(upper[e]))
-        if lower_indptr[i + 1] > lower_indptr[i] and starts[lower_indptr[i]] == UNLISTED:
+        largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
+        largest = load(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, largest)
+        if firsts[i + 1] > firsts[i]:
+            d = eliminate_listed(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, d, dinv
+            )  # fmt: skip
+        else:
             d, changes_here = eliminate_in_place(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
             )  # fmt: skip
             changes += changes_here
-        else:
-            d = eliminate_listed(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, starts, matches, d, dinv
-            )  # fmt: skip
+        store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower)
+        store(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper)
         pivots[i] = safe_pivot(d, largest, tiny)
         dinv[i] = 1 / pivots[i]
         shifts[i] = pivots[i] - d
@@ -486,16 +468,18 @@ def factorize_rows(
 
 @KERNELS.resident_twin
 def factorize(
-    n_pieces, pieces, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts, starts, matches,
-    diagonal, tiny, pivots, dinv, shifts, found,
+    n_pieces, pieces, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
+    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
-    """Eliminate in place: in a row, a lower entry keeps its pivot as a factor.
+    """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor.
 
-    Also finds the pivots, their inverses, what was added to each of them, and whether there was anything to add, or an
-    entry off the diagonal was changed where matches are not listed.
+    `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
+    pivots, their inverses, what was added to each of them, and whether there was anything to add, or an entry off the
+    diagonal was changed where matches are not listed.
     """
     for c in range(n_pieces):
         factorize_rows(
-            pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, firsts,
-            starts, matches, diagonal, tiny, pivots, dinv, shifts, found,
+            pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr,
+            upper_indices, upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts,
+            found,
         )  # fmt: skip
