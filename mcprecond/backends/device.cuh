@@ -228,14 +228,11 @@ __device__ __forceinline__ T streamed(const T* p) {
 }
 
 // ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
-// element of a vector is a row of numbers, or where SPLIT threads share every row of the matrix a part of such a row. With
-// BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of matrices.
+// element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
+// matrices.
 
-#ifndef SPLIT
-#define SPLIT 1
-#endif
 #if RHS > 1
-#define NUMBER Vec<VALUE, RHS / SPLIT>
+#define NUMBER Vec<VALUE, RHS>
 #else
 #define NUMBER VALUE
 #endif

@@ -9,18 +9,17 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, UNKNOWN* y,
         UNKNOWN* spent, long long finish, UNKNOWN* z) {
     for_slices(n_slices, backwards, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index(), at = slice.element(i);
+        long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN b = leads ? r[perm ? slice.element(perm[i]) : at] : UNKNOWN(), total = UNKNOWN();
-        auto add = [&](COUPLING a, int, UNKNOWN y_j) { total += a * y_j; };
-        slice.entries(indptr, columns, values, awaited(y + slice.share), add);
+        UNKNOWN b = leads ? r[perm ? perm[i] : i] : UNKNOWN(), total = UNKNOWN();
+        slice.entries(indptr, columns, values, awaited(y), [&](COUPLING a, int, UNKNOWN y_j) { total += a * y_j; });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
-            publish(&y[at], value);
-            make_empty(&spent[at]);
-            if (finish) z[slice.element(perm[i])] = value;
+            publish(&y[i], value);
+            make_empty(&spent[i]);
+            if (finish) z[perm[i]] = value;
         }
     });
 }
@@ -29,18 +28,17 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* dinv, const int* perm, double omega, UNKNOWN* y, UNKNOWN* t, UNKNOWN* z) {
     for_slices(n_slices, true, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index(), at = slice.element(i);
+        long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN own = leads ? y[at] : UNKNOWN(), total = UNKNOWN();
-        auto add = [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; };
-        slice.entries(indptr, columns, values, awaited(t + slice.share), add);
+        UNKNOWN own = leads ? y[i] : UNKNOWN(), total = UNKNOWN();
+        slice.entries(indptr, columns, values, awaited(t), [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = own - (REAL)omega * (d * total);
-            publish(&t[at], value);
-            if (perm) z[slice.element(perm[i])] = value;
-            make_empty(&y[at]);
+            publish(&t[i], value);
+            if (perm) z[perm[i]] = value;
+            make_empty(&y[i]);
         }
     });
 }
@@ -51,24 +49,23 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         const COUPLING* upper, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, const UNKNOWN* old,
         UNKNOWN* latest, UNKNOWN* z) {
     for_slices(n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
-        long long i = slice.index(), at = slice.element(i);
+        long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN b = leads ? r[slice.element(perm[i])] : UNKNOWN(), own = leads ? old[at] : UNKNOWN();
-        UNKNOWN total = UNKNOWN();
+        UNKNOWN b = leads ? r[perm[i]] : UNKNOWN(), own = leads ? old[i] : UNKNOWN(), total = UNKNOWN();
         auto add = [&](COUPLING a, int, UNKNOWN value) { total += a * value; };
         if (backwards) {
-            slice.entries(lower_indptr, lower_columns, lower, known(old + slice.share), add);
-            slice.entries(upper_indptr, upper_columns, upper, awaited(latest + slice.share), add);
+            slice.entries(lower_indptr, lower_columns, lower, known(old), add);
+            slice.entries(upper_indptr, upper_columns, upper, awaited(latest), add);
         } else {
-            slice.entries(upper_indptr, upper_columns, upper, known(old + slice.share), add);
-            slice.entries(lower_indptr, lower_columns, lower, awaited(latest + slice.share), add);
+            slice.entries(upper_indptr, upper_columns, upper, known(old), add);
+            slice.entries(lower_indptr, lower_columns, lower, awaited(latest), add);
         }
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - total));
-            publish(&latest[at], value);
-            z[slice.element(perm[i])] = value;
+            publish(&latest[i], value);
+            z[perm[i]] = value;
         }
     });
 }

@@ -26,7 +26,6 @@ KERNELS = KernelSet(__file__)
 NULL = 0  # for a kernel's array argument
 VECTORS = 5  # that a sweep goes through: right-hand side, result, diagonal, and two intermediate ones
 SECTOR = 32  # bytes that memory gives at a time
-PIECE = 16  # bytes that a thread takes at a time: if a row of right-hand sides has more, two threads share it
 
 
 def empty_values(shape: tuple[int, ...], dtype: Any, xp: Any) -> Any:
@@ -69,7 +68,6 @@ class Sweeps:
             self._ordered = xp.empty_like(self._y)
             self._move = blocks.backend.kernels(VECTOR_KERNELS, **blocks.macros, VALUE=blocks.dtype, RHS=columns)
         self._slices = (len(blocks.slices) - 1, blocks.slices)
-        split = 2 if blocks.block_size == 1 and columns % 2 == 0 and self._y[:1].nbytes > PIECE else 1
         self._run = blocks.backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
             **blocks.macros,
@@ -77,8 +75,7 @@ class Sweeps:
             VALUE=blocks.dtype,
             STORED=blocks.lower.values.dtype,
             RHS=columns,
-            SPLIT=split,
-            LANES=32 * split,
+            LANES=32,
         )
 
     def fitting(self, r: Any) -> Sweeps:

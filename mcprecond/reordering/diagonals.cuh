@@ -68,16 +68,15 @@ struct Slice : SliceRows {
     Ahead* ahead = nullptr;
 
     __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(k, slices[k], slices[k + 1]) {}
-    __device__ __forceinline__ Slice(long long k, const Part& part, Ahead& ahead, int half)
-        : Slice(k, part.begin.row, part.end.row, half) {
+    __device__ __forceinline__ Slice(long long k, const Part& part, Ahead& ahead)
+        : Slice(k, part.begin.row, part.end.row) {
         this->part = &part;
         this->ahead = &ahead;
     }
-    __device__ __forceinline__ Slice(long long k, int first, int end, int half = 0) : SliceRows(first, end), number(k) {
+    __device__ __forceinline__ Slice(long long k, int first, int end) : SliceRows(first, end), number(k) {
         log_lanes = min(log_lanes, LOG_MOST_LANES);
         apart = WARP >> log_lanes;
-        row = (half * apart + (lane_id() & (apart - 1))) / SPLIT;
-        share = lane_id() % SPLIT;
+        row = lane_id() & (apart - 1);
         lane = lane_id() >> (5 - log_lanes);
     }
 
@@ -181,14 +180,14 @@ struct Slice : SliceRows {
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int*, const int* columns, Work work) {
     long long w = thread_id() / WARP, stride = thread_count() / WARP;
-    auto number = [&](long long w) { return backwards ? n_slices - 1 - w / SPLIT : w / SPLIT; };
-    if (w >= n_slices * SPLIT) return;
+    auto number = [&](long long w) { return backwards ? n_slices - 1 - w : w; };
+    if (w >= n_slices) return;
     Ahead now(columns, number(w));
     now.fetch();
     while (true) {
-        bool is_last = w + stride >= n_slices * SPLIT;
+        bool is_last = w + stride >= n_slices;
         Ahead ahead(columns, number(is_last ? w : w + stride));
-        work(Slice(number(w), now.part, ahead, (int)(w % SPLIT)));
+        work(Slice(number(w), now.part, ahead));
         if (is_last) return;
         ahead.fetch();
         now = ahead;

@@ -3,24 +3,20 @@
 // Both ways of storing columns have a struct Slice and a function for_slices with the same interface: the one for plain
 // columns is here, with DIAGONALS it is that of diagonals.cuh.
 
-// Where SPLIT is 2, a slice is the work of two warps. Each has half of the rows, and neighboring threads share an entry and
-// have half of the right-hand sides each. If the slice is a single row, each warp has half of the right-hand sides.
-
 // ---- Where a sweep finds what it needs of neighbors: `look(j)` for number j as it is; whether that was too early; and
 // `get(j, seen)`, which waits if it was.
-
 
 template <typename Value>
 struct Awaited {
     const Value* values;
-    __device__ __forceinline__ Value look(int j) const { return values[SPLIT * (long long)j]; }
+    __device__ __forceinline__ Value look(int j) const { return values[j]; }
     __device__ __forceinline__ bool early(Value seen) const { return is_empty(seen); }
-    __device__ __forceinline__ Value get(int j, Value seen) const { return arrived(&values[SPLIT * (long long)j], seen); }
+    __device__ __forceinline__ Value get(int j, Value seen) const { return arrived(&values[j], seen); }
 };
 template <typename Value>
 struct Known {
     const Value* values;
-    __device__ __forceinline__ Value look(int j) const { return values[SPLIT * (long long)j]; }
+    __device__ __forceinline__ Value look(int j) const { return values[j]; }
     __device__ __forceinline__ bool early(Value) const { return false; }
     __device__ __forceinline__ Value get(int, Value seen) const { return seen; }
 };
@@ -44,14 +40,11 @@ struct SliceRows {
     int log_lanes;  // of the number of threads per row
     int row, lane;  // this thread's row in the slice, and its place among the threads of that row
     int apart;      // how far from each other these threads are
-    int share;      // which part of the right-hand sides is this thread's
 
     __device__ __forceinline__ SliceRows(int first, int end) : first(first), rows(end - first) {
         log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
     }
     __device__ __forceinline__ long long index() const { return first + row; }
-    // This thread's part of element i of a vector.
-    __device__ __forceinline__ long long element(long long i) const { return SPLIT * i + share; }
     __device__ __forceinline__ bool leads() const { return row < rows && lane == 0; }
 
     // The values of the threads of a row, put together by `both(a, b)`; every one of them gets it. Whole warps call it.
@@ -97,36 +90,23 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
 
 struct Slice : SliceRows {
     __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1]) {}
-    __device__ __forceinline__ Slice(int first, int end, int half = 0) : SliceRows(first, end) {
-        bool shared = SPLIT > 1 && rows > 1;
-        int place = shared ? (half * WARP + lane_id()) / SPLIT : lane_id();
-        row = place >> log_lanes;
-        lane = place & ((1 << log_lanes) - 1);
-        apart = shared ? SPLIT : 1;
-        share = shared ? lane_id() % SPLIT : half;
+    __device__ __forceinline__ Slice(int first, int end) : SliceRows(first, end) {
+        row = lane_id() >> log_lanes;
+        lane = lane_id() & ((1 << log_lanes) - 1);
+        apart = 1;
     }
 
     // The steps in which the warp takes the entries of a triangle.
     struct Steps {
         OFFSET first;
         int left;  // entries of this thread
-        // Whether threads share entries; then also, whether this warp has the second half of the rows, and what is left to
-        // the thread in this one's place in the other warp.
-        int shared, second, left_there;
 
         __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr) {
             first = indptr[slice.first];
-            auto entries_of = [&](int row) {
-                if (row >= slice.rows) return 0;
-                int length = (int)(indptr[slice.first + row + 1] - indptr[slice.first + row]);
-                return (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
-            };
-            left = entries_of(slice.row);
-            if constexpr (SPLIT > 1) {
-                int rows = WARP / SPLIT >> slice.log_lanes;
-                shared = slice.apart > 1;
-                second = shared && slice.row >= rows;
-                left_there = shared ? entries_of(slice.row ^ rows) : 0;
+            left = 0;
+            if (slice.row < slice.rows) {
+                int length = (int)(indptr[slice.index() + 1] - indptr[slice.index()]);
+                left = (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
             }
         }
         __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left > 0); }
@@ -135,11 +115,6 @@ struct Slice : SliceRows {
         __device__ __forceinline__ bool next(Step& step) {
             uint32 takers = __ballot_sync(FULL_WARP, left > 0);
             step = Step{first, __popc(takers), __popc(takers & ((1u << lane_id()) - 1))};
-            if constexpr (SPLIT > 1) {
-                int there = __popc(__ballot_sync(FULL_WARP, left_there-- > 0));
-                step.count = (step.count + there) >> shared;
-                step.rank = (step.rank + second * there) >> shared;
-            }
             first += step.count;
             return left-- > 0;
         }
@@ -216,14 +191,14 @@ struct Slice : SliceRows {
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long n_slices, bool backwards, const int* slices, const int*, Work work) {
     long long w = thread_id() / WARP, stride = thread_count() / WARP;
-    auto place = [&](long long w) { return slices + (backwards ? n_slices - 1 - w / SPLIT : w / SPLIT); };
-    if (w >= n_slices * SPLIT) return;
+    auto place = [&](long long w) { return slices + (backwards ? n_slices - 1 - w : w); };
+    if (w >= n_slices) return;
     int first = load_now(place(w)), end = load_now(place(w) + 1);
     while (true) {
-        bool is_last = w + stride >= n_slices * SPLIT;
+        bool is_last = w + stride >= n_slices;
         const int* next = place(is_last ? w : w + stride);
         int next_first = load_now(next), next_end = load_now(next + 1);
-        work(Slice(first, end, (int)(w % SPLIT)));
+        work(Slice(first, end));
         if (is_last) return;
         first = next_first, end = next_end;
         w += stride;
