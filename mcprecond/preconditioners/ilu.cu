@@ -9,7 +9,6 @@
 // SHARE is how many entries of a row a thread may have.
 
 #define NONE ((PLACE)-1)
-#define LINE 128                                  // bytes that come to L2 at once
 #define BLOCKS_LIMIT (sizeof(VALUE) > 8 ? 2 : 4)  // per processor, as registers allow
 enum { TRIANGLES, SHIFTED };                      // what may be found; all that write there write 1
 
@@ -72,10 +71,6 @@ extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, c
     if (triangles) found[TRIANGLES] = 1;
 }
 
-__device__ __forceinline__ void fetch_line(const void* p) {
-    asm volatile("prefetch.global.L2 [%0];" :: "l"(__cvta_generic_to_global(p)));
-}
-
 // Eliminate the lower part of a row whose matches are listed; its pivot before that is looked at, on all of its threads.
 // `largest` becomes that of the entries that this thread has. Whole warps call it.
 template <int LOG_LANES = 0>
@@ -122,7 +117,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
         }
     };
     for (; __any_sync(FULL_WARP, base < row.n_lower); base += lanes) {
-        // Each thread looks after one lower entry: its pivot, and that row and the list come to L2.
+        // Each thread looks after one lower entry: its pivot, and where that row begins.
         int e = base + lane;
         OFFSET other = 0;
         VALUE inverse = 0;
@@ -137,14 +132,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             list += row.length - (base + step) - 2;
         };
         int j = e < row.n_lower ? lower.indices[row.begin_lower + e] : 0;
-        if (e < row.n_lower) {
-            fetch_line(list + row.list(e) - row.list(base) + 1);
-            other = upper.indptr[j];
-            constexpr OFFSET apart = LINE / sizeof(VALUE);
-#pragma unroll 1
-            for (OFFSET m = other / apart * apart, end = upper.indptr[j + 1]; m < end; m += apart)
-                fetch_line(&upper.values[m]);
-        }
+        if (e < row.n_lower) other = upper.indptr[j];
         look(0);
         if (e < row.n_lower) inverse = acquire_if_there(&dinv[j]);
         for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
