@@ -45,22 +45,28 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     cases: list[dict[str, Any]] = []
-    for name in arguments.cases:
-        case = Case(name, arguments.device, arguments.small, arguments.repeats)
-        case.measure_ours()
-        if arguments.device == "gpu":
-            case.measure_cusparse()
-        case.measure_spilu()
-        cases.append(case.document)
+
+    def keep() -> None:
         document = record("ilu", arguments.device, cases, seed=SEED, rtol=RTOL, small=arguments.small)
         save(document, arguments.output or RESULTS / f"ilu-{arguments.device}.json")
 
+    for name in arguments.cases:
+        case = Case(name, arguments.device, arguments.small, arguments.repeats, keep)
+        cases.append(case.document)
+        case.measure_ours()
+        case.measure_spilu()
+        if arguments.device == "gpu":
+            case.measure_cusparse()
+
 
 class Case:
-    """One matrix, and a row for each factorization of it."""
+    """One matrix, and a row for each factorization of it.
 
-    def __init__(self, name: str, device: str, small: bool, repeats: int) -> None:
-        self.name, self.gpu, self.repeats = name, device == "gpu", repeats
+    `keep` is called whenever there is something new: a run that is cut off leaves what it had.
+    """
+
+    def __init__(self, name: str, device: str, small: bool, repeats: int, keep: Callable[[], None]) -> None:
+        self.name, self.gpu, self.repeats, self.keep = name, device == "gpu", repeats, keep
         self.backend = get_backend(device)
         self.A = CASES[name](small, device)
         self.A.sum_duplicates()
@@ -75,7 +81,7 @@ class Case:
         A = self.A
         self.coloring = color(A)
         self.document["coloring_ms"] = self._wall(lambda: color(A))
-        self._add("plain CG", levels=None, setup_ms=0.0, **self._solve(A, self.b, None))
+        self._add("plain CG", lambda: self._solve(A, self.b, None), levels=None, setup_ms=0.0)
         kinds: dict[str, Callable[[Any], Any]] = {
             "SGS color": lambda coloring: MulticolorSGS(A, coloring),
             "DILU color": lambda coloring: MulticolorDILU(A, coloring),
@@ -93,7 +99,7 @@ class Case:
             if isinstance(M, ILU0):
                 costs["factor_ms"] = self._factor_ms(M)
             costs["apply_ms"] = self._device(lambda: M.enqueue(self.b, z))
-            self._add(name, levels=M.n_colors, **costs, **self._solve(A, self.b, M))
+            self._add(name, lambda M=M: self._solve(A, self.b, M), levels=M.n_colors, **costs)  # type: ignore[misc]
 
     def measure_cusparse(self) -> None:
         """csrilu02 and SpSV on A, and on A in the order of the colors."""
@@ -120,9 +126,13 @@ class Case:
             costs["apply_ms"] = apply(lambda: opponent.enqueue(b, z), repeats=self.repeats)
             costs["setup_ms"] = sum(costs[part] for part in costs if part != "apply_ms")
             self._add(
-                f"cuSPARSE {ordering}", levels=None, captured=opponent.captured,
-                own_factorization=opponent.can_factorize, **costs, **self._solve(A, b, opponent),
-            )  # fmt: skip
+                f"cuSPARSE {ordering}",
+                lambda A=A, b=b, opponent=opponent: self._solve(A, b, opponent),  # type: ignore[misc]
+                levels=None,
+                captured=opponent.captured,
+                own_factorization=opponent.can_factorize,
+                **costs,
+            )
 
     def measure_spilu(self) -> None:
         """spilu of CuPy, which is ILU(0) for a fill factor of 1, or of SciPy; its CG is not timed."""
@@ -132,11 +142,11 @@ class Case:
             factors: list[Any] = []
             factor_ms = self._wall_once(lambda: factors.append(linalg.spilu(A, fill_factor=1, drop_tol=0)))
             self._add(
-                f"{library} spilu", levels=None, factor_ms=factor_ms,
+                f"{library} spilu", None, levels=None, factor_ms=factor_ms,
                 apply_ms=self._wall(lambda: factors[0].solve(self.b)),
             )  # fmt: skip
         except RuntimeError as error:
-            self._add(f"{library} spilu", levels=None, failed=str(error))
+            self._add(f"{library} spilu", None, levels=None, failed=str(error))
 
     def _factor_ms(self, M: ILU0) -> float:
         """Median wall time of the factorization alone, of a matrix that is stored already."""
@@ -188,11 +198,16 @@ class Case:
     def _device(self, call: Callable[[], Any]) -> float:
         return graph_ms(call, repeats=self.repeats) if self.gpu else self._wall(call)
 
-    def _add(self, name: str, **row: Any) -> None:
-        if "setup_ms" in row and "solve_ms" in row:
+    def _add(self, name: str, solve: Callable[[], dict[str, Any]] | None, **costs: Any) -> None:
+        """Add a row: what is known already, and then the solve, which may take long."""
+        row = {"name": name, **costs}
+        self.rows.append(row)
+        self.keep()
+        if solve is not None:
+            row |= solve()
             row["total_ms"] = row["setup_ms"] + row["solve_ms"]
-        self.rows.append({"name": name, **row})
-        print(self.name, self.rows[-1], flush=True)
+            self.keep()
+        print(self.name, row, flush=True)
 
 
 if __name__ == "__main__":
