@@ -53,7 +53,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "greedy": ("greedy", {}),
 }
 #: Not run: is_hash goes through a neighborhood for every proposal, which takes too long where some are huge, and gm
-#: repairs its conflicts serially. On the largest graph two more took seven seconds a call, nineteen times csrcolor's time.
+#: repairs its conflicts serially. On the largest graph two more took seven seconds a call.
 TOO_LONG = {("is_hash", family) for family in ("rmat20", "rmat22", "mycielskian15")}
 TOO_LONG |= {("gm", family) for family in ("rmat20", "rmat22")}
 TOO_LONG |= {(method, "rmat22") for method in ("is_reduce", "graphblas_jp")}

@@ -114,9 +114,9 @@ SPEEDS = {
     "gpu": Speeds(
         bandwidth=4.25e12, cache=50e6, step=1.25e-6, start=8e-6,
         colorings={
-            "ecl_gc": ColoringSpeed(0.17e-3, 12e-12, 8e-12),
-            "eb": ColoringSpeed(0.2e-3, 9.3e-12, 0.75e-12),
-            "greedy": ColoringSpeed(0.1e-3, 7e-12, 7e-12, per_front=1.25e-6),
+            "ecl_gc": ColoringSpeed(0.12e-3, 11e-12, 0.45e-12),
+            "eb": ColoringSpeed(0.2e-3, 8.5e-12, 1.2e-12),
+            "greedy": ColoringSpeed(0.1e-3, 7e-12, 8e-12, per_front=1e-6),
         },
     ),
     "cpu": Speeds(
