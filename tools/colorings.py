@@ -190,8 +190,8 @@ def table_iii(cases: list[Case]) -> list[str]:
         "In the paper a round is several launches; here all rounds run inside one kernel. eb goes "
         "through its first round by rows, so few edges are left for the lists of later ones, and how these are made "
         "hardly matters. Rows of very different length (R-MAT, Mycielski) cost the "
-        "vertex-based methods most, there and here, as a whole vertex is the smallest piece of their work; half of "
-        "our graphs are grids, meshes and their like, and fewer of theirs.",
+        "vertex-based methods most there, as a whole vertex is the smallest piece of their work; here a warp or a "
+        "block shares a long row. Half of our graphs are grids, meshes and their like, and fewer of theirs.",
         "",
         "![Performance profiles](images/colorings-profile.svg)",
         "",
@@ -244,9 +244,11 @@ def sirg(cases: list[Case]) -> list[str]:
         "RIG ran on 40 cores of a CPU, ours on the same GPU; which of Chen's codes it took, it does not say.",
         "",
         *table("graph", [*(f"over {row}" for row in others), "colors / csrcolor", "colors / chen_wlc"], rows),
-        "Colors compare as in the paper. Times do not: csrcolor is that of a newer library, and Chen's methods run "
-        "here in one kernel and without the palette of fixed size that slowed them down there. On R-MAT and Mycielski "
-        "graphs it decides how many threads share a row of tens of thousands.",
+        "Colors compare as in the paper, but for the Mycielskian, where all vertices get their first colors at once. "
+        "Times are farther apart, since a thread per vertex is not what runs here: several threads share a row, blocks "
+        "one of thousands of entries, and first colors are given in stretches that know of each other. csrcolor is "
+        "that of a newer library, and Chen's methods run in one kernel and without the palette of fixed size that "
+        "slowed them down there.",
         "",
     ]
 

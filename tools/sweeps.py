@@ -37,10 +37,10 @@ LIMITS = """## What limits a sweep
 The profiler's counters for the two kernels of an application, from benchmarks/limits.py. A share is in percent of what
 that part of the device can do: memory (DRAM), L2, L1, and issuing instructions. Times are longer under the profiler.
 
-These runs are older than the reordering of large vectors and than diagonals: the kernels for fenl_180 here read r and
-write z through the permutation, a few bytes of each line at a time, which is much of what 18 colors cost more than 8,
-and those in natural order read a column for each entry. Where no share is high, on small matrices and many colors, the
-limit is latency: each color waits for looks at the one before it.
+The two kernels that reorder large vectors are not among them. On fenl_180 with values of eight bytes L2 does nearly
+all that it can: its halves exchange what the other one holds, and each color looks at much of the vector again. So
+fewer bytes through L2 are what would help. Where no share is high, on smaller matrices and with many colors, the limit
+is latency: each color waits for looks at the one before it.
 """
 LIMIT_COLUMNS = {
     "µs": "microseconds",
