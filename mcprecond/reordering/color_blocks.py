@@ -16,7 +16,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
 from mcprecond.coloring import Coloring, coloring_of
-from mcprecond.reordering.diagonals import columns_by_rows, find_diagonals
+from mcprecond.reordering.diagonals import Patterns, columns_by_rows, find_diagonals
 from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
 
 KERNELS = KernelSet(__file__)
@@ -137,51 +137,27 @@ class ColorBlocks:
         Both are canonical.
         """
         self.backend, self.shape, self.dtype = backend, csr.shape, csr.dtype
-        xp, n = backend.xp, graph.shape[0]
+        xp, n, entries = backend.xp, graph.shape[0], graph.indices.size
         self.coloring = coloring_of(graph, coloring)
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
         self.perm = self.coloring.permutation()
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
-        self._offset = offset = offset_type(csr.indices.size)
+        self._offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
-        entries = graph.indices.size
+        longest = int(xp.diff(graph.indptr).max()) if n else 0
         lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
+        kernels = partial(
+            backend.kernels, KERNELS, OFFSET=self._offset, VALUE=self.dtype, STORED=self._stored,
+            SOURCE=np.min_scalar_type(longest), LANES=lanes,
+        )  # fmt: skip
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
-        self._sorted_length = 8 * lanes if self.backend.resident_warps else 0
-        indptr, indices = self._pattern(graph)
-        longest = int(xp.diff(indptr).max()) if n else 0
-        source = np.min_scalar_type(longest)  # unsigned
-        kernels = partial(
-            backend.kernels, KERNELS, OFFSET=offset, VALUE=self.dtype, STORED=self._stored, SOURCE=source, LANES=lanes
-        )
-        run = kernels()
-        lower_counts, upper_counts = xp.zeros(n + 1, offset), xp.zeros(n + 1, offset)
-        run.count_entries(n, indptr, indices, self.perm, self.inverse, lower_counts[1:], upper_counts[1:])
-        lower_indptr, upper_indptr = (xp.cumsum(counts, dtype=offset) for counts in (lower_counts, upper_counts))
-        colors = self.coloring.colors[self.perm]
-        columns, sources = (
-            [xp.empty(int(ends[-1]), dtype) for ends in (lower_indptr, upper_indptr)] for dtype in (np.int32, source)
-        )
-        self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
-        run.fill_columns(
-            n, indptr, indices, self.perm, self.inverse, self._sorted_length, lower_indptr, columns[0], sources[0],
-            upper_indptr, columns[1], sources[1], self._diagonal_source,
-        )  # fmt: skip
-        patterns = [(lower_indptr, columns[0]), (upper_indptr, columns[1])]
-        sizes = np.diff(self.offsets)
-        found: tuple[Any, list[Any]] | None = None
-        cut = partial(cut_slices, self.offsets, colors, lower_indptr, upper_indptr, backend)
-        # Larger blocks have many bytes for each column anyway, and long rows are not sorted.
-        if self.block_size == 1 and longest <= self._sorted_length:
-            found = find_diagonals(sizes, cut, patterns, backend)
-        self.in_diagonals = found is not None
-        if found is None:
-            rows = rows_per_slice(sizes, sum(map(len, columns)) / max(n, 1), backend.resident_warps)
-            found = cut(rows), [None, None]
-        self.slices, lists = found
+        sorted_length = 8 * lanes if backend.resident_warps else 0
+        patterns, sources = self._split(graph, kernels(), sorted_length, np.min_scalar_type(longest))
+        self.slices, lists = self._cut(patterns, longest <= sorted_length)
+        self.in_diagonals = lists[0] is not None
         self.lower, self.upper = (
             self._triangle(*pattern, source, listed)
             for pattern, source, listed in zip(patterns, sources, lists, strict=True)
@@ -191,6 +167,32 @@ class ColorBlocks:
         digests = self._digests(csr)
         self._pattern_digest = digests.pattern
         self._take_values(csr, digests)
+
+    def _split(self, graph: Any, run: Any, sorted_length: int, source: Any) -> tuple[Patterns, list[Any]]:
+        """Row offsets and columns of both triangles in color order, row by row, and which entry of its row each is."""
+        xp, n = self.backend.xp, graph.shape[0]
+        order = n, *self._pattern(graph), self.perm, self.inverse
+        counts = [xp.zeros(n + 1, self._offset) for _ in range(2)]
+        run.count_entries(*order, *(count[1:] for count in counts))
+        offsets = [xp.cumsum(count, dtype=self._offset) for count in counts]
+        columns, sources = ([xp.empty(int(ends[-1]), dtype) for ends in offsets] for dtype in (np.int32, source))
+        self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
+        parts = [part for triangle in zip(offsets, columns, sources, strict=True) for part in triangle]
+        run.fill_columns(*order, sorted_length, *parts, self._diagonal_source)
+        return list(zip(offsets, columns, strict=True)), sources
+
+    def _cut(self, patterns: Patterns, rows_are_sorted: bool) -> tuple[Any, list[Any]]:
+        """Cut the colors into slices; and list the diagonals of both triangles where that pays, or None for each."""
+        n, sizes = len(self.perm), np.diff(self.offsets)
+        (lower_indptr, lower), (upper_indptr, upper) = patterns
+        colors = self.coloring.colors[self.perm]
+        cut = partial(cut_slices, self.offsets, colors, lower_indptr, upper_indptr, self.backend)
+        # Blocks of nodes have many bytes for each column anyway.
+        found = find_diagonals(sizes, cut, patterns, self.backend) if self.block_size == 1 and rows_are_sorted else None
+        if found is not None:
+            return found
+        rows = rows_per_slice(sizes, (len(lower) + len(upper)) / max(n, 1), self.backend.resident_warps)
+        return cut(rows), [None, None]
 
     @property
     def n_colors(self) -> int:
