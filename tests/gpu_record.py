@@ -2,8 +2,8 @@
 
     python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, shared out among processes
 
-Much of the time goes into compiling kernels, so a second process helps although both share the GPU. As a pytest plugin
-this module picks a process's share of the tests and writes their counts.
+Much of the time goes into compiling kernels, so a second process helps although both share a GPU; where there are more
+GPUs, each has two. As a pytest plugin this module picks a process's share of the tests and writes their counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGE = TESTS.parent / "mcprecond"
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-PROCESSES = 2  # one compiles while another computes; eight take turns on the GPU and are slower
+PER_GPU = 2  # processes: one compiles while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
 
 
@@ -69,10 +69,14 @@ def run_all(folder: Path) -> dict[str, int]:
     command += ["--hypothesis-profile", "gpu", "--durations", "20"]
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    shares = [folder / f"{k}.json" for k in range(PROCESSES)]
+    gpus = visible_gpus()
+    shares = [folder / f"{k}.json" for k in range(PER_GPU * len(gpus))]
     running = []
     for k, path in enumerate(shares):
-        own = ["--share", f"{k}/{PROCESSES}", "--counts", str(path), str(TESTS)]
+        own = ["--share", f"{k}/{len(shares)}", "--counts", str(path), str(TESTS)]
+        # All see all GPUs, for tests of several, but each another one first.
+        first = k % len(gpus)
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
         log = path.with_suffix(".txt").open("w")
         running.append(subprocess.Popen([*command, *own], env=environment, stdout=log, stderr=subprocess.STDOUT))
     for process, path in zip(running, shares, strict=True):
@@ -80,6 +84,14 @@ def run_all(folder: Path) -> dict[str, int]:
         print(path.with_suffix(".txt").read_text())
     counts = [json.loads(path.read_text()) if path.exists() else {"error": 1} for path in shares]
     return {outcome: sum(share.get(outcome, 0) for share in counts) for outcome in OUTCOMES}
+
+
+def visible_gpus() -> list[str]:
+    """What CUDA_VISIBLE_DEVICES would call the GPUs that are there."""
+    import cupy
+
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return chosen.split(",") if chosen else [str(k) for k in range(cupy.cuda.runtime.getDeviceCount())]
 
 
 def record(counts: dict[str, int]) -> dict[str, object]:
