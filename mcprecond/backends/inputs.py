@@ -33,13 +33,13 @@ def csr_matrix(A: Any, name: str = "A") -> tuple[Any, Backend]:
     return A.tocsr(), backend
 
 
-def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
-    """Return A in CSR form with values of one of `FLOATS` that are all finite, and its backend.
+def csr_of_floats(A: Any, name: str = "A") -> tuple[Any, Backend]:
+    """Return A in CSR form with values of one of `FLOATS`, and its backend.
 
     Raises
     ------
     TypeError, ValueError
-        As `csr_matrix`; also for another dtype, and for NaN or infinity, naming the row.
+        As `csr_matrix`; also for another dtype.
     """
     csr, backend = csr_matrix(A, name)
     if csr.dtype not in FLOATS:
@@ -47,6 +47,18 @@ def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
             f"{name} must hold float32, float64, complex64 or complex128 values, got {csr.dtype}; "
             f"convert it with {name}.astype(float)"
         )
+    return csr, backend
+
+
+def csr_system(A: Any, name: str = "A") -> tuple[Any, Backend]:
+    """The same for values that are all finite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `csr_of_floats`; also for NaN or infinity, naming the row.
+    """
+    csr, backend = csr_of_floats(A, name)
     if not _all_finite(csr.data, backend):
         k = int(backend.xp.argmin(backend.xp.isfinite(csr.data)))
         row = int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1

@@ -14,7 +14,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
-from mcprecond.backends.inputs import canonical, csr_matrix, csr_system
+from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_system
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.reordering.diagonals import Patterns, columns_by_rows, find_diagonals
 from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
@@ -127,7 +127,7 @@ class ColorBlocks:
     block_size = 1
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None) -> None:
-        csr, backend = csr_system(A)
+        csr, backend = csr_of_floats(A)
         csr = canonical(csr)
         self._build(csr, csr, backend, coloring, dtype)
 
@@ -165,6 +165,8 @@ class ColorBlocks:
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
         self._run = kernels(**self._order_macros)
         digests = self._digests(csr)
+        if digests.not_finite:
+            csr_system(csr)  # raises and says where
         self._pattern_digest = digests.pattern
         self._take_values(csr, digests)
 

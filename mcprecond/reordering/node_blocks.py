@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
-from mcprecond.backends.inputs import canonical, csr_system
+from mcprecond.backends.inputs import canonical, csr_of_floats
 from mcprecond.coloring import Coloring
 from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
 
@@ -62,7 +62,7 @@ class NodeBlocks(ColorBlocks):
     """
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
-        csr, backend = csr_system(A)
+        csr, backend = csr_of_floats(A)
         self.block_size = block_size
         csr = canonical(csr)
         nodes = node_pattern(csr, block_size, backend)

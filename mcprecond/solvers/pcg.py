@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.inputs import csr_system, vector
+from mcprecond.backends.inputs import csr_of_floats, csr_system, vector
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 from mcprecond.solvers.iteration import (
@@ -105,8 +105,16 @@ def pcg(
     True
     """
     started = time.perf_counter()
-    csr, backend = csr_system(A)
+    csr, backend = csr_of_floats(A)
     n = csr.shape[0]
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
+    applier = _applier(M, csr, backend)
+    obstacle = why_not(csr, applier) if form != "plain" else "form='plain'"
+    if obstacle:
+        csr_system(csr)  # otherwise its values are those of M, which have been looked at
+        if form == "eisenstat":
+            raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
     b = vector(b, n, backend, csr.dtype)
     x = backend.xp.zeros(n, csr.dtype) if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -115,12 +123,6 @@ def pcg(
     maxiter = 10 * n if maxiter is None else maxiter
     if not isinstance(maxiter, int | np.integer) or maxiter < 0:
         raise ValueError(f"maxiter must be a non-negative integer, got {maxiter!r}")
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
-    applier = _applier(M, csr, backend)
-    obstacle = why_not(csr, applier) if form != "plain" else "form='plain'"
-    if form == "eisenstat" and obstacle:
-        raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
     iteration: Iteration
     iteration = (
         PlainIteration(csr, b, x, applier, backend) if obstacle else EisenstatIteration(csr, b, x, applier, backend)
