@@ -177,7 +177,8 @@ class ColorBlocks:
         counts = [xp.zeros(n + 1, self._offset) for _ in range(2)]
         run.count_entries(*order, *(count[1:] for count in counts))
         offsets = [xp.cumsum(count, dtype=self._offset) for count in counts]
-        columns, sources = ([xp.empty(int(ends[-1]), dtype) for ends in offsets] for dtype in (np.int32, source))
+        totals = [int(ends[-1]) for ends in offsets]
+        columns, sources = ([xp.empty(total, dtype) for total in totals] for dtype in (np.int32, source))
         self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
         parts = [part for triangle in zip(offsets, columns, sources, strict=True) for part in triangle]
         run.fill_columns(*order, sorted_length, *parts, self._diagonal_source)
