@@ -10,6 +10,7 @@ typedef unsigned long long uint64;
 
 #define FULL_WARP 0xffffffffu
 #define WARP 32
+#define BLOCK 256  // threads, as in gpu.py
 
 __device__ __forceinline__ long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 __device__ __forceinline__ long long thread_count() { return gridDim.x * (long long)blockDim.x; }
@@ -210,21 +211,25 @@ struct PieceOf<16> {
     typedef ulonglong2 Type;
 };
 
+// A value whose pieces `load(piece)` reads, one by one.
+template <typename T, typename Load>
+__device__ __forceinline__ T in_pieces(const T* p, Load load) {
+    typedef typename PieceOf<alignof(T)>::Type Piece;
+    T value;
+#pragma unroll
+    for (int k = 0; k < sizeof(T) / sizeof(Piece); ++k) ((Piece*)&value)[k] = load((const Piece*)p + k);
+    return value;
+}
+
 template <typename T>
 __device__ __forceinline__ Complex<T> fresh(const Complex<T>* p) {
-    typedef typename PieceOf<sizeof(Complex<T>)>::Type Piece;
-    Piece piece = __ldcg((const Piece*)p);
-    return *(Complex<T>*)&piece;
+    return in_pieces(p, [](const auto* piece) { return __ldcg(piece); });
 }
 
 // A load of what nobody reads again soon.
 template <typename T>
 __device__ __forceinline__ T streamed(const T* p) {
-    typedef typename PieceOf<alignof(T)>::Type Piece;
-    T value;
-#pragma unroll
-    for (int k = 0; k < sizeof(T) / sizeof(Piece); ++k) ((Piece*)&value)[k] = __ldcs((const Piece*)p + k);
-    return value;
+    return in_pieces(p, [](const auto* piece) { return __ldcs(piece); });
 }
 
 // ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
@@ -335,7 +340,7 @@ __device__ __forceinline__ ulonglong2 acquire(const ulonglong2* p) {
 template <typename Value>
 __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
     typedef typename PieceOf<alignof(Value)>::Type Piece;
-    while (is_empty(seen)) {
+    while (is_empty(seen)) {  // not by in_pieces: with another value to read into, sweeps compile to other code
         __nanosleep(20);
 #pragma unroll
         for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = look_again((const Piece*)p + k);
@@ -346,11 +351,7 @@ __device__ __forceinline__ Value arrived(const Value* p, Value seen) {
 // The same for looks that acquire what was released by the value.
 template <typename Value>
 __device__ __forceinline__ Value acquire_if_there(const Value* p) {
-    typedef typename PieceOf<alignof(Value)>::Type Piece;
-    Value seen;
-#pragma unroll
-    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = acquire((const Piece*)p + k);
-    return seen;
+    return in_pieces(p, [](const auto* piece) { return acquire(piece); });
 }
 template <typename Value>
 __device__ __forceinline__ Value acquired(const Value* p, Value seen) {

@@ -37,7 +37,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, offset_type
-from mcprecond.backends.inputs import canonical, csr_system
+from mcprecond.backends.inputs import canonical, csr_of_floats
 from mcprecond.coloring import COLORINGS, Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.priority.jp import colors_and_fronts, longest_chain
@@ -235,7 +235,7 @@ def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | No
         coloring = AutoColoring()
     if not isinstance(coloring, AutoColoring):
         return coloring, None
-    csr, backend = csr_system(A)
+    csr, backend = csr_of_floats(A)  # the values are looked at where they are stored
     return choose(csr, int(coloring.expected_iterations), SPEEDS[backend.name], backend, block_size)
 
 

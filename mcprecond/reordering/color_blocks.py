@@ -147,20 +147,21 @@ class ColorBlocks:
         self._offset = offset_type(csr.indices.size)
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
         longest = int(xp.diff(graph.indptr).max()) if n else 0
+        source = np.min_scalar_type(longest)  # unsigned
         lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
         kernels = partial(
             backend.kernels, KERNELS, OFFSET=self._offset, VALUE=self.dtype, STORED=self._stored,
-            SOURCE=np.min_scalar_type(longest), LANES=lanes,
+            SOURCE=source, LANES=lanes,
         )  # fmt: skip
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
         sorted_length = 8 * lanes if backend.resident_warps else 0
-        patterns, sources = self._split(graph, kernels(), sorted_length, np.min_scalar_type(longest))
+        patterns, sources = self._split(graph, kernels(), sorted_length, source)
         self.slices, lists = self._cut(patterns, longest <= sorted_length)
         self.in_diagonals = lists[0] is not None
         self.lower, self.upper = (
-            self._triangle(*pattern, source, listed)
-            for pattern, source, listed in zip(patterns, sources, lists, strict=True)
+            self._triangle(*pattern, part, listed)
+            for pattern, part, listed in zip(patterns, sources, lists, strict=True)
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
         self._run = kernels(**self._order_macros)

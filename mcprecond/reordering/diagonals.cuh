@@ -3,7 +3,6 @@
 // A warp puts up to 32 diagonals into shared memory, with the places of their values. Then a thread needs few instructions
 // for each entry, and no column before it looks at the neighbor's value.
 
-#define WARPS_PER_BLOCK 8
 #define LOG_MOST_LANES 2
 
 // A diagonal: column shift + row, for those of the slice's rows whose bit is set; `first` is where its values begin.
@@ -84,7 +83,7 @@ struct Slice : SliceRows {
     // each lane one after another: number d is at slot(d). Whole warps call it.
     template <typename Visit>
     __device__ __forceinline__ void diagonals(const int* columns, Visit visit) const {
-        __shared__ Diagonal of_warps[WARPS_PER_BLOCK][WARP];
+        __shared__ Diagonal of_warps[BLOCK / WARP][WARP];
         Diagonal* held = of_warps[threadIdx.x / WARP];
         bool is_fetched = part && part->columns == columns;
         Part part = is_fetched ? *this->part : Part(columns, number);

@@ -242,7 +242,7 @@ def fill_blocks(n_slices, slices, block_indptr, columns, source, blocks, perm, f
 
 @compile_part
 def invert_block(block, inverse):
-    """Write the inverse of a block, by elimination with row pivots; all NaN if it has none that is finite."""
+    """Write the inverse of a block, by elimination with row pivots, and return whether it is finite."""
     b = len(block)
     rest = np.concatenate((block, np.eye(b).astype(block.dtype)), axis=1)
     for c in range(b):

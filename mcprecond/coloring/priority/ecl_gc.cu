@@ -11,7 +11,6 @@
 
 #define LOW_DEGREE 32
 #define LONG_DEGREE 128
-#define BLOCK 256              // threads
 #define TEAMS (BLOCK / LANES)  // of a block
 
 enum { LDF, LDF_NATURAL, ROW_ORDER };
@@ -59,7 +58,7 @@ struct Problem {
         const int *row = indices + begin, *list = row;
         int entries = (int)(indptr[v + 1] - begin), left = entries, rank_of_v = rank(v);
         int neighbor[PART], offset = 0, shown = 0, visits = 0;
-        uint32 waits = 0;    // for which of them
+        uint32 waits = 0;  // for which of them
         bool held = false;  // whether they stay
         taken[lane_id()] = 0;
         __syncwarp();

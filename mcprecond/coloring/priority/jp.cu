@@ -5,7 +5,6 @@
 
 #define LOOKS 4  // neighbors that a thread looks at in one go
 #define SHARED_FRONTS 1024
-#define BLOCK 256  // threads
 
 typedef long long State;  // the color in the lower half, the front above it; negative until it is there
 

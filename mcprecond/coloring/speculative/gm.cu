@@ -4,7 +4,6 @@
 // the second one, behind a grid barrier. There, a vertex may see another one that is uncolored at that moment: then the
 // other one gives way, so it may keep its color; or it saw the color and both give way. The third step is one block's.
 
-#define BLOCK 256
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
