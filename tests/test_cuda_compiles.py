@@ -58,12 +58,13 @@ def test_there_are_sources():
 
 #: What else there is to choose in some sources.
 BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
+SHORT = {"SHORT_VECTORS": 1, "LARGE_VECTORS": 1}
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
     "reordering/color_blocks.cu": [{}, {"DIAGONALS": 1}],
     "reordering/node_blocks.cu": BLOCK_SIZES,
     "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
-    "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}],
+    "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
     "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "preconditioners/sweeps.cu": [
@@ -76,6 +77,10 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"RHS": 4, "DIAGONALS": 1},
         {"BLOCK_SIZE": 2, "RHS": 4},
         {"BLOCK_SIZE": 3, "RHS": 2},
+        SHORT,
+        {"DIAGONALS": 1, **SHORT},
+        {"BLOCK_SIZE": 3, **SHORT},
+        {"RHS": 4, **SHORT},
     ],
     "solvers/eisenstat.cu": [{}, {"DIAGONALS": 1}, *BLOCK_SIZES],
 }

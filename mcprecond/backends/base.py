@@ -53,5 +53,10 @@ class Backend(Protocol):
     def to_host(self, array: Any) -> np.ndarray:
         """Return `array` as a NumPy array; on the GPU this waits for the current stream."""
 
+    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
+        """Ask for `array` as it is once everything enqueued so far is done. The function returned waits for it, but
+        not for what is enqueued later.
+        """
+
     def synchronize(self) -> None:
         """Wait until everything enqueued on the current stream is done."""

@@ -43,5 +43,9 @@ class CpuBackend:
     def to_host(self, array: Any) -> np.ndarray:
         return np.asarray(array)
 
+    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
+        copied = array.copy()
+        return lambda: copied
+
     def synchronize(self) -> None:
         pass

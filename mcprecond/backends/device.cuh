@@ -87,6 +87,43 @@ struct RealOf<Vec<T, B>> : RealOf<T> {};
 template <typename T>
 using Real = typename RealOf<T>::Type;
 
+// The upper half of a double: its range, and 21 bits.
+struct Upper {
+    uint32 bits;
+
+    Upper() = default;
+    __device__ __forceinline__ Upper(double x)
+        : bits(x == x ? (uint32)(((uint64)__double_as_longlong(x) + 0x80000000ull) >> 32) : 0x7ff80000u) {}
+    __device__ __forceinline__ operator double() const { return __hiloint2double((int)bits, 0); }
+};
+
+// The type that has upper halves in the places of doubles.
+template <typename T>
+struct ShortOf {
+    typedef T Type;
+};
+template <>
+struct ShortOf<double> {
+    typedef Upper Type;
+};
+template <typename T>
+struct ShortOf<Complex<T>> {
+    typedef Complex<typename ShortOf<T>::Type> Type;
+};
+template <typename T, int B>
+struct ShortOf<Vec<T, B>> {
+    typedef Vec<typename ShortOf<T>::Type, B> Type;
+};
+
+template <typename To, typename From>
+__device__ __forceinline__ To converted(const From& x) {
+    To y;
+#pragma unroll
+    for (int k = 0; k < sizeof(From) / sizeof(Real<From>); ++k)
+        ((Real<To>*)&y)[k] = (Real<To>)((const Real<From>*)&x)[k];
+    return y;
+}
+
 // Call `visit` with every real number that a value consists of.
 template <typename Value, typename Visit>
 __device__ __forceinline__ void each_part(Value& value, Visit visit) {
@@ -252,9 +289,22 @@ __device__ __forceinline__ T streamed(const T* p) {
 #endif
 #define REAL Real<VALUE>
 
+// What sweeps keep of a vector for themselves: where the triangles are stored in half the bytes, so is this.
+#ifdef SHORT_VECTORS
+#define KEPT ShortOf<UNKNOWN>::Type
+#else
+#define KEPT UNKNOWN
+#endif
+
 // How many warps per processor registers are to leave room for.
 #define BYTES_IN_HAND (sizeof(UNKNOWN) + sizeof(COUPLING))
-#define WARPS_LIMIT (BYTES_IN_HAND > 24 ? 16 : BYTES_IN_HAND > 16 ? 24 : 32)
+#define WARPS_LIMIT (BYTES_IN_HAND > 24 ? 16 : BYTES_IN_HAND > 16 ? 24 : USUAL_WARPS)
+// Vectors that do not fit into L2 take longer to come, so that more warps have something to wait for.
+#ifdef LARGE_VECTORS
+#define USUAL_WARPS (sizeof(KEPT) + sizeof(COUPLING) > 8 ? 32 : 40)
+#else
+#define USUAL_WARPS 32
+#endif
 
 // The sum over the TEAM threads that share an item, in a fixed order; every one of them gets it.
 template <int TEAM, typename T>
@@ -273,6 +323,7 @@ __device__ __forceinline__ T lane_sum(T value) {
 
 __device__ __forceinline__ bool is_empty(double value) { return __double_as_longlong(value) == -1ll; }
 __device__ __forceinline__ bool is_empty(float value) { return __float_as_int(value) == -1; }
+__device__ __forceinline__ bool is_empty(Upper value) { return value.bits == 0xffffffffu; }
 template <typename Value>
 __device__ __forceinline__ bool is_empty(Value value) {
     bool empty = false;
@@ -282,6 +333,7 @@ __device__ __forceinline__ bool is_empty(Value value) {
 
 __device__ __forceinline__ void make_empty(double* p) { *p = __longlong_as_double(-1ll); }
 __device__ __forceinline__ void make_empty(float* p) { *p = __int_as_float(-1); }
+__device__ __forceinline__ void make_empty(Upper* p) { p->bits = 0xffffffffu; }
 template <typename Value>
 __device__ __forceinline__ void make_empty(Value* p) {
     Value empty;

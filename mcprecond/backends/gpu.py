@@ -101,6 +101,19 @@ class GpuBackend:
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)
 
+    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
+        import cupyx
+
+        fetched, there = cupyx.empty_pinned(array.shape, array.dtype), self.xp.cuda.Event()
+        array.get(out=fetched, blocking=False)
+        there.record()
+
+        def wait() -> np.ndarray:
+            there.synchronize()
+            return fetched
+
+        return wait
+
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()
 

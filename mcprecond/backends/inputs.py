@@ -112,7 +112,6 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
 
 def _all_finite(values: Any, backend: Backend) -> bool:
     """Look at each value only if the sum of squares is not finite, which may be an overflow."""
-    xp = backend.xp
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = xp.dot(values, values)
-    return bool(xp.isfinite(squares)) or bool(xp.isfinite(values).all())
+        squares = backend.to_host(backend.xp.dot(values, values))
+    return bool(np.isfinite(squares)) or bool(backend.xp.isfinite(values).all())

@@ -11,6 +11,7 @@ On the CPU nothing is waited for: colors follow one another.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from mcprecond.reordering.vectors import KERNELS as VECTOR_KERNELS
 KERNELS = KernelSet(__file__)
 
 NULL = 0  # for a kernel's array argument
-VECTORS = 5  # that a sweep goes through: right-hand side, result, diagonal, and two intermediate ones
 SECTOR = 32  # bytes that memory gives at a time
 
 
@@ -59,22 +59,27 @@ class Sweeps:
         self._columns = columns
         # For other numbers of columns; not for this one, since a cycle of references would keep memory of the GPU.
         self._others: dict[int, Sweeps] = {}
-        xp = blocks.backend.xp
+        backend, dtype, stored = blocks.backend, blocks.dtype, blocks.lower.values.dtype
         shape = (*blocks.vector_shape, columns)
+        # On a GPU, where looks at vectors take much of the time, they have as few bytes as what is stored of the matrix.
+        kept = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
         # Intermediate results, in color order. Between applications the first one is empty.
-        self._y, self._t = (empty_values(shape, blocks.dtype, xp) for _ in range(2))
+        self._y, self._t = (empty_values(shape, kept, backend.xp) for _ in range(2))
+        macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
+        if kept != dtype:
+            macros["SHORT_VECTORS"] = 1
         self._ordered = None  # room for a right-hand side in color order, where that pays
-        if self._y[:1].nbytes < SECTOR and 0 < blocks.backend.shared_cache < VECTORS * self._y.nbytes:
-            self._ordered = xp.empty_like(self._y)
-            self._move = blocks.backend.kernels(VECTOR_KERNELS, **blocks.macros, VALUE=blocks.dtype, RHS=columns)
+        row_bytes = dtype.itemsize * math.prod(shape[1:])
+        if row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + 2 * self._y.nbytes:
+            self._ordered = backend.xp.empty_like(self._y)
+            macros["LARGE_VECTORS"] = 1
+        self._move = backend.kernels(VECTOR_KERNELS, **macros)
         self._slices = (len(blocks.slices) - 1, blocks.slices)
-        self._run = blocks.backend.kernels(
+        self._run = backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
-            **blocks.macros,
+            **macros,
             OFFSET=blocks.lower.indptr.dtype,
-            VALUE=blocks.dtype,
-            STORED=blocks.lower.values.dtype,
-            RHS=columns,
+            STORED=stored,
             LANES=32,
         )
 
@@ -107,7 +112,7 @@ class Sweeps:
 
     def begin(self, x: Any) -> None:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
-        self._y[...] = self._rows(x)[self.blocks.perm]
+        self._move.to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
         self._last, self._free = self._y, self._t
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:

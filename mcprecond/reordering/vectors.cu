@@ -1,11 +1,11 @@
 // Vectors from one order into the other: one thread per row. See vectors.py.
 
-extern "C" __global__ void to_color_order(long long n, const int* inverse, const UNKNOWN* r, UNKNOWN* ordered) {
+extern "C" __global__ void to_color_order(long long n, const int* inverse, const UNKNOWN* r, KEPT* ordered) {
     long long i = thread_id();
-    if (i < n) ordered[inverse[i]] = r[i];
+    if (i < n) ordered[inverse[i]] = converted<KEPT>(r[i]);
 }
 
-extern "C" __global__ void to_row_order(long long n, const int* inverse, const UNKNOWN* ordered, UNKNOWN* z) {
+extern "C" __global__ void to_row_order(long long n, const int* inverse, const KEPT* ordered, UNKNOWN* z) {
     long long i = thread_id();
-    if (i < n) z[i] = ordered[inverse[i]];
+    if (i < n) z[i] = converted<UNKNOWN>(ordered[inverse[i]]);
 }

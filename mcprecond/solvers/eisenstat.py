@@ -63,7 +63,7 @@ def why_not(csr: Any, M: Any) -> str | None:
 class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
-    def __init__(self, csr: Any, b: Any, x: Any, M: Preconditioner, backend: Backend) -> None:
+    def __init__(self, csr: Any, b: Any, x0: Any, M: Preconditioner, backend: Backend) -> None:
         xp, blocks = backend.xp, M.blocks
         n, offset = csr.shape[0], blocks.lower.indptr.dtype
         super().__init__(n, csr.dtype, offset, 1, backend)
@@ -73,7 +73,8 @@ class EisenstatIteration(Iteration):
         self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
-        self.b, self.x = (v.reshape(shape)[blocks.perm] for v in (b, x))
+        self.b = b.reshape(shape)[blocks.perm]
+        self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.reshape(shape)[blocks.perm]
         self.T, self.Tinv = M.splitting
         self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
         # t and s side by side: the forward sweep needs both of a neighbor.

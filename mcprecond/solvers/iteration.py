@@ -54,11 +54,11 @@ class Iteration:
         xp = backend.xp
         self.backend, self.n = backend, n
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, LANES=lanes)
-        self.control = xp.zeros(4, np.int64)
-        self.scalars = xp.zeros(5, np.float64)
-        self.history = xp.zeros(HISTORY, np.float64)
-        self.partials = xp.zeros(16384, np.float64)
-        self.books = (self.control, self.scalars, self.history, self.partials)
+        # Side by side, so that one look fetches all that the host wants to know.
+        self._page = xp.zeros(4 + 5 + HISTORY, np.int64)
+        self.control = self._page[:4]
+        self.scalars, self.history = (part.view(np.float64) for part in (self._page[4:9], self._page[9:]))
+        self.books = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
         self.count = 0
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
@@ -114,24 +114,25 @@ class Iteration:
         for _ in range(iterations):
             self.step()
 
-    def look(self) -> int:
-        """Wait, fetch the new residuals, and return the state."""
-        state, count = (int(value) for value in self.backend.to_host(self.control[: ITERATION + 1]))
-        if count > self.count:
-            history = self.backend.to_host(self.history)
-            self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
-            self.count = count
-        return state
+    def look(self, ahead: int = 0) -> int:
+        """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
+        page = self.backend.fetch(self._page)
+        self.enqueue(ahead)
+        control, history = page()[:4], page()[9:].view(np.float64)
+        count = int(control[ITERATION])
+        self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
+        self.count = count
+        return int(control[STATE])
 
 
 class PlainIteration(Iteration):
     """Algorithm 9.1 of Saad, in the order of A, with any M."""
 
-    def __init__(self, csr: Any, b: Any, x: Any, M: Any, backend: Backend) -> None:
+    def __init__(self, csr: Any, b: Any, x0: Any, M: Any, backend: Backend) -> None:
         xp, n = backend.xp, csr.shape[0]
         offset = offset_type(csr.indices.size)
         super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
-        self.b, self.x, self.M = b, x, M
+        self.b, self.x, self.M = b, xp.zeros(n, csr.dtype) if x0 is None else x0, M
         self.A = _csr_arrays(csr, offset, xp)
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
         self.z = self.r if M is None else xp.empty(n, csr.dtype)

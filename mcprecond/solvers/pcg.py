@@ -1,7 +1,7 @@
 """Preconditioned conjugate gradients.
 
 The host enqueues iterations and looks at the outcome now and then; iterations enqueued beyond the last one do nothing.
-On the GPU one iteration is a captured graph.
+On the GPU one iteration is a captured graph, and a few of them run while the host looks.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from mcprecond.solvers.result import Reason, SolveResult
 
 FORMS = ("auto", "plain", "eisenstat")
 MOST_PER_LOOK = 64
+AHEAD = 3  # iterations that a GPU has to do during a look
 
 STOPPED_BY = {
     EXHAUSTED: Reason.MAX_ITERATIONS,
@@ -116,7 +117,7 @@ def pcg(
         if form == "eisenstat":
             raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
     b = vector(b, n, backend, csr.dtype)
-    x = backend.xp.zeros(n, csr.dtype) if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
+    x = None if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if not tolerance >= 0:
             raise ValueError(f"{name} must not be negative, got {tolerance}")
@@ -142,14 +143,15 @@ def pcg(
 def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None] | None) -> Reason:
     """Enqueue iterations, look, and start over from the true residual where the recurrence was too optimistic."""
     iterations = 1 if callback else iteration.backend.iterations_per_look
+    ahead = AHEAD if iterations > 1 else 0
     while True:
-        state = iteration.look()
+        state = iteration.look(ahead)
         if state == RUNNING:
+            if ahead:
+                iterations = _until_converged(iteration.residuals, limit, iterations)
             iteration.enqueue(iterations)
             if callback:
                 callback(iteration.solution())
-            elif iteration.backend.iterations_per_look > 1:
-                iterations = _until_converged(iteration.residuals, limit, iterations)
             continue
         before = iteration.true_residual_norm
         iteration.measure_residual()
@@ -165,12 +167,14 @@ def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None]
 
 
 def _until_converged(residuals: list[float], limit: float, last: int) -> int:
-    """How many iterations to enqueue before the next look: about as many as are left at the present rate."""
+    """How many iterations to enqueue before the next look: about as many as are left at the present rate, without those
+    that go on during looks.
+    """
     window = min(2 * last, len(residuals) - 1)
     if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
         return min(2 * last, MOST_PER_LOOK)
     rate = math.log(residuals[-1 - window] / residuals[-1]) / window
-    return int(min(max(math.log(residuals[-1] / limit) / rate, 2), MOST_PER_LOOK))
+    return int(min(max(math.log(residuals[-1] / limit) / rate - AHEAD, 1), MOST_PER_LOOK))
 
 
 def _applier(M: Any, csr: Any, backend: Backend) -> Any:
