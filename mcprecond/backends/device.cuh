@@ -269,6 +269,14 @@ __device__ __forceinline__ T streamed(const T* p) {
     return in_pieces(p, [](const auto* piece) { return __ldcs(piece); });
 }
 
+// A store of what nobody reads soon.
+template <typename T>
+__device__ __forceinline__ void stream(T* p, const T& value) {
+    typedef typename PieceOf<alignof(T)>::Type Piece;
+#pragma unroll
+    for (int k = 0; k < sizeof(T) / sizeof(Piece); ++k) __stcs((Piece*)p + k, ((const Piece*)&value)[k]);
+}
+
 // ---- The types of sweeps: an element of a vector, of a triangle, and of the diagonal. With RHS > 1 right-hand sides an
 // element of a vector is a row of numbers. With BLOCK_SIZE unknowns to a node, vectors consist of vectors and the matrix of
 // matrices.

@@ -61,7 +61,7 @@ class Sweeps:
         self._others: dict[int, Sweeps] = {}
         backend, dtype, stored = blocks.backend, blocks.dtype, blocks.lower.values.dtype
         shape = (*blocks.vector_shape, columns)
-        # On a GPU, where looks at vectors take much of the time, they have as few bytes as what is stored of the matrix.
+        # On a GPU, where looks at vectors take much of the time, they have as few bytes as the values stored.
         kept = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
         # Intermediate results, in color order. Between applications the first one is empty.
         self._y, self._t = (empty_values(shape, kept, backend.xp) for _ in range(2))

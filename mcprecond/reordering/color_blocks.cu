@@ -1,5 +1,6 @@
 // Color blocks: LANES threads per row of the color order, which take its entries LANES at a time. See color_blocks.py.
 
+#include "digests.cuh"
 #include "slices.cuh"
 
 // Stretches of LANES entries, until the longest row of the warp is done; k may lie behind the end of this row.
@@ -97,13 +98,17 @@ extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const
               });
 }
 
+// ---- New values.
+
 #define FETCHES 8  // values under way per thread
 
 extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
                                         const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
                                         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
                                         const int* upper_columns, const SOURCE* upper_source, STORED* upper,
-                                        const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv) {
+                                        const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv,
+                                        const uint64* expected, uint64* digests) {
+    if (!to_be_taken(expected, digests)) return;
     for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
@@ -112,6 +117,7 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
             VALUE pivot = place < indptr[perm[i] + 1] ? values[place] : VALUE();
             diagonal[i] = pivot;
             dinv[i] = (VALUE)1 / pivot;
+            if (!(fabs(pivot) > 0)) atomicAdd(&digests[NO_PIVOTS], 1ull);
         }
         auto fetch = [&](const OFFSET* row_offsets, const int* columns, const SOURCE* source, STORED* result) {
             slice.batches<FETCHES>(row_offsets, columns, [&](const OFFSET* places) {
@@ -123,7 +129,7 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e)
-                    if (places[e] >= 0) result[places[e]] = (STORED)value[e];
+                    if (places[e] >= 0) stream(&result[places[e]], (STORED)value[e]);
             });
         };
         fetch(lower_indptr, lower_columns, lower_source, lower);
@@ -146,9 +152,8 @@ __device__ __forceinline__ double widened(float x) {
 }
 
 extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
-                                  const VALUE* values, long long rows, const int* perm, const SOURCE* diagonal_source,
-                                  uint64* digests) {
-    uint64 pattern = 0, both = 0, not_finite = 0, no_pivots = 0;
+                                  const VALUE* values, uint64* digests) {
+    uint64 pattern = 0, both = 0, not_finite = 0;
     for (long long i = thread_id(); i < n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i + 1]);
     auto add = [&](long long k, int column, VALUE value) {
@@ -158,7 +163,7 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
         both += entry;
         not_finite += !isfinite(value);
     };
-    constexpr int BATCH = 4;  // loads under way per thread
+    constexpr int BATCH = 8;  // loads under way per thread
     long long stride = thread_count(), k = thread_id();
     for (; k + (BATCH - 1) * stride < entries; k += BATCH * stride) {
         int column[BATCH];
@@ -169,19 +174,13 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
         for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
     for (; k < entries; k += stride) add(k, indices[k], values[k]);
-    for (long long i = thread_id(); i < rows; i += stride) {
-        long long place = indptr[perm[i]] + (long long)diagonal_source[i];
-        no_pivots += place >= indptr[perm[i] + 1] || !(fabs(values[place]) > 0);
-    }
     pattern = lane_sum<WARP>(pattern);
     both = lane_sum<WARP>(both);
     not_finite = lane_sum<WARP>(not_finite);
-    no_pivots = lane_sum<WARP>(no_pivots);
     if (lane_id() == 0) {
-        atomicAdd(&digests[0], pattern);
-        atomicAdd(&digests[1], pattern + both);
-        if (not_finite) atomicAdd(&digests[2], not_finite);
-        if (no_pivots) atomicAdd(&digests[3], no_pivots);
+        atomicAdd(&digests[PATTERN], pattern);
+        atomicAdd(&digests[ALL], pattern + both);
+        if (not_finite) atomicAdd(&digests[NOT_FINITE], not_finite);
     }
 }
 

@@ -6,6 +6,7 @@ color at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -65,14 +66,17 @@ class Digests(NamedTuple):
     not_finite : int
         How many values are not.
     no_pivots : int
-        How many rows have a zero on the diagonal, or nothing. Only if the pattern is that of the blocks, and if these
-        are not of nodes.
+        How many entries of the diagonal, or blocks of it, have no inverse. Counted where values are taken.
     """
 
     pattern: int
     all: int
     not_finite: int
     no_pivots: int
+
+
+#: Where they are in the array that kernels write.
+PATTERN, ALL, NOT_FINITE, NO_PIVOTS = range(len(Digests._fields))
 
 
 class ColorBlocks:
@@ -165,11 +169,8 @@ class ColorBlocks:
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
         self._run = kernels(**self._order_macros)
-        digests = self._digests(csr)
-        if digests.not_finite:
-            csr_system(csr)  # raises and says where
-        self._pattern_digest = digests.pattern
-        self._take_values(csr, digests)
+        self._expected = self._digest(csr)
+        self._told = self._filled(csr, self._expected)
 
     def _split(self, graph: Any, run: Any, sorted_length: int, source: Any) -> tuple[Patterns, list[Any]]:
         """Row offsets and columns of both triangles in color order, row by row, and which entry of its row each is."""
@@ -238,7 +239,7 @@ class ColorBlocks:
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if an entry of the diagonal is zero or missing, naming the first such row."""
-        if self._no_pivots:
+        if self._told.no_pivots:
             row = int(self.perm[self.diagonal == 0].min())
             raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
 
@@ -247,8 +248,8 @@ class ColorBlocks:
 
         A must be CSR and of the blocks' shape, dtype and device, and is refused if sums of repeated entries overflow.
         """
-        _, digests = self._matched(A)
-        return digests.all == self._digest
+        _, told = self._matched(A, lambda csr: self._read(self._digest(csr)))
+        return told.all == self._told.all
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
@@ -265,13 +266,11 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
-        csr, digests = self._matched(csr)
-        if digests.not_finite:
-            csr_system(csr)  # raises and says where
-        if digests.pattern != self._pattern_digest:
+        csr, told = self._matched(csr, lambda csr: self._filled(csr, self._digest(csr)))
+        if told.pattern != self._told.pattern:
             where = self._where_other(csr)
             raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
-        self._take_values(csr, digests)
+        self._told = told
 
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry."""
@@ -320,16 +319,22 @@ class ColorBlocks:
         values = self._new_values(len(columns), self._stored)
         return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 
-    def _take_values(self, csr: Any, digests: Digests) -> None:
-        self._digest, self._no_pivots = digests.all, digests.no_pivots
-        self._fill_values(csr)
+    def _filled(self, csr: Any, digests: Any) -> Digests:
+        """Take the values of a matrix if these are finite and in the places expected, which the device decides by the
+        digests: so the host waits once, at the end.
+        """
+        self._fill_values(csr, digests)
+        told = self._read(digests)
+        if told.not_finite:
+            csr_system(csr)  # raises and says where
+        return told
 
-    def _fill_values(self, csr: Any) -> None:
+    def _fill_values(self, csr: Any, digests: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
             len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
-            self._diagonal_source, self.diagonal, self.dinv,
+            self._diagonal_source, self.diagonal, self.dinv, self._expected, digests,
         )  # fmt: skip
 
     def _rows_and_columns(self, triangle: Triangle) -> tuple[Any, Any]:
@@ -360,20 +365,20 @@ class ColorBlocks:
         k = int(other.argmax())
         return int(min(before[k], now[k])) // n if other.any() else None
 
-    def _matched(self, csr: Any) -> tuple[Any, Digests]:
-        """Return csr, or its canonical form if that is needed for the pattern of the blocks, and its digests."""
-        digests = self._digests(csr)
-        if digests.pattern == self._pattern_digest or (mended := canonical(csr)) is csr:
-            return csr, digests
-        return mended, self._digests(mended)
+    def _matched(self, csr: Any, look: Callable[[Any], Digests]) -> tuple[Any, Digests]:
+        """Return csr, or its canonical form if that is needed for the pattern of the blocks, and what a look tells."""
+        told = look(csr)
+        if told.pattern == self._told.pattern or (mended := canonical(csr)) is csr:
+            return csr, told
+        return mended, look(mended)
 
-    def _digests(self, csr: Any) -> Digests:
+    def _digest(self, csr: Any) -> Any:
+        """The digests of a matrix, on its device."""
         digests = self.backend.xp.zeros(len(Digests._fields), np.int64)
-        rows = len(self.perm) if self.block_size == 1 else 0
-        self._run.digest(
-            csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, rows, self.perm, self._diagonal_source,
-            digests,
-        )  # fmt: skip
+        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
+        return digests
+
+    def _read(self, digests: Any) -> Digests:
         return Digests(*self.backend.to_host(digests).tolist())
 
 
@@ -422,12 +427,21 @@ def fill_columns(
                 diagonal_source[i] = number
 
 
+@compile_part
+def to_be_taken(expected, digests):
+    """Whether values are taken: they are finite, and in the places that the blocks expect."""
+    return digests[PATTERN] == expected[PATTERN] and digests[NOT_FINITE] == 0
+
+
 @KERNELS.strided_twin
 def fetch_values(
     n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
-    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv,
+    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv, expected, digests,
 ):  # fmt: skip
-    """The values of row i: entries of row perm[i] of A."""
+    """The values of row i: entries of row perm[i] of A; count zeros on the diagonal."""
+    if not to_be_taken(expected, digests):
+        return
+    no_pivots = 0
     for i in prange(slices[n_slices]):
         begin, number = indptr[perm[i]], np.int64(diagonal_source[i])
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
@@ -436,6 +450,8 @@ def fetch_values(
             upper[e] = values[begin + upper_source[e]]
         pivot = values[begin + number] if begin + number < indptr[perm[i] + 1] else values.dtype.type(0)
         diagonal[i], dinv[i] = pivot, 1 / pivot if pivot != 0 else np.inf
+        no_pivots += pivot == 0
+    digests[NO_PIVOTS] = no_pivots
 
 
 @compile_part
@@ -453,9 +469,9 @@ def bits(x):
 
 
 @KERNELS.strided_twin
-def digest(entries, n, indptr, indices, values, rows, perm, diagonal_source, digests):
-    """Hash the pattern, and the pattern with the values; count what is not finite, and rows without a pivot."""
-    pattern, both, not_finite, no_pivots = np.uint64(0), np.uint64(0), 0, 0
+def digest(entries, n, indptr, indices, values, digests):
+    """Hash the pattern, and the pattern with the values; count what is not finite."""
+    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
@@ -466,13 +482,9 @@ def digest(entries, n, indptr, indices, values, rows, perm, diagonal_source, dig
             entry = mix64(entry ^ bits(values[k].imag))
         both += entry
         not_finite += not np.isfinite(values[k])
-    digests[0] = np.int64(pattern)
-    digests[1] = np.int64(pattern + both)
-    digests[2] = not_finite
-    for i in prange(rows):
-        k = indptr[perm[i]] + np.int64(diagonal_source[i])
-        no_pivots += k >= indptr[perm[i] + 1] or values[k] == 0
-    digests[3] = no_pivots
+    digests[PATTERN] = np.int64(pattern)
+    digests[ALL] = np.int64(pattern + both)
+    digests[NOT_FINITE] = not_finite
 
 
 @KERNELS.twin

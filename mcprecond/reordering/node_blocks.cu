@@ -1,5 +1,6 @@
 // Blocks of nodes: the pattern of the nodes, and their blocks in the order of slices. See node_blocks.py.
 
+#include "digests.cuh"
 #include "slices.cuh"
 
 // Whether entry k of row `row` is the first one of its node's row in that column of nodes.
@@ -67,20 +68,27 @@ __device__ void copy_full_block(long long row, int number, const OFFSET* indptr,
     }
 }
 
-extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, const OFFSET* block_indptr,
-                                       const int* columns, const SOURCE* source, STORED* blocks, const int* perm,
-                                       long long full, const OFFSET* indptr, const int* indices, const VALUE* values) {
+extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, const OFFSET* lower_indptr,
+                                       const int* lower_columns, const SOURCE* lower_source, STORED* lower,
+                                       const OFFSET* upper_indptr, const int* upper_columns, const SOURCE* upper_source,
+                                       STORED* upper, const int* perm, long long full, const OFFSET* indptr,
+                                       const int* indices, const VALUE* values, const uint64* expected,
+                                       const uint64* digests) {
     long long k = thread_id() / WARP;
-    if (k >= n_slices) return;
+    if (k >= n_slices || !to_be_taken(expected, digests)) return;
     Slice slice(slices, k);
-    slice.steps(block_indptr, columns, [&](const Step& step, OFFSET) {
-        STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
-        int row = perm[slice.index()];
-        if (full)
-            copy_full_block(row, source[step.place()], indptr, values, block, step.count);
-        else
-            copy_block(row, perm[columns[step.place()]], indptr, indices, values, block, step.count);
-    });
+    auto fill = [&](const OFFSET* block_indptr, const int* columns, const SOURCE* source, STORED* blocks) {
+        slice.steps(block_indptr, columns, [&](const Step& step, OFFSET) {
+            STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
+            int row = perm[slice.index()];
+            if (full)
+                copy_full_block(row, source[step.place()], indptr, values, block, step.count);
+            else
+                copy_block(row, perm[columns[step.place()]], indptr, indices, values, block, step.count);
+        });
+    };
+    fill(lower_indptr, lower_columns, lower_source, lower);
+    fill(upper_indptr, upper_columns, upper_source, upper);
 }
 
 // Write the inverse of a block, and return whether it is finite.
@@ -127,12 +135,13 @@ __device__ bool invert_block(const STORED* block, STORED* inverse) {
 }
 
 extern "C" __global__ void fill_diagonal(long long n_nodes, const int* perm, const OFFSET* indptr, const int* indices,
-                                         const VALUE* values, STORED* diagonal, STORED* dinv, int* n_singular) {
+                                         const VALUE* values, STORED* diagonal, STORED* dinv, const uint64* expected,
+                                         uint64* digests) {
     long long i = thread_id();
-    if (i >= n_nodes) return;
+    if (i >= n_nodes || !to_be_taken(expected, digests)) return;
     STORED* block = diagonal + i * (BLOCK_SIZE * BLOCK_SIZE);
     copy_block(perm[i], perm[i], indptr, indices, values, block, 1);
-    if (!invert_block(block, dinv + i * (BLOCK_SIZE * BLOCK_SIZE))) atomicAdd(n_singular, 1);
+    if (!invert_block(block, dinv + i * (BLOCK_SIZE * BLOCK_SIZE))) atomicAdd(&digests[NO_PIVOTS], 1ull);
 }
 
 extern "C" __global__ void blocks_by_rows(long long n_slices, const int* slices, const OFFSET* block_indptr,

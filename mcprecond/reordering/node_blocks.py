@@ -17,7 +17,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
 from mcprecond.backends.inputs import canonical, csr_of_floats
 from mcprecond.coloring import Coloring
-from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
+from mcprecond.reordering.color_blocks import NO_PIVOTS, ColorBlocks, Triangle, to_be_taken
 
 KERNELS = KernelSet(__file__)
 
@@ -93,21 +93,20 @@ class NodeBlocks(ColorBlocks):
             LANES=32,
         )
 
-    def _fill_values(self, csr: Any) -> None:
-        run, matrix = self._kernels(self._stored), (*self._pattern(csr), csr.data)
-        for triangle in (self.lower, self.upper):
-            run.fill_blocks(
-                len(self.slices) - 1, self.slices, triangle.indptr, triangle.columns, triangle.source, triangle.values,
-                self.perm, int(self._full), *matrix,
-            )  # fmt: skip
-        self._n_singular = self.backend.xp.zeros(1, np.int32)
+    def _fill_values(self, csr: Any, digests: Any) -> None:
+        matrix = *self._pattern(csr), csr.data
+        lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
+        self._kernels(self._stored).fill_blocks(
+            len(self.slices) - 1, self.slices, *lower, *upper, self.perm, int(self._full), *matrix, self._expected,
+            digests,
+        )  # fmt: skip
         self._kernels(self.dtype).fill_diagonal(
-            len(self.perm), self.perm, *matrix, self.diagonal, self.dinv, self._n_singular
+            len(self.perm), self.perm, *matrix, self.diagonal, self.dinv, self._expected, digests
         )
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if a block of the diagonal is singular, naming the rows of the first such block."""
-        if int(self._n_singular[0]):
+        if self._told.no_pivots:
             b, singular = self.block_size, ~self.backend.xp.isfinite(self.dinv).all(axis=(1, 2))
             first = int(self.perm[singular].min()) * b
             raise ValueError(
@@ -229,15 +228,27 @@ def copy_full_block(row, number, indptr, values, block):
             block[p, q] = values[indptr[row * b + p] + number * b + q]
 
 
+@compile_part
+def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indices, values):
+    """The blocks of a triangle in a row of nodes."""
+    for e in range(block_indptr[i], block_indptr[i + 1]):
+        if full:
+            copy_full_block(perm[i], source[e], indptr, values, blocks[e])
+        else:
+            copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
+
+
 @KERNELS.twin
-def fill_blocks(n_slices, slices, block_indptr, columns, source, blocks, perm, full, indptr, indices, values):
-    """The blocks of a triangle."""
+def fill_blocks(
+    n_slices, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
+    upper, perm, full, indptr, indices, values, expected, digests,
+):  # fmt: skip
+    """The blocks of both triangles."""
+    if not to_be_taken(expected, digests):
+        return
     for i in prange(slices[n_slices]):
-        for e in range(block_indptr[i], block_indptr[i + 1]):
-            if full:
-                copy_full_block(perm[i], source[e], indptr, values, blocks[e])
-            else:
-                copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
+        fill_row(i, lower_indptr, lower_columns, lower_source, lower, perm, full, indptr, indices, values)
+        fill_row(i, upper_indptr, upper_columns, upper_source, upper, perm, full, indptr, indices, values)
 
 
 @compile_part
@@ -262,13 +273,15 @@ def invert_block(block, inverse):
 
 
 @KERNELS.twin
-def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal, dinv, n_singular):
+def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal, dinv, expected, digests):
     """The blocks of the diagonal and their inverses; count the singular ones."""
+    if not to_be_taken(expected, digests):
+        return
     count = 0
     for i in prange(n_nodes):
         copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
         count += not invert_block(diagonal[i], dinv[i])
-    n_singular[0] = count
+    digests[NO_PIVOTS] = count
 
 
 @KERNELS.twin
