@@ -92,6 +92,13 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     ValueError
         If b has another length, or holds NaN or infinity (names the first row).
     """
+    array = shaped_vector(b, n, backend, dtype, name)
+    refuse_not_finite(array, backend, name)
+    return array
+
+
+def shaped_vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
+    """The same without a look at the values."""
     if backend_of(b).name != backend.name:
         raise TypeError(
             f"{name} is on the {backend_of(b).name} and must be on the {backend.name}; "
@@ -103,11 +110,14 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     if array.dtype.kind not in ("fiubc" if np.dtype(dtype).kind == "c" else "fiub"):
         wanted = "numbers" if np.dtype(dtype).kind == "c" else "real numbers, as A does"
         raise TypeError(f"{name} must hold {wanted}, got dtype {array.dtype}")
-    array = array.reshape(n).astype(dtype)
+    return array.reshape(n).astype(dtype)
+
+
+def refuse_not_finite(array: Any, backend: Backend, name: str = "b") -> None:
+    """Raise ValueError if a vector holds NaN or infinity, naming the first row."""
     if not _all_finite(array, backend):
         row = int(backend.xp.argmin(backend.xp.isfinite(array)))
         raise ValueError(f"{name} holds {array[row].item()} in row {row}; every value must be finite")
-    return array
 
 
 def _all_finite(values: Any, backend: Backend) -> bool:

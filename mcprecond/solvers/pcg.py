@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.inputs import csr_of_floats, csr_system, vector
+from mcprecond.backends.inputs import csr_of_floats, csr_system, refuse_not_finite, shaped_vector, vector
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 from mcprecond.solvers.iteration import (
@@ -116,7 +116,7 @@ def pcg(
         csr_system(csr)  # otherwise its values are those of M, which have been looked at
         if form == "eisenstat":
             raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
-    b = vector(b, n, backend, csr.dtype)
+    b = shaped_vector(b, n, backend, csr.dtype)
     x = None if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if not tolerance >= 0:
@@ -129,6 +129,8 @@ def pcg(
         PlainIteration(csr, b, x, applier, backend) if obstacle else EisenstatIteration(csr, b, x, applier, backend)
     )
     norm = math.sqrt(iteration.dot(b))
+    if not math.isfinite(norm):
+        refuse_not_finite(b, backend)
     limit = max(rtol * norm, atol)
     iteration.start(limit, int(maxiter), norm if x0 is None else None)
     ready = time.perf_counter()
