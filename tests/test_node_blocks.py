@@ -196,3 +196,7 @@ def test_errors_at_the_door(to_device):
     singular = scipy.sparse.csr_array(scipy.linalg.block_diag(np.eye(2), np.ones((2, 2)), np.eye(2)))
     with pytest.raises(ValueError, match="rows 2 to 3 is singular"):
         MulticolorSGS(to_device(singular), block_size=2)
+    missing = scipy.sparse.csr_array(np.kron([[3, 1, 1], [1, 0, 0], [1, 0, 3]], [[2.0, 1.0], [1.0, 2.0]]))
+    missing.eliminate_zeros()
+    with pytest.raises(ValueError, match="rows 2 to 3 is singular"):
+        MulticolorSGS(to_device(missing), block_size=2)

@@ -134,13 +134,17 @@ __device__ bool invert_block(const STORED* block, STORED* inverse) {
     return finite;
 }
 
-extern "C" __global__ void fill_diagonal(long long n_nodes, const int* perm, const OFFSET* indptr, const int* indices,
-                                         const VALUE* values, STORED* diagonal, STORED* dinv, const uint64* expected,
-                                         uint64* digests) {
+extern "C" __global__ void fill_diagonal(long long n_nodes, const SOURCE* source, STORED* diagonal, STORED* dinv,
+                                         const int* perm, long long full, const OFFSET* indptr, const int* indices,
+                                         const VALUE* values, const uint64* expected, uint64* digests) {
     long long i = thread_id();
     if (i >= n_nodes || !to_be_taken(expected, digests)) return;
     STORED* block = diagonal + i * (BLOCK_SIZE * BLOCK_SIZE);
-    copy_block(perm[i], perm[i], indptr, indices, values, block, 1);
+    OFFSET row = perm[i] * (OFFSET)BLOCK_SIZE, entries = indptr[row + 1] - indptr[row];
+    if (full && source[i] < entries / BLOCK_SIZE)
+        copy_full_block(perm[i], source[i], indptr, values, block, 1);
+    else  // also where there is none: zeros
+        copy_block(perm[i], perm[i], indptr, indices, values, block, 1);
     if (!invert_block(block, dinv + i * (BLOCK_SIZE * BLOCK_SIZE))) atomicAdd(&digests[NO_PIVOTS], 1ull);
 }
 

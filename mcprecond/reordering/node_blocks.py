@@ -94,14 +94,11 @@ class NodeBlocks(ColorBlocks):
         )
 
     def _fill_values(self, csr: Any, digests: Any) -> None:
-        matrix = *self._pattern(csr), csr.data
+        matrix = self.perm, int(self._full), *self._pattern(csr), csr.data, self._expected, digests
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
-        self._kernels(self._stored).fill_blocks(
-            len(self.slices) - 1, self.slices, *lower, *upper, self.perm, int(self._full), *matrix, self._expected,
-            digests,
-        )  # fmt: skip
+        self._kernels(self._stored).fill_blocks(len(self.slices) - 1, self.slices, *lower, *upper, *matrix)
         self._kernels(self.dtype).fill_diagonal(
-            len(self.perm), self.perm, *matrix, self.diagonal, self.dinv, self._expected, digests
+            len(self.perm), self._diagonal_source, self.diagonal, self.dinv, *matrix
         )
 
     def refuse_singular_diagonal(self) -> None:
@@ -273,13 +270,17 @@ def invert_block(block, inverse):
 
 
 @KERNELS.twin
-def fill_diagonal(n_nodes, perm, indptr, indices, values, diagonal, dinv, expected, digests):
+def fill_diagonal(n_nodes, source, diagonal, dinv, perm, full, indptr, indices, values, expected, digests):
     """The blocks of the diagonal and their inverses; count the singular ones."""
     if not to_be_taken(expected, digests):
         return
-    count = 0
+    count, b = 0, diagonal.shape[1]
     for i in prange(n_nodes):
-        copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
+        entries = np.int64(indptr[b * perm[i] + 1] - indptr[b * perm[i]])
+        if full and source[i] < entries // b:
+            copy_full_block(perm[i], source[i], indptr, values, diagonal[i])
+        else:  # also where there is none: zeros
+            copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
         count += not invert_block(diagonal[i], dinv[i])
     digests[NO_PIVOTS] = count
 
