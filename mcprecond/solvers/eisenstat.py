@@ -79,7 +79,6 @@ class EisenstatIteration(Iteration):
         self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
-        self.step = backend.repeatable(self._step)
 
     def solution(self) -> Any:
         """The iterate, in the order of A."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ ALPHA, BETA, RZ, RR, TOLERANCE = range(5)
 PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, NOTHING = range(7)
 
 HISTORY = 1024  # residuals kept on the device between two looks
+BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph
 
 
 class Operator:
@@ -41,11 +43,11 @@ class Operator:
 class Iteration:
     """The scalars of a CG run on one device, and how it starts, goes on and is looked at.
 
-    A subclass holds the vectors, and defines `solution`, `find_residual`, `precondition` and `step`.
+    A subclass holds the vectors, and defines `solution`, `find_residual`, `precondition` and `_step`.
     """
 
-    #: One iteration; does nothing once the state is no longer RUNNING.
-    step: Callable[[], None]
+    #: Whether iterations may be captured.
+    captures = True
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
@@ -109,10 +111,31 @@ class Iteration:
         )  # fmt: skip
         self.precondition()
 
+    @abstractmethod
+    def _step(self) -> None:
+        """One iteration; does nothing once the state is no longer RUNNING."""
+
+    @cached_property
+    def _one(self) -> Callable[[], None]:
+        return self._captured(1)
+
+    @cached_property
+    def _several(self) -> Callable[[], None]:
+        return self._captured(BUNDLE)
+
+    def _captured(self, iterations: int) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(iterations):
+                self._step()
+
+        return self.backend.repeatable(run) if self.captures else run
+
     def enqueue(self, iterations: int) -> None:
         """Run so many iterations, or until the state is no longer RUNNING."""
-        for _ in range(iterations):
-            self.step()
+        for _ in range(iterations % BUNDLE):
+            self._one()
+        for _ in range(iterations // BUNDLE):
+            self._several()  # captured while the device works on those before
 
     def look(self, ahead: int = 0) -> int:
         """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
@@ -137,7 +160,7 @@ class PlainIteration(Iteration):
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
         self.z = self.r if M is None else xp.empty(n, csr.dtype)
         self.M_arrays = _csr_arrays(M, offset, xp) if backend.sparse.issparse(M) else None
-        self.step = self._step if isinstance(M, Operator) else backend.repeatable(self._step)
+        self.captures = not isinstance(M, Operator)
 
     def solution(self) -> Any:
         """The iterate, in the order of A."""

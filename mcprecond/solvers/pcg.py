@@ -1,7 +1,7 @@
 """Preconditioned conjugate gradients.
 
 The host enqueues iterations and looks at the outcome now and then; iterations enqueued beyond the last one do nothing.
-On the GPU one iteration is a captured graph, and a few of them run while the host looks.
+On the GPU iterations are captured graphs, and a few of them run while the host looks.
 """
 
 from __future__ import annotations
