@@ -23,7 +23,8 @@ from measure import RESULTS, record, save
 from mcprecond import MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
 
-SEED, RTOL, LAST_ROWS, ENTRIES_AT_ONCE = 0, 1e-4, 100_000, 2**29
+SEED, RTOL, ENTRIES_AT_ONCE = 0, 1e-4, 2**29
+LAST_ROWS = 1_000_000  # more than the last planes of nodes, whose temperature is given
 
 
 def main() -> None:
