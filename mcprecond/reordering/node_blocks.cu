@@ -68,27 +68,27 @@ __device__ void copy_full_block(long long row, int number, const OFFSET* indptr,
     }
 }
 
-extern "C" __global__ void fill_blocks(long long n_slices, const int* slices, const OFFSET* lower_indptr,
+// One warp for each slice of each triangle.
+extern "C" __global__ void fill_blocks(long long n_parts, const int* slices, const OFFSET* lower_indptr,
                                        const int* lower_columns, const SOURCE* lower_source, STORED* lower,
                                        const OFFSET* upper_indptr, const int* upper_columns, const SOURCE* upper_source,
                                        STORED* upper, const int* perm, long long full, const OFFSET* indptr,
                                        const int* indices, const VALUE* values, const uint64* expected,
                                        const uint64* digests) {
     long long k = thread_id() / WARP;
-    if (k >= n_slices || !to_be_taken(expected, digests)) return;
-    Slice slice(slices, k);
-    auto fill = [&](const OFFSET* block_indptr, const int* columns, const SOURCE* source, STORED* blocks) {
-        slice.steps(block_indptr, columns, [&](const Step& step, OFFSET) {
-            STORED* block = blocks + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
-            int row = perm[slice.index()];
-            if (full)
-                copy_full_block(row, source[step.place()], indptr, values, block, step.count);
-            else
-                copy_block(row, perm[columns[step.place()]], indptr, indices, values, block, step.count);
-        });
-    };
-    fill(lower_indptr, lower_columns, lower_source, lower);
-    fill(upper_indptr, upper_columns, upper_source, upper);
+    if (k >= n_parts || !to_be_taken(expected, digests)) return;
+    bool above = k % 2;
+    const int* columns = above ? upper_columns : lower_columns;
+    const SOURCE* source = above ? upper_source : lower_source;
+    Slice slice(slices, k / 2);
+    slice.steps(above ? upper_indptr : lower_indptr, columns, [&](const Step& step, OFFSET) {
+        STORED* block = (above ? upper : lower) + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
+        int row = perm[slice.index()];
+        if (full)
+            copy_full_block(row, source[step.place()], indptr, values, block, step.count);
+        else
+            copy_block(row, perm[columns[step.place()]], indptr, indices, values, block, step.count);
+    });
 }
 
 // Write the inverse of a block, and return whether it is finite.
@@ -137,15 +137,16 @@ __device__ bool invert_block(const STORED* block, STORED* inverse) {
 extern "C" __global__ void fill_diagonal(long long n_nodes, const SOURCE* source, STORED* diagonal, STORED* dinv,
                                          const int* perm, long long full, const OFFSET* indptr, const int* indices,
                                          const VALUE* values, const uint64* expected, uint64* digests) {
-    long long i = thread_id();
-    if (i >= n_nodes || !to_be_taken(expected, digests)) return;
-    STORED* block = diagonal + i * (BLOCK_SIZE * BLOCK_SIZE);
-    OFFSET row = perm[i] * (OFFSET)BLOCK_SIZE, entries = indptr[row + 1] - indptr[row];
-    if (full && source[i] < entries / BLOCK_SIZE)
-        copy_full_block(perm[i], source[i], indptr, values, block, 1);
-    else  // also where there is none: zeros
-        copy_block(perm[i], perm[i], indptr, indices, values, block, 1);
-    if (!invert_block(block, dinv + i * (BLOCK_SIZE * BLOCK_SIZE))) atomicAdd(&digests[NO_PIVOTS], 1ull);
+    if (!to_be_taken(expected, digests)) return;
+    for (long long i = thread_id(); i < n_nodes; i += thread_count()) {
+        STORED* block = diagonal + i * (BLOCK_SIZE * BLOCK_SIZE);
+        OFFSET row = perm[i] * (OFFSET)BLOCK_SIZE, entries = indptr[row + 1] - indptr[row];
+        if (full && source[i] < entries / BLOCK_SIZE)
+            copy_full_block(perm[i], source[i], indptr, values, block, 1);
+        else  // also where there is none: zeros
+            copy_block(perm[i], perm[i], indptr, indices, values, block, 1);
+        if (!invert_block(block, dinv + i * (BLOCK_SIZE * BLOCK_SIZE))) atomicAdd(&digests[NO_PIVOTS], 1ull);
+    }
 }
 
 extern "C" __global__ void blocks_by_rows(long long n_slices, const int* slices, const OFFSET* block_indptr,

@@ -96,7 +96,7 @@ class NodeBlocks(ColorBlocks):
     def _fill_values(self, csr: Any, digests: Any) -> None:
         matrix = self.perm, int(self._full), *self._pattern(csr), csr.data, self._expected, digests
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
-        self._kernels(self._stored).fill_blocks(len(self.slices) - 1, self.slices, *lower, *upper, *matrix)
+        self._kernels(self._stored).fill_blocks(2 * (len(self.slices) - 1), self.slices, *lower, *upper, *matrix)
         self._kernels(self.dtype).fill_diagonal(
             len(self.perm), self._diagonal_source, self.diagonal, self.dinv, *matrix
         )
@@ -237,13 +237,13 @@ def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indic
 
 @KERNELS.twin
 def fill_blocks(
-    n_slices, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
+    n_parts, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
     upper, perm, full, indptr, indices, values, expected, digests,
 ):  # fmt: skip
     """The blocks of both triangles."""
     if not to_be_taken(expected, digests):
         return
-    for i in prange(slices[n_slices]):
+    for i in prange(slices[n_parts // 2]):
         fill_row(i, lower_indptr, lower_columns, lower_source, lower, perm, full, indptr, indices, values)
         fill_row(i, upper_indptr, upper_columns, upper_source, upper, perm, full, indptr, indices, values)
 
@@ -269,7 +269,7 @@ def invert_block(block, inverse):
     return bool(np.isfinite(inverse).all())
 
 
-@KERNELS.twin
+@KERNELS.strided_twin
 def fill_diagonal(n_nodes, source, diagonal, dinv, perm, full, indptr, indices, values, expected, digests):
     """The blocks of the diagonal and their inverses; count the singular ones."""
     if not to_be_taken(expected, digests):
