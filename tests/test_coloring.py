@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcprecond import COLORINGS, Coloring, color
 from mcprecond.backends.kernels import Twin
@@ -550,3 +551,22 @@ def test_long_reports_are_cut(to_device):
     rounds = color(to_device(NAMED["complete100"]), "jpl").report().splitlines()[1:10]
     assert rounds[0] == "round    1:        1 colored,        0 conflicts"
     assert rounds[8] == "the others:       92 colored,        0 conflicts"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), missing=st.integers(0, 10**6))
+def test_graph_has_both_directions(backend, to_device, pattern, missing):
+    """Also where a single entry of a symmetric pattern is missing."""
+    symmetric = sp.csr_matrix(pattern + pattern.T)
+    symmetric.sum_duplicates()
+    almost = symmetric.copy()
+    if almost.nnz:
+        almost.data[missing % almost.nnz] = 0
+        almost.eliminate_zeros()
+    for A in (pattern, symmetric, almost):
+        graph = Graph.of(to_device(A))
+        indptr, indices = backend.to_host(graph.indptr), backend.to_host(graph.indices)
+        rows = [set(indices[indptr[v] : indptr[v + 1]].tolist()) - {v} for v in range(graph.n)]
+        assert rows == neighbors(A)
+        assert graph.max_degree == max(map(len, rows))
+        np.testing.assert_array_equal(backend.to_host(graph.degrees), [len(row) for row in rows])

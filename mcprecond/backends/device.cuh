@@ -581,3 +581,9 @@ __device__ __forceinline__ uint32 mix(uint32 v, uint32 seed) {
     v ^= v >> 16;
     return v;
 }
+// A well-mixed 64-bit hash, of which sums tell patterns apart.
+__device__ __forceinline__ uint64 mix64(uint64 x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    return x ^ x >> 31;
+}

@@ -1,19 +1,16 @@
 // Pattern check: LANES threads per vertex. See check_pattern in graph.py.
 
-enum { NOT_SORTED = 1, NOT_SYMMETRIC = 2, OUT_OF_RANGE = 4 };
-
-__device__ bool lists(const OFFSET* indptr, const int* indices, int u, long long v) {
-    OFFSET end = indptr[u + 1], place = lower_bound(indices, indptr[u], end, v);
-    return place < end && indices[place] == v;
-}
+enum { NOT_SORTED = 1, OUT_OF_RANGE = 4 };
 
 extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, const int* indices, int* degrees,
                                          long long* report) {
-    long long v = thread_id() / LANES;
-    int flaws = 0, degree = 0, surplus = 0;
-    if (v < n) {
-        OFFSET begin = indptr[v];
-        for (OFFSET k = begin + threadIdx.x % LANES, end = indptr[v + 1]; k < end; k += LANES) {
+    int flaws = 0, largest = 0;
+    uint64 surplus = 0;
+    for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
+        long long v = v0 + lane_id() / LANES;
+        OFFSET begin = v < n ? indptr[v] : 0, end = v < n ? indptr[v + 1] : 0;
+        int degree = 0;
+        for (OFFSET k = begin + lane_id() % LANES; k < end; k += LANES) {
             int u = indices[k];
             if (u < 0 || u >= n) {
                 flaws |= OUT_OF_RANGE;
@@ -21,20 +18,21 @@ extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, cons
             }
             if (k > begin && indices[k - 1] >= u) flaws |= NOT_SORTED;
             degree += u != v;
-            surplus += (u > v) - (u < v);
-            if (u > v && !lists(indptr, indices, u, v)) flaws |= NOT_SYMMETRIC;
+            uint64 edge = mix64((uint64)min((long long)u, v) << 32 | (uint64)max((long long)u, v));
+            surplus += u > v ? edge : u < v ? 0 - edge : 0;
         }
+        degree = lane_sum<LANES>(degree);
+        if (v < n && lane_id() % LANES == 0) degrees[v] = degree;
+        largest = max(largest, degree);
     }
-    degree = lane_sum<LANES>(degree);
-    if (v < n && threadIdx.x % LANES == 0) degrees[v] = degree;
     for (int step = WARP / 2; step > 0; step /= 2) {
         flaws |= __shfl_xor_sync(FULL_WARP, flaws, step);
-        degree = max(degree, __shfl_xor_sync(FULL_WARP, degree, step));
+        largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
     }
     surplus = lane_sum<WARP>(surplus);
     if (lane_id() == 0) {
         if (flaws) atomicOr((uint64*)&report[0], (uint64)flaws);
-        if (degree > fresh(&report[1])) atomicMax(&report[1], (long long)degree);
-        if (surplus) atomicAdd((uint64*)&report[2], (uint64)(long long)surplus);
+        if (largest > fresh(&report[1])) atomicMax(&report[1], (long long)largest);
+        atomicAdd((uint64*)&report[2], surplus);
     }
 }

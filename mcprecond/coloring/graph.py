@@ -9,13 +9,14 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
-from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_or
+from mcprecond.backends.atomics import atomic_or
 from mcprecond.backends.inputs import csr_matrix
+from mcprecond.coloring.priorities import mix64
 
 KERNELS = KernelSet(__file__)
 
 UNCOLORED = -1  # instead of a color; mirrored in device.cuh
-# What check_pattern reports, as bits; mirrored in graph.cu.
+# What check_pattern reports, as bits; mirrored in graph.cu. Symmetry is told by 64-bit hashes.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 
 
@@ -37,12 +38,14 @@ def row_near(j, v, indptr, indices):
 
 @compile_part
 def check_row(v, n, indptr, indices):
-    """The flaws of a row, how many neighbors it lists, and how many more of them are larger than v than smaller.
+    """The flaws of a row, how many neighbors it lists, and the hashes of its edges: those to larger vertices added,
+    those to smaller ones subtracted.
 
-    Only entries above the diagonal are searched for in their transposed place. If all are found there and there are as
-    many below, the pattern is symmetric. Only a sorted pattern is judged: an unsorted one is rebuilt anyway.
+    Each edge of a symmetric pattern is listed at both of its ends, so that over all rows these sums cancel. Only a
+    sorted pattern is judged: an unsorted one is rebuilt anyway.
     """
-    flaws = degree = surplus = 0
+    flaws = degree = 0
+    hashes = np.uint64(0)
     begin = indptr[v]
     for k in range(begin, indptr[v + 1]):
         u = indices[k]
@@ -52,27 +55,23 @@ def check_row(v, n, indptr, indices):
         if k > begin and indices[k - 1] >= u:
             flaws |= NOT_SORTED
         degree += u != v
-        surplus += 1 if u > v else -1 if u < v else 0
-        if u > v:
-            row = indices[indptr[u] : indptr[u + 1]]
-            place = np.searchsorted(row, v)
-            if place == len(row) or row[place] != v:
-                flaws |= NOT_SYMMETRIC
-    return flaws, degree, surplus
+        edge = mix64(np.uint64(min(u, v)) << np.uint64(32) | np.uint64(max(u, v)))
+        hashes += edge if u > v else np.uint64(0) - edge if u < v else np.uint64(0)
+    return flaws, degree, hashes
 
 
-@KERNELS.twin
+@KERNELS.strided_twin
 def check_pattern(n, indptr, indices, degrees, report):
-    """Count the neighbors of each vertex; report flaws (bits), the largest degree, the surplus above the diagonal."""
+    """Count the neighbors of each vertex; report flaws (bits), the largest degree, and the sum of the rows' hashes."""
+    largest, surplus = 0, np.uint64(0)
     for v in prange(n):
-        flaws, degree, surplus = check_row(v, n, indptr, indices)
+        flaws, degree, hashes = check_row(v, n, indptr, indices)
         degrees[v] = degree
         if flaws:
             atomic_or(report, 0, np.int64(flaws))
-        if degree > report[1]:
-            atomic_max(report, 1, np.int64(degree))
-        if surplus:
-            atomic_add(report, 2, np.int64(surplus))
+        largest = max(largest, degree)
+        surplus += hashes
+    report[1], report[2] = largest, np.int64(surplus)
 
 
 @dataclass(frozen=True)

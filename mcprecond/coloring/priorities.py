@@ -1,6 +1,8 @@
-"""Random priorities of vertices: the Numba side of `mix` in backends/device.cuh, equal to the last bit."""
+"""Hashes, for random priorities of vertices and to tell patterns apart; backends/device.cuh has them for CUDA."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from mcprecond.backends import compile_part
 
@@ -15,3 +17,11 @@ def mix(v, seed):
     h = (h * 0xC2B2AE35) & 0xFFFFFFFF
     h ^= h >> 16
     return h
+
+
+@compile_part
+def mix64(x):
+    """Mix the bits of a 64-bit number well."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -56,7 +56,7 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 #pragma unroll
             for (int e = 0; e < SHARE; ++e) {
                 if (e * LANES >= longest) break;
-                rank[e] += other < column[e] || (other == column[e] && o * LANES + l < e * LANES + lane);
+                rank[e] += other < column[e];  // no column comes twice
             }
         }
     }
@@ -135,12 +135,6 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
         fetch(lower_indptr, lower_columns, lower_source, lower);
         fetch(upper_indptr, upper_columns, upper_source, upper);
     });
-}
-
-__device__ __forceinline__ uint64 mix64(uint64 x) {
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-    return x ^ x >> 31;
 }
 
 // As a double, subnormal floats too: a cast would flush them to zero, which CuPy asks of the compiler.

@@ -17,6 +17,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_system
 from mcprecond.coloring import Coloring, coloring_of
+from mcprecond.coloring.priorities import mix64
 from mcprecond.reordering.diagonals import Patterns, columns_by_rows, find_diagonals
 from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
 
@@ -452,14 +453,6 @@ def fetch_values(
         diagonal[i], dinv[i] = pivot, 1 / pivot if pivot != 0 else np.inf
         no_pivots += pivot == 0
     digests[NO_PIVOTS] = no_pivots
-
-
-@compile_part
-def mix64(x):
-    """Mix the bits of a 64-bit number well."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @compile_part
