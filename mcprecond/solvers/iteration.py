@@ -40,6 +40,20 @@ class Operator:
         z[...] = self.xp.asarray(self.M @ r)
 
 
+class Matrix:
+    """A sparse M."""
+
+    def __init__(self, csr: Any, books: tuple[Any, ...], backend: Backend) -> None:
+        n, entries = csr.shape[0], csr.indices.size
+        offset = offset_type(entries)
+        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(n, 1)))
+        self.n, self.arrays, self.books = n, _csr_arrays(csr, offset, backend.xp), books
+
+    def enqueue(self, r: Any, z: Any) -> None:
+        """Put M r into z."""
+        self.run.multiply(self.n, *self.arrays, r, z, NOTHING, *self.books)
+
+
 class Iteration:
     """The scalars of a CG run on one device, and how it starts, goes on and is looked at.
 
@@ -155,11 +169,11 @@ class PlainIteration(Iteration):
         xp, n = backend.xp, csr.shape[0]
         offset = offset_type(csr.indices.size)
         super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
-        self.b, self.x, self.M = b, xp.zeros(n, csr.dtype) if x0 is None else x0, M
+        self.b, self.x = b, xp.zeros(n, csr.dtype) if x0 is None else x0
         self.A = _csr_arrays(csr, offset, xp)
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
         self.z = self.r if M is None else xp.empty(n, csr.dtype)
-        self.M_arrays = _csr_arrays(M, offset, xp) if backend.sparse.issparse(M) else None
+        self.M = Matrix(M, self.books, backend) if backend.sparse.issparse(M) else M
         self.captures = not isinstance(M, Operator)
 
     def solution(self) -> Any:
@@ -172,22 +186,17 @@ class PlainIteration(Iteration):
 
     def precondition(self) -> None:
         """See `Iteration`: p = z = M r."""
-        self._apply_M()
+        if self.M is not None:
+            self.M.enqueue(self.r, self.z)
         self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.books)
         self.p[...] = self.z
-
-    def _apply_M(self) -> None:
-        if self.M_arrays is not None:
-            self.run.multiply(self.n, *self.M_arrays, self.r, self.z, NOTHING, *self.books)
-        elif self.M is not None:
-            self.M.enqueue(self.r, self.z)
 
     def _step(self) -> None:
         run, n, books = self.run, self.n, self.books
         run.multiply(n, *self.A, self.p, self.q, PAP, *books)
         run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *books)
         if self.M is not None:
-            self._apply_M()
+            self.M.enqueue(self.r, self.z)
             run.inner_product(n, self.r, self.z, BETA_OF_RZ, *books)
         run.turn(n, self.z, self.p, self.control, self.scalars)
 
@@ -198,7 +207,7 @@ def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
 
 def _lanes(per_row: float) -> int:
     """How many threads of a GPU share a row of the matrix product."""
-    lanes = 2
+    lanes = 1
     while lanes < 32 and lanes < per_row / 4:
         lanes *= 2
     return lanes
