@@ -32,6 +32,27 @@ a row.
 
 ![Time per unknown on FENL of growing size](images/weak-scaling.svg)
 """
+LARGE = """## More than 2^31 entries
+
+FENL with {unknowns:,} unknowns and {entries:,} entries on one GPU, from benchmarks/large.py: everything that has one
+number for each entry is indexed with 64 bits. Every coloring was checked. PCG stops at a relative residual of {rtol:g};
+residuals are found with the library's product, and on the host for the last million rows, where the application is
+checked as well, by putting its result into the factors. Each time is taken once, so the first use of a kernel includes
+its compilation. The library multiplies A in parts, since it fails on so many entries; that took {spmv} s.
+"""
+LARGE_COLUMNS = {
+    "colors": "colors",
+    "coloring, s": "coloring_s",
+    "setup without coloring, s": "setup_s",
+    "update, s": "update_s",
+    "application, s": "first_apply_s",
+    "error of it": "error_of_application",
+    "iterations": "iterations",
+    "solve, s": "solve_s",
+    "residual": "relative_residual",
+    "of the last rows": "relative_residual_of_last_rows",
+    "memory in use, GB": "used_GB",
+}
 LIMITS = """## What limits a sweep
 
 The profiler's counters for the two kernels of an application, from benchmarks/limits.py. A share is in percent of what
@@ -102,6 +123,8 @@ def main() -> None:
         document = json.loads(path.read_text())
         parts.append(weak_scaling(document))
         draw(document, PICTURE)
+    if (path := RESULTS / "large-gpu.json").exists():
+        parts.append(large(json.loads(path.read_text())))
     if (path := RESULTS / "marks-cpu.json").exists():
         parts.append(marks(json.loads(path.read_text())))
     PAGE.write_text("\n".join(parts))
@@ -243,6 +266,22 @@ def weak_scaling(document: dict[str, Any]) -> str:
         WEAK_SCALING,
         f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n",
         table("ns per unknown", cases, columns),
+    ])  # fmt: skip
+
+
+def large(document: dict[str, Any]) -> str:
+    """One row per coloring."""
+    (case,) = document["cases"]
+    introduction = LARGE.format(
+        unknowns=case["unknowns"], entries=case["nnz"], rtol=document["rtol"], spmv=number(case["spmv_s"])
+    )
+    lines = [f"| coloring | {' | '.join(LARGE_COLUMNS)} |", f"| --- {'| ---: ' * len(LARGE_COLUMNS)}|"]
+    for row in case["colorings"]:
+        values = (row[key] for key in LARGE_COLUMNS.values())
+        cells = [str(x) if isinstance(x, int) else f"{x:.1e}" if 0 < x < 1e-3 else number(x) for x in values]
+        lines.append(f"| {row['method']} | {' | '.join(cells)} |")
+    return "\n".join([
+        introduction, f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n", *lines, ""
     ])  # fmt: skip
 
 
