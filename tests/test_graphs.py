@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import grid5, stencil27
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import ConvexHull, Delaunay
 
 from mcprecond import color, problems
 from mcprecond.problems import graphs
+from mcprecond.problems.triangulation import delaunay_triangles
 
 WITH_DIAGONAL = {
     "fenl": lambda: graphs.fenl(4),
@@ -167,8 +171,6 @@ def test_points_are_sorted_by_cell_and_the_cells_do_not_move_them():
 
 
 def test_delaunay_is_a_triangulation():
-    from scipy.spatial import ConvexHull
-
     n = 400
     A = graphs.delaunay(n, 2)
     hull = ConvexHull(graphs.random_points(n, 20, 2)).simplices
@@ -176,6 +178,19 @@ def test_delaunay_is_a_triangulation():
     assert A.nnz // 2 == 3 * n - 3 - len(hull)
     assert (A[hull[:, 0], hull[:, 1]] == 1).all()
     assert A.getnnz(axis=1).min() >= 2
+
+
+def sides(triangles: np.ndarray) -> set[tuple[int, ...]]:
+    return {tuple(sorted(pair)) for k in range(3) for pair in np.delete(triangles, k, axis=1).tolist()}
+
+
+@given(
+    n=st.integers(3, 400), part=st.integers(8, 100), seed=st.integers(0, 2**32 - 1), power=st.sampled_from([1, 1, 4])
+)
+def test_triangulation_in_parts_is_that_of_the_whole(n, part, seed, power):
+    """Also of points that are much closer to each other in some places."""
+    points = np.random.default_rng(seed).uniform(size=(n, 2)) ** power
+    assert sides(delaunay_triangles(points, part)) == sides(Delaunay(points).simplices)
 
 
 @pytest.mark.parametrize("k", range(2, 9))

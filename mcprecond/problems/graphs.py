@@ -22,6 +22,7 @@ from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
+from mcprecond.problems.triangulation import delaunay_triangles
 
 __all__ = [
     "delaunay",
@@ -348,10 +349,8 @@ def delaunay(n: int, seed: int = 0) -> sp.csr_matrix:
     ValueError
         If n is not an integer of at least 3, or the seed is out of range.
     """
-    from scipy.spatial import Delaunay
-
     n = _integer(n, "n", 3)
-    triangles = Delaunay(random_points(n, math.ceil(math.sqrt(n)), seed)).simplices
+    triangles = delaunay_triangles(random_points(n, math.ceil(math.sqrt(n)), seed))
     # Sides inside occur twice, those of the hull once.
     return _simple_graph(n, triangles.ravel(), np.roll(triangles, 1, axis=1).ravel())
 
