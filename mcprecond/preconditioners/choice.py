@@ -41,6 +41,7 @@ from mcprecond.backends.inputs import canonical, csr_of_floats
 from mcprecond.coloring import COLORINGS, Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.priority.jp import colors_and_fronts, longest_chain
+from mcprecond.reordering.color_order import in_best_order
 from mcprecond.reordering.node_blocks import node_pattern
 
 KERNELS = KernelSet(__file__)
@@ -246,7 +247,8 @@ def choose(
 
     "eb" is a candidate only if it is the first: it has no fewer colors than "ecl_gc".
     """
-    graph = Graph.of(csr if block_size == 1 else node_pattern(canonical(csr), block_size, backend))
+    pattern = csr if block_size == 1 else node_pattern(canonical(csr), block_size, backend)
+    graph = Graph.of(pattern)
     degrees, least = Degrees.of(graph), remainder_of(csr, None, backend, block_size)
     candidates: list[Candidate] = []
 
@@ -258,7 +260,7 @@ def choose(
 
     def computed(method: str, cost: float) -> tuple[Candidate, Coloring, float]:
         colors, history = COLORINGS[method](graph)
-        coloring = finished(colors, method, history, backend)
+        coloring = in_best_order(pattern, finished(colors, method, history, backend))
         remainder = remainder_of(csr, coloring.colors, backend, block_size)
         n_colors = coloring.n_colors
         candidates.append(Candidate(method, n_colors, cost, iterations(remainder), iteration(n_colors)))

@@ -26,8 +26,9 @@ class MulticolorDILU(Factored):
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Real or complex floats. Not changed, and not needed afterwards.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
-        A method of `color`, or a coloring of A, which is checked. "auto" or an `AutoColoring` chooses by predicted
-        time; `choice` says what and why.
+        A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
+        of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
+        predicted time; `choice` says what and why.
     pivot : {"raise", "shift"}
         What to do about an E_i that is zero, tiny or not finite, as in `ILU0`.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional

@@ -28,8 +28,9 @@ class MulticolorGS(Preconditioner):
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
-        A method of `color`, or a coloring of A, which is checked. "auto" or an `AutoColoring` chooses by predicted
-        time; `choice` says what and why.
+        A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
+        of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
+        predicted time; `choice` says what and why.
     sweep : {"symmetric", "forward", "backward"}
         "symmetric" keeps a symmetric A symmetric and a Hermitian one Hermitian, as CG needs it.
     omega : float

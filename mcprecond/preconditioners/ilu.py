@@ -28,6 +28,7 @@ from mcprecond.coloring.orders import sequence_of
 from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
+from mcprecond.reordering.color_order import in_best_order
 from mcprecond.reordering.levels import levels_of
 from mcprecond.reordering.slices import cut_slices, rows_per_slice
 
@@ -267,6 +268,8 @@ def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
     graph = Graph.of(csr)
     if isinstance(ordering, str) and ordering == "color":
         colored = coloring_of(csr, coloring)
+        if isinstance(coloring, str):
+            colored = in_best_order(csr, colored)
         name, sequence = colored.method, colored.permutation()
     else:
         natural = isinstance(ordering, str)

@@ -8,7 +8,6 @@ from typing import Any
 
 from mcprecond.backends import backend_of
 from mcprecond.backends.inputs import csr_system
-from mcprecond.coloring import color
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
 from mcprecond.studies.compare import Progress, convergence
 from mcprecond.studies.table import Table
@@ -23,16 +22,12 @@ def _jacobi(A: Any) -> Any:
     return sparse.csr_matrix(sparse.diags(1 / diagonal))
 
 
-def _natural(method: str) -> Callable[[Any], Any]:
-    return lambda A: MulticolorSGS(A, color(A, method, order="natural"))
-
-
 #: Label -> function of A, and the same in a line of Python.
 CANDIDATES: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
     "SGS eb": (lambda A: MulticolorSGS(A, "eb"), 'pcg(A, b, M=MulticolorSGS(A, "eb"))'),
     "SGS ecl_gc": (lambda A: MulticolorSGS(A, "ecl_gc"), 'pcg(A, b, M=MulticolorSGS(A, "ecl_gc"))'),
-    "SGS greedy natural": (_natural("greedy"), 'pcg(A, b, M=MulticolorSGS(A, color(A, "greedy", order="natural")))'),
-    "SGS jp natural": (_natural("jp"), 'pcg(A, b, M=MulticolorSGS(A, color(A, "jp", order="natural")))'),
+    "SGS greedy": (lambda A: MulticolorSGS(A, "greedy"), 'pcg(A, b, M=MulticolorSGS(A, "greedy"))'),
+    "SGS auto": (lambda A: MulticolorSGS(A, "auto"), 'pcg(A, b, M=MulticolorSGS(A, "auto"))'),
     "DILU eb": (lambda A: MulticolorDILU(A, "eb"), 'pcg(A, b, M=MulticolorDILU(A, "eb"))'),
     "ILU0 eb": (lambda A: ILU0(A, coloring="eb"), 'pcg(A, b, M=ILU0(A, coloring="eb"))'),
     "ILU0 row order": (lambda A: ILU0(A, ordering="natural"), 'pcg(A, b, M=ILU0(A, ordering="natural"))'),

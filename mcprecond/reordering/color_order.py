@@ -1,0 +1,178 @@
+"""Which color comes first: the order in which sweeps take the colors of a coloring.
+
+The numbers of colors are what a method happened to give. Any order of them is as proper and as fast to sweep, but not
+as good a preconditioner. Symmetric Gauss-Seidel adds to a symmetric A the remainder transpose(U) inv(D) U, with U all
+that comes later in the order, and the less it adds for smooth vectors, the fewer iterations CG takes. For the smoothest
+one, all ones, and with all neighbors of a vertex taken for coupled to it equally, that is proportional to
+
+    sum over vertices of (neighbors of a later color)^2 / (all neighbors).
+
+It is least where every vertex has half of its neighbors before it (Doi, Washio: Ordering strategies and related
+techniques to overcome the trade-off between parallelism and convergence in incomplete factorizations, Parallel
+Computing 25, 1999). The first color has all of its neighbors behind it, so what counts is that colors with many edges
+between them follow each other: then what is left for later ones gets less with every color.
+
+With the vertices of a color taken for equal, too, the sum depends only on how many edges there are between any two
+colors. They are counted in a sample of the rows. Then single colors are moved to their best places until no move helps,
+from the numbers of the method and from random orders. Only the pattern of A has a say, so that new values do not ask
+for another order, and the order is the same on every device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, backend_of, compile_part, offset_type
+from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.inputs import csr_matrix
+from mcprecond.coloring import Coloring
+from mcprecond.coloring.priorities import mix
+
+KERNELS = KernelSet(__file__)
+
+MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least; mirrored in the .cu file
+SAMPLED = 2**13  # rows
+PARTS = 16  # of the sample, on a CPU
+STARTS = 8
+WORTH_IT = 0.95  # of the remainder; a sample does not tell smaller differences
+
+
+def in_best_order(A: Any, coloring: Coloring) -> Coloring:
+    """Return the same color classes, numbered so that the remainder of a sweep gets small.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        Only its pattern is read.
+    coloring : Coloring
+        Of A, and on its device.
+
+    Returns
+    -------
+    Coloring
+        `coloring` itself if no order was found that is clearly better than its own, or if it has more than 64 colors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square sparse matrix, or the coloring has another length or is on another device.
+
+    Examples
+    --------
+    On this grid colors that meet diagonally have more edges between them than those that meet side by side, so the two
+    of a diagonal follow each other.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import color
+    >>> from mcprecond.reordering import in_best_order
+    >>> line = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(4, 4))
+    >>> A = scipy.sparse.kron(line, line, format="csr")
+    >>> coloring = color(A, "greedy")
+    >>> coloring.colors.reshape(4, 4)
+    array([[0, 1, 0, 1],
+           [2, 3, 2, 3],
+           [0, 1, 0, 1],
+           [2, 3, 2, 3]], dtype=int32)
+    >>> in_best_order(A, coloring).colors.reshape(4, 4)
+    array([[2, 0, 2, 0],
+           [1, 3, 1, 3],
+           [2, 0, 2, 0],
+           [1, 3, 1, 3]], dtype=int32)
+    """
+    csr, backend = csr_matrix(A)
+    if backend_of(coloring.colors).name != backend.name:
+        raise TypeError(f"coloring must be on the {backend.name} like A")
+    if len(coloring.colors) != csr.shape[0]:
+        raise ValueError(f"coloring must be of {csr.shape[0]} vertices to match A, got {len(coloring.colors)}")
+    if not 2 < coloring.n_colors <= MOST_COLORS:  # two are the same backwards
+        return coloring
+    order, share = best_order(couplings_of(csr, coloring, backend))
+    if share > WORTH_IT:
+        return coloring
+    numbers = np.empty(len(order), np.int32)
+    numbers[order] = np.arange(len(order), dtype=np.int32)
+    colors = backend.xp.asarray(numbers)[coloring.colors]
+    return Coloring(colors, coloring.sizes[order], coloring.method, coloring.history)
+
+
+def couplings_of(csr: Any, coloring: Coloring, backend: Backend) -> np.ndarray:
+    """Count the entries from color to color in a sample of the rows: int64, shape (n_colors, n_colors), on the host."""
+    xp, n, n_colors = backend.xp, csr.shape[0], coloring.n_colors
+    offset = offset_type(csr.indices.size)
+    table = xp.zeros(n_colors**2, np.int64)
+    backend.kernels(KERNELS, OFFSET=offset, LANES=8).count_couplings(
+        min(n, SAMPLED), n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32),
+        coloring.colors, n_colors, table,
+    )  # fmt: skip
+    return backend.to_host(table).reshape(n_colors, n_colors)
+
+
+@compile_part
+def best_order(couplings):
+    """The colors in the best order found, and its remainder as a share of that of their own order."""
+    n_colors = len(couplings)
+    best = np.arange(n_colors)
+    given, least = improve(best, couplings)
+    for start in range(1, STARTS):
+        order = np.argsort(np.array([mix(c, start) for c in range(n_colors)]))
+        remainder = improve(order, couplings)[1]
+        if remainder < least:
+            best, least = order, remainder
+    return best, least / given if given > 0 else 1.0
+
+
+@compile_part
+def improve(order, couplings):
+    """Move each color to its best place, again and again until no move helps; the remainder before and after."""
+    n_colors = len(order)
+    all_of = np.maximum(couplings.sum(axis=1), 1)
+    later = np.zeros(n_colors)  # neighbors behind each color
+    for place in range(n_colors):
+        for other in range(place + 1, n_colors):
+            later[order[place]] += couplings[order[place], order[other]]
+    given = (later**2 / all_of).sum()
+    remainder, unlike = given, True
+    while unlike:
+        unlike = False
+        for c in range(n_colors):
+            place = np.argmax(order == c)
+            target, gain = place, 1e-9 * given
+            for step in (-1, 1):
+                behind, gained, i = later[c], 0.0, place + step
+                while 0 <= i < n_colors:  # past the color at place i
+                    d = order[i]
+                    moved = behind - step * couplings[c, d]
+                    theirs = later[d] + step * couplings[d, c]
+                    gained += (behind**2 - moved**2) / all_of[c] + (later[d] ** 2 - theirs**2) / all_of[d]
+                    behind = moved
+                    if gained > gain:
+                        target, gain = i, gained
+                    i += step
+            if target != place:
+                step = 1 if target > place else -1
+                for i in range(place, target, step):
+                    d = order[i + step]
+                    later[c] -= step * couplings[c, d]
+                    later[d] += step * couplings[d, c]
+                    order[i] = d
+                order[target] = c
+                remainder -= gain
+                unlike = True
+    return given, remainder
+
+
+@KERNELS.strided_twin
+def count_couplings(samples, n, indptr, indices, colors, n_colors, table):
+    """Count entries by the colors of row and column, in all rows if there are no more; each part by itself first."""
+    for part in prange(PARTS):
+        own = np.zeros(n_colors * n_colors, np.int64)
+        for sample in range(part * samples // PARTS, (part + 1) * samples // PARTS):
+            i = sample if samples == n else mix(sample, 0) % n
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] != i:
+                    own[colors[i] * n_colors + colors[indices[k]]] += 1
+        for place in range(len(own)):
+            atomic_add(table, place, own[place])

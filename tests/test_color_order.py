@@ -1,0 +1,151 @@
+"""The order of the colors: the same classes, fewer neighbors behind strongly coupled ones, fewer iterations."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import NAMED, complete, grid5, patterns, spd, stencil27
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorSGS, color, pcg, problems
+from mcprecond.backends import get_backend
+from mcprecond.coloring import Coloring
+from mcprecond.reordering import in_best_order
+from mcprecond.reordering.color_order import MOST_COLORS, SAMPLED, best_order, couplings_of
+
+METHODS = ("greedy", "ecl_gc", "jpl")
+
+
+def table_of(A, colors, rows=None):
+    """Entries from color to color, the slow way."""
+    coo = sp.coo_matrix(A)
+    table = np.zeros((colors.max() + 1,) * 2, np.int64)
+    off = coo.row != coo.col if rows is None else (coo.row != coo.col) & np.isin(coo.row, rows)
+    np.add.at(table, (colors[coo.row[off]], colors[coo.col[off]]), 1)
+    return table
+
+
+def remainder(order, table):
+    """What the order of a table's colors leaves: later neighbors squared over all neighbors."""
+    ordered = table[np.ix_(order, order)]
+    return float((np.triu(ordered, 1).sum(axis=1) ** 2 / np.maximum(ordered.sum(axis=1), 1)).sum())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns(), method=st.sampled_from(METHODS))
+def test_the_classes_stay(to_device, backend, A, method):
+    given_order = color(to_device(A), method)
+    ordered = in_best_order(to_device(A), given_order)
+    assert (ordered.n_colors, ordered.method) == (given_order.n_colors, method)
+    assert ordered.history is given_order.history
+    old, new = (backend.to_host(coloring.colors) for coloring in (given_order, ordered))
+    assert len({*zip(old.tolist(), new.tolist(), strict=True)}) == given_order.n_colors
+    np.testing.assert_array_equal(np.bincount(new, minlength=ordered.n_colors), ordered.sizes)
+    assert ordered.is_valid(to_device(A))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns(), method=st.sampled_from(METHODS))
+def test_entries_are_counted_from_color_to_color(to_device, backend, A, method):
+    A = A.tocsr()
+    A.sum_duplicates()
+    coloring = color(to_device(A), method)
+    if 0 < coloring.n_colors <= MOST_COLORS:
+        counted = couplings_of(to_device(A), coloring, backend)
+        np.testing.assert_array_equal(counted, table_of(A, backend.to_host(coloring.colors)))
+
+
+def test_many_rows_are_sampled_the_same_on_both_devices(to_device, backend):
+    A = stencil27(24)
+    assert A.shape[0] > SAMPLED
+    coloring = color(A, "greedy")
+    counted = couplings_of(A, coloring, get_backend("cpu"))
+    on_device = Coloring(backend.xp.asarray(coloring.colors), coloring.sizes, "greedy")
+    np.testing.assert_array_equal(couplings_of(to_device(A), on_device, backend), counted)
+    exact = table_of(A, coloring.colors)
+    np.testing.assert_allclose(counted / counted.sum(), exact / exact.sum(), atol=0.002)
+    order, share = best_order(counted)
+    assert share == pytest.approx(remainder(order, exact) / remainder(range(8), exact), rel=0.03)
+
+
+@given(seed=st.integers(0, 10**6), n_colors=st.integers(3, 6))
+def test_the_search_finds_the_best_of_all_orders_or_nearly(seed, n_colors):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 100, (n_colors, n_colors))
+    table += table.T
+    np.fill_diagonal(table, 0)
+    order, share = best_order(table)
+    assert sorted(order) == list(range(n_colors))
+    own = remainder(range(n_colors), table)
+    assert remainder(order, table) == pytest.approx(share * own)
+    least = min(remainder(each, table) for each in itertools.permutations(range(n_colors)))
+    assert remainder(order, table) <= 1.01 * least
+
+
+def test_tables_without_entries():
+    order, share = best_order(np.zeros((5, 5), np.int64))
+    assert sorted(order) == list(range(5)) and share == 1
+
+
+def test_the_order_found_stays():
+    A = stencil27(9)
+    ordered = in_best_order(A, color(A, "greedy"))
+    assert in_best_order(A, ordered) is ordered
+
+
+@pytest.mark.parametrize("A", [grid5(12), complete(MOST_COLORS + 1), NAMED["isolated"]], ids=["two", "many", "one"])
+def test_where_the_order_does_not_matter_it_stays(A, to_device):
+    coloring = color(to_device(A), "greedy")
+    assert in_best_order(to_device(A), coloring) is coloring
+
+
+@pytest.mark.parametrize("block_size", [1, 3])
+def test_fewer_iterations_on_elasticity(block_size, to_device, backend):
+    A = problems.elasticity(10)
+    b = to_device(A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
+    chosen = MulticolorSGS(to_device(A), "greedy", block_size=block_size)
+    colors = backend.to_host(chosen.coloring.colors)
+    x, y, z = np.unravel_index(np.arange(len(colors)) // (3 // block_size), (10, 10, 10)[::-1])
+    given_numbers = (4 * (x % 2) + 2 * (y % 2) + z % 2) * (3 // block_size) + np.arange(len(colors)) % (3 // block_size)
+    assert len({*zip(colors.tolist(), given_numbers.tolist(), strict=True)}) == chosen.n_colors
+    in_rows = MulticolorSGS(to_device(A), given_numbers, block_size=block_size)
+    few, many = (pcg(to_device(A), b, M=M, rtol=1e-8).iterations for M in (chosen, in_rows))
+    assert few <= 0.85 * many
+
+
+@pytest.mark.parametrize(
+    "build",
+    [MulticolorSGS, MulticolorDILU, lambda A, coloring: ILU0(A, coloring=coloring)],
+    ids=["sgs", "dilu", "ilu"],
+)
+def test_fewer_iterations_on_fenl(build, to_device):
+    problem = problems.fenl(24)
+    A = problem.jacobian(problem.exact())
+    b = to_device(A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
+    A = to_device(A)
+    few, many = (pcg(A, b, M=build(A, c), rtol=1e-8).iterations for c in ("greedy", color(A, "greedy")))
+    assert few <= 0.95 * many
+
+
+def test_names_are_ordered_and_colorings_stay_as_they_are(to_device, backend):
+    A = to_device(spd(stencil27(6)))
+    coloring = color(A, "greedy")
+    ordered = backend.to_host(in_best_order(A, coloring).colors)
+    assert not np.array_equal(ordered, backend.to_host(coloring.colors))
+    for blocks in (ColorBlocks(A, "greedy"), MulticolorDILU(A, "greedy").blocks):
+        np.testing.assert_array_equal(backend.to_host(blocks.coloring.colors), ordered)
+    for numbered in (coloring, coloring.colors):
+        kept = ColorBlocks(A, numbered).coloring.colors
+        np.testing.assert_array_equal(backend.to_host(kept), backend.to_host(coloring.colors))
+
+
+def test_bad_colorings_are_refused():
+    A = stencil27(4)
+    with pytest.raises(ValueError, match="coloring must be of 64 vertices to match A, got 27"):
+        in_best_order(A, color(stencil27(3), "greedy"))
+    with pytest.raises(TypeError, match="A must be a sparse matrix"):
+        in_best_order(np.eye(3), color(A, "greedy"))
