@@ -570,3 +570,31 @@ def test_graph_has_both_directions(backend, to_device, pattern, missing):
         assert rows == neighbors(A)
         assert graph.max_degree == max(map(len, rows))
         np.testing.assert_array_equal(backend.to_host(graph.degrees), [len(row) for row in rows])
+
+
+@pytest.mark.parametrize("hubs", [1, 40])
+@pytest.mark.parametrize("flaw", ["none", "one entry too few", "one entry too many", "two in the wrong order"])
+def test_patterns_with_long_rows_are_checked(backend, to_device, hubs, flaw):
+    """A few rows with all columns, which a block of a GPU looks at together."""
+    n = 3000
+    ones = np.ones((hubs, n))
+    A = sp.lil_array((n, n))
+    A[:hubs, :], A[:, :hubs] = ones, ones.T
+    A = sp.csr_matrix(A)
+    if flaw == "one entry too few":
+        A.data[n - 1] = 0
+        A.eliminate_zeros()
+    elif flaw == "one entry too many":
+        A = sp.csr_matrix(A + sp.csr_matrix(([1.0], ([hubs + 5], [hubs + 9])), shape=(n, n)))
+    elif flaw == "two in the wrong order":
+        A.indices[[2000, 2001]] = A.indices[[2001, 2000]]
+        A.has_sorted_indices = False
+    graph = Graph.of(to_device(A))
+    whole = sp.csr_matrix(A + A.T)
+    whole.sum_duplicates()
+    whole.setdiag(0)
+    whole.eliminate_zeros()
+    np.testing.assert_array_equal(backend.to_host(graph.degrees), np.diff(whole.indptr))
+    assert graph.max_degree == np.diff(whole.indptr).max() == n - 1
+    indptr, indices = backend.to_host(graph.indptr), backend.to_host(graph.indices)
+    assert all((np.diff(indices[indptr[v] : indptr[v + 1]]) > 0).all() for v in range(hubs))

@@ -77,8 +77,8 @@ class KernelSet:
         return hash(self.module_file)
 
 
-#: From so many entries on, row offsets are int64.
-INT32_LIMIT = 2**31
+#: From so many entries on, row offsets are int64: 32 bits have to have room for a thread's last step beyond the end.
+INT32_LIMIT = 2**31 - 2**16
 
 
 def offset_type(entries: int) -> type[np.signedinteger[Any]]:

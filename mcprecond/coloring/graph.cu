@@ -1,38 +1,91 @@
-// Pattern check: LANES threads per vertex. See check_pattern in graph.py.
+// Pattern check: LANES threads per vertex, a block for those with long rows. See check_pattern in graph.py.
 
 enum { NOT_SORTED = 1, OUT_OF_RANGE = 4 };
 
+#define LOOKS 4         // entries that a thread has on the way at once
+#define LONG_ROW 512    // entries from which on a row is left to the whole block
+#define MOST_LISTED 512 // of them, in a block; others are not
+
+struct Check {
+    int n;
+    const int* indices;
+    int flaws;
+    uint64 surplus;
+
+    // Every `step`-th entry of a row from `first` on; returns how many neighbors these are.
+    __device__ __forceinline__ int row(int v, OFFSET begin, OFFSET end, OFFSET first, int step) {
+        int degree = 0;
+        for (OFFSET k = first; k < end; k += LOOKS * step) {
+            int u[LOOKS], before[LOOKS];
+#pragma unroll
+            for (int j = 0; j < LOOKS; ++j) {
+                OFFSET e = k + j * step;
+                u[j] = e < end ? indices[e] : v;
+                before[j] = e < end && e > begin ? indices[e - 1] : -1;
+            }
+#pragma unroll
+            for (int j = 0; j < LOOKS; ++j) {
+                if (u[j] < 0 || u[j] >= n) {
+                    flaws |= OUT_OF_RANGE;
+                    continue;
+                }
+                if (before[j] >= u[j]) flaws |= NOT_SORTED;
+                if (u[j] != v) {
+                    uint64 edge = mix64((uint64)min(u[j], v) << 32 | (uint64)max(u[j], v));
+                    surplus += u[j] > v ? edge : 0 - edge;
+                    ++degree;
+                }
+            }
+        }
+        return degree;
+    }
+};
+
 extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, const int* indices, int* degrees,
                                          long long* report) {
-    int flaws = 0, largest = 0;
-    uint64 surplus = 0;
-    for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
-        long long v = v0 + lane_id() / LANES;
-        OFFSET begin = v < n ? indptr[v] : 0, end = v < n ? indptr[v + 1] : 0;
-        int degree = 0;
-        for (OFFSET k = begin + lane_id() % LANES; k < end; k += LANES) {
-            int u = indices[k];
-            if (u < 0 || u >= n) {
-                flaws |= OUT_OF_RANGE;
-                continue;
-            }
-            if (k > begin && indices[k - 1] >= u) flaws |= NOT_SORTED;
-            degree += u != v;
-            uint64 edge = mix64((uint64)min((long long)u, v) << 32 | (uint64)max((long long)u, v));
-            surplus += u > v ? edge : u < v ? 0 - edge : 0;
-        }
-        degree = lane_sum<LANES>(degree);
-        if (v < n && lane_id() % LANES == 0) degrees[v] = degree;
+    __shared__ int listed[MOST_LISTED], n_listed, degree_of_listed;
+    if (threadIdx.x == 0) n_listed = 0;
+    __syncthreads();
+    Check check{(int)n, indices, 0, 0};
+    int largest = 0, lane = lane_id() % LANES;
+    OFFSET next_begin, next_end;  // of rows, found one row ahead
+    auto find_row = [&](long long v) {
+        next_begin = v < n ? indptr[v] : 0;
+        next_end = v < n ? indptr[v + 1] : 0;
+    };
+    long long rows = thread_count() / LANES, v = thread_id() / LANES;
+    find_row(v);
+    for (long long first = (thread_id() - lane_id()) / LANES; first < n; first += rows, v += rows) {  // by whole warps
+        OFFSET begin = next_begin, end = next_end;
+        find_row(v + rows);
+        int place = end - begin >= LONG_ROW && lane == 0 ? atomicAdd(&n_listed, 1) : MOST_LISTED;
+        if (place < MOST_LISTED) listed[place] = (int)v;
+        bool is_listed = __shfl_sync(FULL_WARP, place, lane_id() - lane) < MOST_LISTED;
+        int degree = lane_sum<LANES>(is_listed ? 0 : check.row((int)v, begin, end, begin + lane, LANES));
+        if (v < n && lane == 0 && !is_listed) degrees[v] = degree;
         largest = max(largest, degree);
     }
+    __syncthreads();
+    for (int k = 0; k < min(n_listed, MOST_LISTED); ++k) {
+        int row = listed[k];
+        if (threadIdx.x == 0) degree_of_listed = 0;
+        __syncthreads();
+        OFFSET begin = indptr[row];
+        int degree = lane_sum<WARP>(check.row(row, begin, indptr[row + 1], begin + threadIdx.x, blockDim.x));
+        if (lane_id() == 0) atomicAdd(&degree_of_listed, degree);
+        __syncthreads();
+        largest = max(largest, degree_of_listed);
+        if (threadIdx.x == 0) degrees[row] = degree_of_listed;
+        __syncthreads();
+    }
     for (int step = WARP / 2; step > 0; step /= 2) {
-        flaws |= __shfl_xor_sync(FULL_WARP, flaws, step);
+        check.flaws |= __shfl_xor_sync(FULL_WARP, check.flaws, step);
         largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
     }
-    surplus = lane_sum<WARP>(surplus);
+    check.surplus = lane_sum<WARP>(check.surplus);
     if (lane_id() == 0) {
-        if (flaws) atomicOr((uint64*)&report[0], (uint64)flaws);
+        if (check.flaws) atomicOr((uint64*)&report[0], (uint64)check.flaws);
         if (largest > fresh(&report[1])) atomicMax(&report[1], (long long)largest);
-        atomicAdd((uint64*)&report[2], surplus);
+        atomicAdd((uint64*)&report[2], check.surplus);
     }
 }

@@ -16,7 +16,7 @@ from mcprecond.coloring.priorities import mix64
 KERNELS = KernelSet(__file__)
 
 UNCOLORED = -1  # instead of a color; mirrored in device.cuh
-# What check_pattern reports, as bits; mirrored in graph.cu. Symmetry is told by 64-bit hashes.
+# Flaws of a pattern, as bits: two that check_pattern reports, mirrored in graph.cu, and what its hashes tell.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 
 
