@@ -21,7 +21,7 @@ from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph
 
 SEED, RTOL = 0, 1e-8
-METHODS = {"eb": {}, "ecl_gc": {}, "jpl": {}, "greedy": {"order": "natural"}}
+METHODS = ("eb", "ecl_gc", "jpl", "greedy")
 
 
 def main() -> None:
@@ -67,13 +67,11 @@ def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
 def measure_colorings(A: Any, backend: Any, repeats: int) -> dict[str, Any]:
     """`color(A)` as a user calls it, and the method alone on a graph that is there already."""
     graph, result = Graph.of(A), {}
-    for name, options in METHODS.items():
-        coloring = color(A, name, **options)
+    for name in METHODS:
+        coloring = color(A, name)
         result[name] = {
-            "ms": wall_ms(lambda name=name, options=options: color(A, name, **options), backend.synchronize, repeats),
-            "method_ms": wall_ms(
-                lambda name=name, options=options: COLORINGS[name](graph, **options), backend.synchronize, repeats
-            ),
+            "ms": wall_ms(lambda name=name: color(A, name), backend.synchronize, repeats),
+            "method_ms": wall_ms(lambda name=name: COLORINGS[name](graph), backend.synchronize, repeats),
             "colors": coloring.n_colors,
             "rounds": coloring.rounds,
         }
@@ -114,10 +112,10 @@ def measure_solvers(A: Any, b: Any, backend: Any, repeats: int) -> list[dict[str
         add(f"{library} cg{name}", setup, library_cg, len(steps), None, None)
         iterations = pcg(A, b, M=setup(), rtol=RTOL).iterations
         add(f"pcg{name}", setup, lambda M: pcg(A, b, M=M, rtol=RTOL).x, iterations, None, None)
-    for name, options in METHODS.items():
+    for name in METHODS:
 
-        def setup(name: str = name, options: dict[str, Any] = options) -> MulticolorSGS:
-            return MulticolorSGS(A, color(A, name, **options) if options else name)
+        def setup(name: str = name) -> MulticolorSGS:
+            return MulticolorSGS(A, name)
 
         M, z = setup(), xp.empty_like(b)
 

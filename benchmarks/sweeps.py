@@ -21,6 +21,7 @@ from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
+from mcprecond.reordering.node_blocks import node_pattern
 from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 
 SEED, RTOL = 0, 1e-8
@@ -100,6 +101,8 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     def measure_sweeps(setup: Callable[..., MulticolorSGS], size: int, coloring: str) -> dict[str, Any]:
         M, z = setup(), xp.empty_like(b)
         rounded = setup(dtype="float32")
+        as_numbered = color(A if size == 1 else node_pattern(A, size, backend), coloring)
+        blocks = {} if size == 1 else {"block_size": size}
         # In blocks, entries share a column index.
         matrix_bytes = (8 + 4 / size**2) * A.nnz
         launches, bandwidth = 2 * M.n_colors - 1, 12 * A.nnz / case["pass_ms"]
@@ -115,6 +118,8 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
             "update_ms": wall(lambda: M.update(A)),
             "apply_ms": device_ms(lambda: M.enqueue(b, z)),
             "float32_apply_ms": device_ms(lambda: rounded.enqueue(b, z)),
+            "iterations": pcg(A, b, M=M, rtol=RTOL).iterations,
+            "iterations_as_numbered": pcg(A, b, M=MulticolorSGS(A, as_numbered, **blocks), rtol=RTOL).iterations,
             "float32_iterations": pcg(A, b, M=rounded, rtol=RTOL).iterations,
             "bytes_over_matrix": M.nbytes / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes),
         }

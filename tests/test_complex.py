@@ -111,7 +111,7 @@ def test_matrix_that_is_not_hermitian_breaks_down_honestly(backend, to_device):
 def test_blocks_tell_the_imaginary_parts_apart(to_device):
     A = spd(grid5(6), dtype=np.complex128)
     blocks = ColorBlocks(to_device(A))
-    assert blocks.holds(to_device(A)) and not blocks.holds(to_device(A.conj()))
+    assert blocks.compared_with(to_device(A))() and not blocks.compared_with(to_device(A.conj()))()
 
 
 def test_real_and_complex_are_not_mixed(backend, to_device):

@@ -24,6 +24,7 @@ brackets they are relative to the library's product A @ x. One pass is half of t
 writes as many bytes as the matrix has, 12 for each entry. The model is that of one launch per color, with the bandwidth
 of that pass: (bytes of the matrix + colors x bytes of the vector per color) / bandwidth + {launch:g} µs x launches,
 with 16 n bytes per color and 2 colors - 1 launches. In blocks of b unknowns an entry takes 8 + 4 / b² bytes.
+A preconditioner puts the colors of a method into an order; what that is worth are the iterations before and after.
 """
 WEAK_SCALING = """## Weak scaling
 
@@ -140,6 +141,10 @@ def page(document: dict[str, Any]) -> str:
         for row in case["sweeps"]:
             label = row["name"]
             cells[f"{label}: colors"] = str(row["colors"])
+            if "iterations_as_numbered" in row:
+                cells[f"{label}: iterations as numbered by the method, in the order chosen"] = (
+                    f"{row['iterations_as_numbered']}, {row['iterations']}"
+                )
             cells[f"{label}: application"] = f"{number(row['apply_ms'])} ({row['apply_ms'] / spmv:.2f})"
             cells[f"{label}: application / one pass"] = f"{row['apply_ms'] / case['pass_ms']:.2f}"
             if "matrix_bytes" in row:

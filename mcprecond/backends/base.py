@@ -53,9 +53,10 @@ class Backend(Protocol):
     def to_host(self, array: Any) -> np.ndarray:
         """Return `array` as a NumPy array; on the GPU this waits for the current stream."""
 
-    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
-        """Ask for `array` as it is once everything enqueued so far is done. The function returned waits for it, but
-        not for what is enqueued later.
+    def fetcher(self, array: Any) -> Callable[[], Callable[[], np.ndarray]]:
+        """Return a function that asks for `array` as it is once everything enqueued so far is done, and returns a
+        function that waits for it, but not for what is enqueued later. What it returns holds until the next one is
+        asked for.
         """
 
     def synchronize(self) -> None:

@@ -101,18 +101,21 @@ class GpuBackend:
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)
 
-    def fetch(self, array: Any) -> Callable[[], np.ndarray]:
+    def fetcher(self, array: Any) -> Callable[[], Callable[[], np.ndarray]]:
         import cupyx
 
-        fetched, there = cupyx.empty_pinned(array.shape, array.dtype), self.xp.cuda.Event()
-        array.get(out=fetched, blocking=False)
-        there.record()
+        fetched, there = cupyx.empty_pinned(array.shape, array.dtype), self.xp.cuda.Event(disable_timing=True)
 
         def wait() -> np.ndarray:
             there.synchronize()
             return fetched
 
-        return wait
+        def ask() -> Callable[[], np.ndarray]:
+            array.get(out=fetched, blocking=False)
+            there.record()
+            return wait
+
+        return ask
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()

@@ -12,6 +12,7 @@ On the CPU nothing is waited for: colors follow one another.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,14 @@ class Sweeps:
         if kept != dtype:
             macros["SHORT_VECTORS"] = 1
         self._ordered = None  # room for a right-hand side in color order, where that pays
+        # A sweep reads and writes a right-hand side, a result and the diagonal, and two vectors of its own.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         if row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + 2 * self._y.nbytes:
             self._ordered = backend.xp.empty_like(self._y)
             macros["LARGE_VECTORS"] = 1
-        self._move = backend.kernels(VECTOR_KERNELS, **macros)
+        self._move = partial(backend.kernels, VECTOR_KERNELS, **macros)
+        if self._ordered is not None:
+            self._move()  # loaded now: nothing may be compiled while kernels are captured
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         self._run = backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
@@ -96,14 +100,14 @@ class Sweeps:
         """z = inv(D + w U) D inv(D + w L) (scale r)."""
         blocks, perm, n = self.blocks, self.blocks.perm, len(self.blocks.perm)
         if self._ordered is not None:
-            self._move.to_color_order(n, blocks.inverse, r, self._ordered)
+            self._move().to_color_order(n, blocks.inverse, r, self._ordered)
             r, perm = self._ordered, NULL
         self._substitute(blocks.lower, perm, r, z, omega, scale, backwards=False, finish=False)
         self._run.back_substitute(
             *self._slices, *blocks.upper.rows, self.dinv, perm, omega, self._y, self._t, self._rows(z)
         )  # fmt: skip
         if self._ordered is not None:
-            self._move.to_row_order(n, blocks.inverse, self._t, z)
+            self._move().to_row_order(n, blocks.inverse, self._t, z)
         self._last, self._free = self._t, self._y
 
     def forget(self) -> None:
@@ -112,7 +116,7 @@ class Sweeps:
 
     def begin(self, x: Any) -> None:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
-        self._move.to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
+        self._move().to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
         self._last, self._free = self._y, self._t
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:

@@ -112,12 +112,10 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
     for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
+        VALUE pivot = VALUE();  // used last, so that nothing waits for it
         if (slice.leads()) {
             long long place = begin + (long long)diagonal_source[i];
-            VALUE pivot = place < indptr[perm[i] + 1] ? values[place] : VALUE();
-            diagonal[i] = pivot;
-            dinv[i] = (VALUE)1 / pivot;
-            if (!(fabs(pivot) > 0)) atomicAdd(&digests[NO_PIVOTS], 1ull);
+            if (place < indptr[perm[i] + 1]) pivot = values[place];
         }
         auto fetch = [&](const OFFSET* row_offsets, const int* columns, const SOURCE* source, STORED* result) {
             slice.batches<FETCHES>(row_offsets, columns, [&](const OFFSET* places) {
@@ -134,6 +132,11 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
         };
         fetch(lower_indptr, lower_columns, lower_source, lower);
         fetch(upper_indptr, upper_columns, upper_source, upper);
+        if (slice.leads()) {
+            diagonal[i] = pivot;
+            dinv[i] = (VALUE)1 / pivot;
+            if (!(fabs(pivot) > 0)) atomicAdd(&digests[NO_PIVOTS], 1ull);
+        }
     });
 }
 

@@ -248,13 +248,19 @@ class ColorBlocks:
             row = int(self.perm[self.diagonal == 0].min())
             raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
 
-    def holds(self, A: Any) -> bool:
-        """Whether the blocks are those of A: the same entries in the same places, told by 64-bit hashes.
+    def compared_with(self, A: Any) -> Callable[[], bool]:
+        """Begin to compare, and return a function that waits and says whether the blocks are those of A: the same
+        entries in the same places, told by 64-bit hashes.
 
         A must be CSR and of the blocks' shape, dtype and device, and is refused if sums of repeated entries overflow.
         """
-        _, told = self._matched(A, lambda csr: self._read(self._digest(csr)))
-        return told.all == self._told.all
+        digests = self._digest(A)
+
+        def are_those_of_A() -> bool:
+            _, told = self._matched(A, lambda csr: self._read(digests if csr is A else self._digest(csr)))
+            return told.all == self._told.all
+
+        return are_those_of_A
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern; coloring and storage stay.

@@ -72,6 +72,7 @@ class Iteration:
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, LANES=lanes)
         # Side by side, so that one look fetches all that the host wants to know.
         self._page = xp.zeros(4 + 5 + HISTORY, np.int64)
+        self._ask_for_page = backend.fetcher(self._page)
         self.control = self._page[:4]
         self.scalars, self.history = (part.view(np.float64) for part in (self._page[4:9], self._page[9:]))
         self.books = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
@@ -153,7 +154,7 @@ class Iteration:
 
     def look(self, ahead: int = 0) -> int:
         """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
-        page = self.backend.fetch(self._page)
+        page = self._ask_for_page()
         self.enqueue(ahead)
         control, history = page()[:4], page()[9:].view(np.float64)
         count = int(control[ITERATION])

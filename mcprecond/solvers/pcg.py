@@ -112,10 +112,7 @@ def pcg(
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     applier = _applier(M, csr, backend)
     obstacle = why_not(csr, applier) if form != "plain" else "form='plain'"
-    if obstacle:
-        csr_system(csr)  # otherwise its values are those of M, which have been looked at
-        if form == "eisenstat":
-            raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
+    was_built_from_A = None if obstacle else applier.blocks.compared_with(csr)  # while the rest is made ready
     b = shaped_vector(b, n, backend, csr.dtype)
     x = None if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -125,9 +122,14 @@ def pcg(
     if not isinstance(maxiter, int | np.integer) or maxiter < 0:
         raise ValueError(f"maxiter must be a non-negative integer, got {maxiter!r}")
     iteration: Iteration
-    iteration = (
-        PlainIteration(csr, b, x, applier, backend) if obstacle else EisenstatIteration(csr, b, x, applier, backend)
-    )
+    if was_built_from_A:
+        iteration = EisenstatIteration(csr, b, x, applier, backend)
+        obstacle = None if was_built_from_A() else "M was built from another matrix"
+    if obstacle:
+        csr_system(csr)  # otherwise its values are those of M, which have been looked at
+        if form == "eisenstat":
+            raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
+        iteration = PlainIteration(csr, b, x, applier, backend)
     norm = math.sqrt(iteration.dot(b))
     if not math.isfinite(norm):
         refuse_not_finite(b, backend)
@@ -145,12 +147,13 @@ def pcg(
 def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None] | None) -> Reason:
     """Enqueue iterations, look, and start over from the true residual where the recurrence was too optimistic."""
     iterations = 1 if callback else iteration.backend.iterations_per_look
-    ahead = AHEAD if iterations > 1 else 0
+    adapts = iterations > 1
+    ahead = AHEAD if adapts and iteration.captures else 0
     while True:
         state = iteration.look(ahead)
         if state == RUNNING:
-            if ahead:
-                iterations = _until_converged(iteration.residuals, limit, iterations)
+            if adapts:
+                iterations = _until_converged(iteration.residuals, limit, iterations, ahead)
             iteration.enqueue(iterations)
             if callback:
                 callback(iteration.solution())
@@ -168,15 +171,15 @@ def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None]
         iteration.start_over()
 
 
-def _until_converged(residuals: list[float], limit: float, last: int) -> int:
+def _until_converged(residuals: list[float], limit: float, last: int, ahead: int) -> int:
     """How many iterations to enqueue before the next look: about as many as are left at the present rate, without those
-    that go on during looks.
+    that go on during the look.
     """
     window = min(2 * last, len(residuals) - 1)
     if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
         return min(2 * last, MOST_PER_LOOK)
     rate = math.log(residuals[-1 - window] / residuals[-1]) / window
-    return int(min(max(math.log(residuals[-1] / limit) / rate - AHEAD, 1), MOST_PER_LOOK))
+    return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_LOOK))
 
 
 def _applier(M: Any, csr: Any, backend: Backend) -> Any:
