@@ -112,7 +112,10 @@ def pcg(
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     applier = _applier(M, csr, backend)
     obstacle = why_not(csr, applier) if form != "plain" else "form='plain'"
-    was_built_from_A = None if obstacle else applier.blocks.compared_with(csr)  # while the rest is made ready
+    if obstacle:
+        _admit_plain(csr, form, obstacle)
+    else:
+        was_built_from_A = applier.blocks.compared_with(csr)  # while the rest is made ready
     b = shaped_vector(b, n, backend, csr.dtype)
     x = None if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -122,13 +125,12 @@ def pcg(
     if not isinstance(maxiter, int | np.integer) or maxiter < 0:
         raise ValueError(f"maxiter must be a non-negative integer, got {maxiter!r}")
     iteration: Iteration
-    if was_built_from_A:
+    if not obstacle:
         iteration = EisenstatIteration(csr, b, x, applier, backend)
-        obstacle = None if was_built_from_A() else "M was built from another matrix"
+        if not was_built_from_A():
+            obstacle = "M was built from another matrix"
+            _admit_plain(csr, form, obstacle)
     if obstacle:
-        csr_system(csr)  # otherwise its values are those of M, which have been looked at
-        if form == "eisenstat":
-            raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
         iteration = PlainIteration(csr, b, x, applier, backend)
     norm = math.sqrt(iteration.dot(b))
     if not math.isfinite(norm):
@@ -142,6 +144,15 @@ def pcg(
         iteration.solution(), reason, iteration.count, np.array(iteration.residuals), iteration.true_residual_norm,
         ready - started, finished - ready,
     )  # fmt: skip
+
+
+def _admit_plain(csr: Any, form: str, obstacle: str) -> None:
+    """Raise ValueError if A is not finite, or another form is asked for. For that one, A's values are those of M, which
+    have been looked at.
+    """
+    csr_system(csr)
+    if form == "eisenstat":
+        raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
 
 
 def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None] | None) -> Reason:
