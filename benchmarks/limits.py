@@ -46,17 +46,13 @@ def apply_all(name: str) -> None:
     """What runs under the profiler: each application once, after one that is not profiled."""
     import cupy
 
-    from mcprecond import MulticolorSGS, color
-    from mcprecond.backends import get_backend
-    from mcprecond.reordering.node_blocks import node_pattern
+    from mcprecond import MulticolorSGS
 
     A = CASES[name](False, "gpu")
     r = cupy.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
     for variant in variants(name):
         others = {key: value for key, value in variant.items() if key != "coloring"}
-        size = others.get("block_size", 1)
-        graph = A if size == 1 else node_pattern(A, size, get_backend("gpu"))
-        M, z = MulticolorSGS(A, color(graph, COLORINGS[variant["coloring"]]), **others), cupy.empty_like(r)
+        M, z = MulticolorSGS(A, COLORINGS[variant["coloring"]], **others), cupy.empty_like(r)
         M.enqueue(r, z)
         cupy.cuda.Device().synchronize()
         cupy.cuda.profiler.start()

@@ -15,7 +15,15 @@ from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorSGS, color, p
 from mcprecond.backends import get_backend
 from mcprecond.coloring import Coloring
 from mcprecond.reordering import in_best_order
-from mcprecond.reordering.color_order import MOST_COLORS, SAMPLED, best_order, couplings_of
+from mcprecond.reordering.color_order import (
+    MOST_COLORS,
+    SAMPLED,
+    WAITING,
+    best_order,
+    couplings_of,
+    remainder_of_order,
+    waiting,
+)
 
 METHODS = ("greedy", "ecl_gc", "jpl")
 
@@ -82,13 +90,24 @@ def test_the_search_finds_the_best_of_all_orders_or_nearly(seed, n_colors):
     assert sorted(order) == list(range(n_colors))
     own = remainder(range(n_colors), table)
     assert remainder(order, table) == pytest.approx(share * own)
-    least = min(remainder(each, table) for each in itertools.permutations(range(n_colors)))
-    assert remainder(order, table) <= 1.01 * least
+    assert remainder_of_order(order, table.astype(float)) == pytest.approx(remainder(order, table))
+
+    def cost(order):
+        return remainder(order, table) / own + waiting(np.array(order), table.astype(float))
+
+    assert cost(order) <= 1.01 * min(map(cost, itertools.permutations(range(n_colors))))
+
+
+def test_colors_that_follow_each_other_wait():
+    """On a path of three colors the middle one goes last or first, unless that leaves too much behind."""
+    edges = np.array([[0.0, 6.0, 0.0], [6.0, 0.0, 6.0], [0.0, 6.0, 0.0]])
+    assert waiting(np.array([0, 1, 2]), edges) == pytest.approx(WAITING)
+    assert waiting(np.array([0, 2, 1]), edges) == pytest.approx(WAITING / 2)
 
 
 def test_tables_without_entries():
     order, share = best_order(np.zeros((5, 5), np.int64))
-    assert sorted(order) == list(range(5)) and share == 1
+    assert sorted(order) == list(range(5)) and share == 0
 
 
 def test_the_order_found_stays():
@@ -105,16 +124,16 @@ def test_where_the_order_does_not_matter_it_stays(A, to_device):
 
 @pytest.mark.parametrize("block_size", [1, 3])
 def test_fewer_iterations_on_elasticity(block_size, to_device, backend):
-    A = problems.elasticity(10)
+    A = problems.elasticity(16)
     b = to_device(A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
     chosen = MulticolorSGS(to_device(A), "greedy", block_size=block_size)
     colors = backend.to_host(chosen.coloring.colors)
-    x, y, z = np.unravel_index(np.arange(len(colors)) // (3 // block_size), (10, 10, 10)[::-1])
+    x, y, z = np.unravel_index(np.arange(len(colors)) // (3 // block_size), (16, 16, 16))
     given_numbers = (4 * (x % 2) + 2 * (y % 2) + z % 2) * (3 // block_size) + np.arange(len(colors)) % (3 // block_size)
     assert len({*zip(colors.tolist(), given_numbers.tolist(), strict=True)}) == chosen.n_colors
     in_rows = MulticolorSGS(to_device(A), given_numbers, block_size=block_size)
     few, many = (pcg(to_device(A), b, M=M, rtol=1e-8).iterations for M in (chosen, in_rows))
-    assert few <= 0.85 * many
+    assert few <= 0.9 * many
 
 
 @pytest.mark.parametrize(
@@ -123,7 +142,7 @@ def test_fewer_iterations_on_elasticity(block_size, to_device, backend):
     ids=["sgs", "dilu", "ilu"],
 )
 def test_fewer_iterations_on_fenl(build, to_device):
-    problem = problems.fenl(24)
+    problem = problems.fenl(30)
     A = problem.jacobian(problem.exact())
     b = to_device(A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
     A = to_device(A)
