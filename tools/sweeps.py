@@ -25,6 +25,12 @@ writes as many bytes as the matrix has, 12 for each entry. The model is that of 
 of that pass: (bytes of the matrix + colors x bytes of the vector per color) / bandwidth + {launch:g} µs x launches,
 with 16 n bytes per color and 2 colors - 1 launches. In blocks of b unknowns an entry takes 8 + 4 / b² bytes.
 A preconditioner puts the colors of a method into an order; what that is worth are the iterations before and after.
+
+The last table of a run has what was asked for of this design, and what is found. x is one product A @ x of the library;
+elasticity is swept in blocks of three unknowns. Solves are the fastest of ours with SGS; their bounds in ms are half of
+what the best configuration of AmgX took without its setup, in a run apart. [The log](performance.md) says what the
+bounds that are missed would take. Runs are on different hosts: the library's solves of small systems take as long as
+the host needs to launch its kernels, and differ by a fifth and more between hosts.
 """
 WEAK_SCALING = """## Weak scaling
 
@@ -102,11 +108,6 @@ ASKED: dict[str, tuple[str, dict[str, tuple[float, str]]]] = {
     ),
     "application, natural, times faster in float32": ("at least", {"fenl_180": (1.3, "")}),
 }  # fmt: skip
-ASKED_TEXT = """What was asked for of this design, and what is found. x is one product A @ x of the library;
-elasticity is swept in blocks of three unknowns. Solves are the fastest of ours with SGS; their bounds in ms are half of
-what the best configuration of AmgX took without its setup, in a run apart. [The log](performance.md) says what the
-bounds that are missed would take.
-"""
 MARKS = """## Marks on a CPU
 
 From benchmarks/marks.py, with {threads} threads. Each ratio compares what was timed in turns in one run.
@@ -115,7 +116,7 @@ From benchmarks/marks.py, with {threads} threads. Each ratio compares what was t
 
 def main() -> None:
     documents = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("sweeps-*.json"))]
-    parts = [page(document) for document in documents]
+    parts = [introduction(documents[0]), *(page(document) for document in documents)]
     if (path := RESULTS / "limits-gpu.json").exists():
         parts.append(limits(json.loads(path.read_text())))
     if (path := RESULTS / "half-gpu.json").exists():
@@ -129,6 +130,15 @@ def main() -> None:
     if (path := RESULTS / "marks-cpu.json").exists():
         parts.append(marks(json.loads(path.read_text())))
     PAGE.write_text("\n".join(parts))
+
+
+def introduction(document: dict[str, Any]) -> str:
+    """What the tables hold."""
+    return INTRODUCTION.format(
+        rtol=document["rtol"],
+        launch=1e6 * document["launch_seconds"],
+        copied=document.get("copied_by", "copy node of a graph"),
+    )
 
 
 def page(document: dict[str, Any]) -> str:
@@ -178,19 +188,14 @@ def page(document: dict[str, Any]) -> str:
             name: f"{library / row['total_ms']:.2f}" for name, row in rows.items() if name.startswith("pcg")
         })  # fmt: skip
     parts = [
-        INTRODUCTION.format(
-            rtol=document["rtol"],
-            launch=1e6 * document["launch_seconds"],
-            copied=document.get("copied_by", "copy node of a graph"),
-        ),
-        f"**{place(document)}**, {document['date'][:10]}, {versions(document)}.\n",
+        f"**{place(document)}**, {document['date'][:16].replace('T', ' ')}, {versions(document)}.\n",
         table("sweeps", cases, sweeps),
         table("solver: ms with setup (iterations)", cases, totals),
         table("of which setup + one application", cases, applications),
         table("times faster than the better CG of the library", cases, best),
     ]
     if not document["small"]:
-        parts += [ASKED_TEXT, table("asked and found", cases, [asked_of(case) for case in cases])]
+        parts += [table("asked and found", cases, [asked_of(case) for case in cases])]
     choices = [f"{case['name']}:\n\n```text\n{case['auto']['choice']}\n```\n" for case in cases if "auto" in case]
     if choices:
         parts += ['What `coloring="auto"` says of each of them, for 100 iterations:\n', *choices]
