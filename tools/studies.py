@@ -22,7 +22,8 @@ are proper, systems are solved to their tolerance by the true residual. A matrix
 about the same size as the one it is named after, not that matrix. Where a table says "paper", its numbers are the
 publication's; [the last table](#which-of-the-papers-relations-hold) says which of their relations hold here. The runs
 are older than the first round of `eb` by rows, than kernels of `sirg`, `vb`, `vb_bit` and `ecl_gc` that share long rows
-among many threads, and than sweeps by diagonals; [colorings](colorings.md) and [sweeps](sweeps.md) have them.
+among many threads, than sweeps by diagonals, and than the order into which preconditioners put colors;
+[colorings](colorings.md) and [sweeps](sweeps.md) have them.
 """
 
 Row = dict[str, Any]
