@@ -110,8 +110,8 @@ def checked(method: str, options: dict[str, Any], graph: Graph, A: Any) -> tuple
     def run() -> tuple[Any, Any]:
         return COLORINGS[method](graph, **options)
 
-    colors, history = run()
-    coloring = finished(colors, method, history, graph.backend)
+    colors, log = run()
+    coloring = finished(colors, log, method, graph.backend)
     assert coloring.is_valid(A), f"{method} {options} is improper"
     return run, {"colors": coloring.n_colors, "rounds": coloring.rounds}
 

@@ -59,10 +59,10 @@ def main() -> None:
 def steps_of(graph: Graph) -> dict[str, int]:
     """The steps without shortcuts, which are the fronts of JP, and with both."""
     order = largest_degree_first(graph)
-    colors, history = COLORINGS["jp"](graph, order=order)
+    colors, log = COLORINGS["jp"](graph, order=order)
     colors_by_shortcuts, steps = with_shortcuts(graph, order)
     assert np.array_equal(colors, colors_by_shortcuts), "shortcuts changed a color"
-    return {"colors": int(colors.max()) + 1, "steps": len(history), "steps_with_shortcuts": steps}
+    return {"colors": int(colors.max()) + 1, "steps": int(log[0, 0]), "steps_with_shortcuts": steps}
 
 
 def largest_degree_first(graph: Graph) -> np.ndarray:

@@ -168,3 +168,15 @@ def test_bad_colorings_are_refused():
         in_best_order(A, color(stencil27(3), "greedy"))
     with pytest.raises(TypeError, match="A must be a sparse matrix"):
         in_best_order(np.eye(3), color(A, "greedy"))
+
+
+@pytest.mark.gpu
+def test_colorings_of_the_other_device_are_refused():
+    import cupyx.scipy.sparse
+
+    A = stencil27(4)
+    on_gpu = cupyx.scipy.sparse.csr_matrix(A)
+    with pytest.raises(TypeError, match="coloring must be on the gpu like A"):
+        in_best_order(on_gpu, color(A, "greedy"))
+    with pytest.raises(TypeError, match="coloring must be on the cpu like A"):
+        in_best_order(A, color(on_gpu, "greedy"))

@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcprecond import COLORINGS, Coloring, color
+from mcprecond.backends import get_backend
 from mcprecond.backends.kernels import Twin
 from mcprecond.coloring import Graph, coloring_of
-from mcprecond.coloring.history import history_of, log_round
+from mcprecond.coloring.coloring import finished
+from mcprecond.coloring.history import log_round
 from mcprecond.coloring.priorities import mix
 from mcprecond.problems import graphs
 
@@ -351,7 +353,6 @@ def test_permutation_is_a_stable_sort(backend, to_device):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", VARIANTS)
 def test_deterministic_methods_agree_on_both_devices(name):
-    from mcprecond.backends import get_backend
 
     method, options, _, deterministic = VARIANTS[name]
     gpu = get_backend("gpu")
@@ -401,7 +402,8 @@ def test_rounds_without_room_go_into_the_last_row():
     log = np.zeros((4, 2), np.int32)
     for _ in range(5):
         log_round(log, 10, 1)
-    np.testing.assert_array_equal(history_of(log, Graph.of(grid5(2))), [[10, 1], [10, 1], [30, 3]])
+    history = finished(np.zeros(1, np.int32), log, "some", get_backend("cpu")).history
+    np.testing.assert_array_equal(history, [[10, 1], [10, 1], [30, 3]])
 
 
 def test_refinements_keep_the_history(to_device):

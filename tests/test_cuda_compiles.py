@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mcprecond
-from mcprecond.backends.gpu import compile_options, cuda_source
+from mcprecond.backends.gpu import compile_options, cuda_source, with_headers
 
 PACKAGE = Path(mcprecond.__file__).parent
 SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.cu"))}
@@ -125,6 +125,6 @@ def test_every_kernel_has_a_twin(name):
 
     module = importlib.import_module("mcprecond." + name.removesuffix(".cu").replace("/", "."))
     kernels = re.findall(
-        r'extern "C" __global__ void(?: __launch_bounds__\([^()]+\))? (\w+)', SOURCES[name].read_text()
+        r'extern "C" __global__ void(?: __launch_bounds__\([^()]+\))? (\w+)', with_headers(SOURCES[name])
     )
     assert sorted(kernels) == sorted(module.KERNELS.twins)

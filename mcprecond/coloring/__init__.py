@@ -30,8 +30,9 @@ from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
 
-#: The methods of `color` by name: each takes a Graph and keyword options and returns (colors, history).
-COLORINGS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
+#: The methods of `color` by name: each takes a Graph and keyword options and returns the colors and the log
+#: of its rounds, from which `finished` makes a Coloring.
+COLORINGS: dict[str, Callable[..., tuple[Any, Any]]] = {
     "eb": eb,
     "ecl_gc": ecl_gc,
     "jpl": jpl,
@@ -161,14 +162,14 @@ def color(
         graph, distance = graph.squared(), 1
     if method == "auto":
         method, options = chosen_for(graph)
-    colors, history = COLORINGS[method](graph, seed=seed, **options)
-    coloring = finished(colors, method, history, graph.backend)
+    colors, log = COLORINGS[method](graph, seed=seed, **options)
+    coloring = finished(colors, log, method, graph.backend)
     if recolor:
         colors = recolored(graph, distance, coloring.colors, coloring.sizes, recolor)
-        coloring = finished(colors, method, history, graph.backend)
+        coloring = finished(colors, log, method, graph.backend)
     if balance:
         colors = balanced(graph, distance, coloring.colors, coloring.sizes)
-        coloring = finished(colors, method, history, graph.backend)
+        coloring = finished(colors, log, method, graph.backend)
     return coloring
 
 

@@ -13,7 +13,9 @@ extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, con
 
 #define SHARED_COLORS 4096
 
-extern "C" __global__ void count_colors(long long n, const int* colors, long long n_counted, long long* counts) {
+extern "C" __global__ void count_colors(long long n, const int* colors, long long n_counted,
+                                        const long long* log, long long n_rows, long long* report) {
+    for (long long r = thread_id(); r < n_rows; r += thread_count()) report[n_counted + 1 + r] = log[r];
     // Few colors would meet in few addresses of memory: each block counts those for itself first.
     __shared__ int own[SHARED_COLORS], n_colors;
     int shared = (int)min(n_counted, (long long)SHARED_COLORS), last = -1;
@@ -25,12 +27,12 @@ extern "C" __global__ void count_colors(long long n, const int* colors, long lon
         if (color < shared)
             atomicAdd(&own[color], 1);
         else if (color < n_counted)
-            atomicAdd((uint64*)&counts[color], 1ull);
+            atomicAdd((uint64*)&report[color], 1ull);
         last = max(last, color);
     }
     atomicMax(&n_colors, last + 1);
     __syncthreads();
     for (int c = threadIdx.x; c < shared; c += blockDim.x)
-        if (own[c]) atomicAdd((uint64*)&counts[c], (uint64)own[c]);
-    if (threadIdx.x == 0) atomicMax(&counts[n_counted], (long long)n_colors);
+        if (own[c]) atomicAdd((uint64*)&report[c], (uint64)own[c]);
+    if (threadIdx.x == 0) atomicMax(&report[n_counted], (long long)n_colors);
 }

@@ -11,12 +11,15 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, backend_of, offset_type
 from mcprecond.backends.atomics import atomic_add, atomic_max
 from mcprecond.backends.inputs import csr_matrix
+from mcprecond.coloring.history import log_of
 
 KERNELS = KernelSet(__file__)
 
 REPORTED = 40  # classes that a report lists
 REPORTED_ROUNDS = 8
-FIRST_COLORS = 1024  # so many are counted before it is known how many there are; mostly that is all
+# So many are counted and read before it is known how many there are; mostly that is all.
+FIRST_COLORS = 1024
+FIRST_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,10 @@ class Coloring:
         return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"
 
 
-def finished(colors: Any, method: str, history: np.ndarray, backend: Backend) -> Coloring:
-    """Make a Coloring of non-negative colors; numbers that no vertex has are squeezed out."""
+def finished(colors: Any, log: Any, method: str, backend: Backend) -> Coloring:
+    """Make a Coloring of non-negative colors and the log of rounds; numbers that no vertex has are squeezed out."""
     xp = backend.xp
-    sizes = color_sizes(colors, backend)
+    sizes, history = sizes_and_history(colors, log, backend)
     used = sizes > 0
     if not used.all():
         new_number = xp.asarray(np.cumsum(used).astype(np.int32) - 1)
@@ -125,17 +128,19 @@ def finished(colors: Any, method: str, history: np.ndarray, backend: Backend) ->
     return Coloring(colors, sizes[used], method, history)
 
 
-def color_sizes(colors: Any, backend: Backend) -> np.ndarray:
-    """Count the vertices of each color; on the host."""
-    n_counted = FIRST_COLORS
+def sizes_and_history(colors: Any, log: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
+    """Count the vertices of each color, and read the log: all that the host wants to know arrives in one copy."""
+    n_counted, n_rows = FIRST_COLORS, min(FIRST_ROWS, len(log))
+    run, flat_log = backend.kernels(KERNELS), log.view(np.int64).ravel()
     while True:
-        counts = backend.xp.zeros(n_counted + 1, np.int64)
-        backend.kernels(KERNELS).count_colors(len(colors), colors, n_counted, counts)
-        counts = backend.to_host(counts)
-        n_colors = int(counts[n_counted])
-        if n_colors <= n_counted:
-            return counts[:n_colors]
-        n_counted = n_colors
+        report = backend.xp.zeros(n_counted + 1 + n_rows, np.int64)
+        run.count_colors(len(colors), colors, n_counted, flat_log, n_rows, report)
+        report = backend.to_host(report)
+        n_colors, rows = int(report[n_counted]), report[n_counted + 1 :].view(np.int32).reshape(-1, 2)
+        rounds = int(rows[0, 0])
+        if n_colors <= n_counted and rounds < n_rows:
+            return report[:n_colors], rows[1 : rounds + 1].astype(np.int64)
+        n_counted, n_rows = max(n_counted, n_colors), max(n_rows, rounds + 1)
 
 
 def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
@@ -165,7 +170,7 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
             f"coloring gives the neighbors {row} and {column} the same color {int(array[row])}; "
             "check it against A, or pass a method name"
         )
-    return finished(array, "user", np.empty((0, 2), np.int64), backend)
+    return finished(array, log_of([], backend), "user", backend)
 
 
 def conflict(csr: Any, colors: Any, backend: Backend) -> tuple[int, int] | None:
@@ -197,10 +202,11 @@ def first_conflict(n, indptr, indices, colors, first):
 
 
 @KERNELS.strided_twin
-def count_colors(n, colors, n_counted, counts):
-    """A histogram of the first so many colors; behind it, how many there are."""
+def count_colors(n, colors, n_counted, log, n_rows, report):
+    """A histogram of the first so many colors; behind it, how many there are, and the first rows of the log."""
+    report[n_counted + 1 : n_counted + 1 + n_rows] = log[:n_rows]
     for v in prange(n):
         if colors[v] < n_counted:
-            atomic_add(counts, colors[v], np.int64(1))
-        if colors[v] >= counts[n_counted]:
-            atomic_max(counts, n_counted, np.int64(colors[v]) + 1)
+            atomic_add(report, colors[v], np.int64(1))
+        if colors[v] >= report[n_counted]:
+            atomic_max(report, n_counted, np.int64(colors[v]) + 1)

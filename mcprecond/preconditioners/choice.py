@@ -259,8 +259,7 @@ def choose(
         return expected * math.sqrt(remainder / (AVERAGE_ORDER * least)) if least > 0 else float(expected)
 
     def computed(method: str, cost: float) -> tuple[Candidate, Coloring, float]:
-        colors, history = COLORINGS[method](graph)
-        coloring = in_best_order(pattern, finished(colors, method, history, backend))
+        coloring = in_best_order(pattern, finished(*COLORINGS[method](graph), method, backend))
         remainder = remainder_of(csr, coloring.colors, backend, block_size)
         n_colors = coloring.n_colors
         candidates.append(Candidate(method, n_colors, cost, iterations(remainder), iteration(n_colors)))

@@ -22,13 +22,14 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.inputs import canonical
-from mcprecond.coloring import Coloring, Graph, coloring_of
+from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
+from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
-from mcprecond.reordering.color_order import in_best_order
+from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.levels import levels_of
 from mcprecond.reordering.slices import cut_slices, rows_per_slice
 
@@ -267,14 +268,12 @@ def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
         raise ValueError(f"ordering must be 'color', 'natural' or a permutation, got {ordering!r}")
     graph = Graph.of(csr)
     if isinstance(ordering, str) and ordering == "color":
-        colored = coloring_of(csr, coloring)
-        if isinstance(coloring, str):
-            colored = in_best_order(csr, colored)
+        colored = swept_coloring(csr, coloring)
         name, sequence = colored.method, colored.permutation()
     else:
         natural = isinstance(ordering, str)
         name, sequence = ("natural", None) if natural else ("given", sequence_of(graph, ordering, seed=0))
-    return finished(levels_of(graph, sequence), f"levels of {name} order", np.empty((0, 2), np.int64), graph.backend)
+    return finished(levels_of(graph, sequence), log_of([], graph.backend), f"levels of {name} order", graph.backend)
 
 
 def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:

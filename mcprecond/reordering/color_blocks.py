@@ -16,9 +16,9 @@ from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_system
-from mcprecond.coloring import Coloring, coloring_of
+from mcprecond.coloring import Coloring
 from mcprecond.coloring.priorities import mix64
-from mcprecond.reordering.color_order import in_best_order
+from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.diagonals import Patterns, columns_by_rows, find_diagonals
 from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
 
@@ -145,9 +145,7 @@ class ColorBlocks:
         """
         self.backend, self.shape, self.dtype = backend, csr.shape, csr.dtype
         xp, n, entries = backend.xp, graph.shape[0], graph.indices.size
-        self.coloring = coloring_of(graph, coloring)
-        if isinstance(coloring, str):
-            self.coloring = in_best_order(graph, self.coloring)
+        self.coloring = swept_coloring(graph, coloring)
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
         self.perm = self.coloring.permutation()
         self.inverse = xp.empty(n, np.int32)

@@ -1,9 +1,9 @@
 """Which color comes first: the order in which sweeps take the colors of a coloring.
 
-The numbers of colors are what a method happened to give. Any order of them is as proper and as fast to sweep, but not
-as good a preconditioner. Symmetric Gauss-Seidel adds to a symmetric A the remainder transpose(U) inv(D) U, with U all
-that comes later in the order, and the less it adds for smooth vectors, the fewer iterations CG takes. For the smoothest
-one, all ones, and with all neighbors of a vertex taken for coupled to it equally, that is proportional to
+The numbers of colors are what a method happened to give. Any order of them is as proper, but not as good a
+preconditioner. Symmetric Gauss-Seidel adds to a symmetric A the remainder transpose(U) inv(D) U, with U all that comes
+later in the order, and the less it adds for smooth vectors, the fewer iterations CG takes. For the smoothest one, all
+ones, and with all neighbors of a vertex taken for coupled to it equally, that is proportional to
 
     sum over vertices of (neighbors of a later color)^2 / (all neighbors).
 
@@ -29,7 +29,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_part, offset_type
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.inputs import csr_matrix
-from mcprecond.coloring import Coloring
+from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -40,6 +40,20 @@ PARTS = 16  # of the sample, on a CPU
 STARTS = 8
 WAITING = 0.3  # in shares of the remainder, if all edges led to the color just before
 WORTH_IT = 0.95  # of the remainder; a sample does not tell smaller differences
+
+
+def swept_coloring(A: Any, coloring: Any) -> Coloring:
+    """Return the coloring that a preconditioner's `coloring` argument stands for, its colors in the order of sweeps.
+
+    A method's name leaves the order open, so it is chosen; a Coloring or an array has given it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `coloring_of`.
+    """
+    found = coloring_of(A, coloring)
+    return in_best_order(A, found) if isinstance(coloring, str) else found
 
 
 def in_best_order(A: Any, coloring: Coloring) -> Coloring:

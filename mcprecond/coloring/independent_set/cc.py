@@ -14,7 +14,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -22,7 +22,7 @@ KERNELS = KernelSet(__file__)
 MOST_HASHES = 32  # the bits of a word in cc.cu
 
 
-def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, np.ndarray]:
+def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, Any]:
     """Color up to 2 * hashes independent sets per round: "cc" in `COLORINGS`.
 
     The method is known from the section "A Parallel Algorithm for Graph Coloring" of NVIDIA's article on csrcolor,
@@ -41,8 +41,8 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, np.ndarray
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1; some numbers may have no vertex.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        There are at most 2 * hashes times as many colors as rounds. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        There are at most 2 * hashes times as many colors as rounds. See `Coloring.history`.
     """
     if not isinstance(hashes, int | np.integer) or not 1 <= hashes <= MOST_HASHES:
         raise ValueError(f"hashes must be an integer from 1 to {MOST_HASHES}, got {hashes!r}")
@@ -54,7 +54,7 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, np.ndarray
     run.color_by_hashes(
         n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(hashes), colors, worklists, scratch, log
     )  # fmt: skip
-    return colors, history_of(log, graph)
+    return colors, log
 
 
 @compile_part

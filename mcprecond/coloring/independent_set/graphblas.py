@@ -19,7 +19,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.history import without_conflicts
+from mcprecond.coloring.history import log_of
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -28,7 +28,7 @@ ENGINES = ("kernels", "suitesparse")
 MAX_TIMES, BOOLEAN = 0, 1  # semirings; mirrored in graphblas.cu
 
 
-def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, np.ndarray]:
+def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, Any]:
     """Color one independent set per round, found by a product over (max, ×): "graphblas_is" in `COLORINGS`.
 
     Osama et al., Section IV-A1, Algorithm 2.
@@ -46,8 +46,8 @@ def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run, and those of `jpl`. Not bounded by max_degree + 1.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        As many rounds as colors; see `Coloring`.
+    log : array of int32, shape (rows, 2)
+        As many rounds as colors; see `Coloring.history`.
 
     Raises
     ------
@@ -74,10 +74,10 @@ def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
         G.assign(C, frontier, color)
         G.assign(weight, frontier, 0)
         colored.append(succ)
-    return G.colors(C), without_conflicts(colored)
+    return G.colors(C), log_of(colored, graph.backend)
 
 
-def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, np.ndarray]:
+def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, Any]:
     """Color one maximal independent set after the other: "graphblas_mis" in `COLORINGS`.
 
     Osama et al., Section IV-A2, Algorithm 2 with 3. More rounds than `graphblas_is`, far fewer colors.
@@ -93,8 +93,8 @@ def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tu
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run: those of first-fit by falling weight.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        A round is a step in which a set grew. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        A round is a step in which a set grew. See `Coloring.history`.
     """
     G = engine_for(graph, engine)
     C, weight = G.zeros(np.int64), G.random(seed)
@@ -106,10 +106,10 @@ def graphblas_mis(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tu
         G.assign(C, mis, color)
         G.assign(weight, mis, 0)
         colored += grown
-    return G.colors(C), without_conflicts(colored)
+    return G.colors(C), log_of(colored, graph.backend)
 
 
-def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, np.ndarray]:
+def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tuple[Any, Any]:
     """Color one independent set per round with the smallest color free around it: "graphblas_jp" in `COLORINGS`.
 
     Osama et al., Section IV-A3, Algorithm 2 with 4. The whole set gets one color, which no neighbor of the set has.
@@ -125,7 +125,7 @@ def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1, but no more than those of `jpl`.
-    history : numpy.ndarray of int64, shape (rounds, 2)
+    log : array of int32, shape (rows, 2)
         That of `graphblas_is`.
     """
     G = engine_for(graph, engine)
@@ -140,7 +140,7 @@ def graphblas_jp(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
         G.assign(weight, frontier, 0)
         most = max(most, color)
         colored.append(succ)
-    return G.colors(C), without_conflicts(colored)
+    return G.colors(C), log_of(colored, graph.backend)
 
 
 def local_maxima(G: Any, weight: Any) -> tuple[Any, int]:

@@ -23,7 +23,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -33,7 +33,7 @@ EMPTY, NO_REUSE = -1, -2
 LARGEST_TABLE = 63  # one bit less than a word of the search for a color
 
 
-def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, np.ndarray]:
+def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, Any]:
     """Propose vertices, reuse colors by hash tables, resolve conflicts: "is_hash" in `COLORINGS`.
 
     Osama et al., Section IV-B2, Algorithm 6.
@@ -51,8 +51,8 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1; some numbers may have no vertex.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        Colored in a round are those proposed; see `Coloring`.
+    log : array of int32, shape (rows, 2)
+        Colored in a round are those proposed; see `Coloring.history`.
     """
     if not isinstance(table_size, int | np.integer) or not 1 <= table_size <= LARGEST_TABLE:
         raise ValueError(f"table_size must be an integer from 1 to {LARGEST_TABLE}, got {table_size!r}")
@@ -66,7 +66,7 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
         n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(table_size), colors, proposals, tables, worklists,
         scratch, log,
     )  # fmt: skip
-    return colors, history_of(log, graph)
+    return colors, log
 
 
 @compile_part

@@ -13,13 +13,13 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 
 
-def is_minmax(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def is_minmax(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color two independent sets per round: "is_minmax" in `COLORINGS`.
 
     Osama et al., Section IV-B1, Algorithm 5.
@@ -34,8 +34,8 @@ def is_minmax(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run. Not bounded by max_degree + 1; some numbers may have no vertex.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        There are at most twice as many colors as rounds. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        There are at most twice as many colors as rounds. See `Coloring.history`.
     """
     xp, n = graph.backend.xp, graph.n
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
@@ -43,7 +43,7 @@ def is_minmax(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     worklists = xp.empty((2, n), np.int32)
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_two_sets(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch, log)
-    return colors, history_of(log, graph)
+    return colors, log
 
 
 @compile_part

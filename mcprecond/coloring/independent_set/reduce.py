@@ -14,7 +14,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
@@ -22,7 +22,7 @@ KERNELS = KernelSet(__file__)
 NOBODY = -1  # the maximum over no neighbors
 
 
-def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color one independent set per round, found by segmented reduction: "is_reduce" in `COLORINGS`.
 
     Osama et al., Section IV-B3, Algorithm 7.
@@ -37,8 +37,8 @@ def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         The same on every device and in every run, and those of `jpl`. Not bounded by max_degree + 1.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        As many rounds as colors; see `Coloring`.
+    log : array of int32, shape (rows, 2)
+        As many rounds as colors; see `Coloring.history`.
     """
     xp, n = graph.backend.xp, graph.n
     # Threads per segment on the GPU: about as many as a row has entries, a warp at most.
@@ -48,7 +48,7 @@ def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     worklists = xp.empty((2, n), np.int32)
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_reduction(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, colors, worklists, scratch, log)
-    return colors, history_of(log, graph)
+    return colors, log
 
 
 @compile_part

@@ -1,4 +1,5 @@
-// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names.
+// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names. Where rows are
+// short, another kernel does it: in_rounds.cuh.
 //
 // Races that are meant: a vertex reads what its neighbors show while they change it. Possible colors only ever get
 // fewer (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never
@@ -16,6 +17,7 @@
 enum { LDF, LDF_NATURAL, ROW_ORDER };
 
 __device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
+#pragma unroll 1  // mostly none or one of them
     for (int drop = __popc(mask) - count; drop > 0; --drop) mask &= ~(0x80000000u >> __clz(mask));
     return mask;
 }
@@ -170,6 +172,14 @@ struct VisitLog {
             atomicAdd(&counts[visits], 1);
         else
             add(visits, 1);
+    }
+    // A whole warp at once.
+    __device__ __forceinline__ void colored_in(int round, int count) {
+        if (lane_id() || count == 0) return;
+        if (round < SHARED_ROUNDS)
+            atomicAdd(&counts[round], count);
+        else
+            add(round, count);
     }
     __device__ void open() {
         for (int r = threadIdx.x; r < SHARED_ROUNDS; r += blockDim.x) counts[r] = 0;
@@ -466,3 +476,5 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
                   visit_log);
     visit_log.close();
 }
+
+#include "in_rounds.cuh"

@@ -26,7 +26,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priorities import mix
 
@@ -36,12 +36,13 @@ ORDERS = ("ldf", "ldf_natural", "natural")
 LDF, LDF_NATURAL, ROW_ORDER = range(3)  # mirrored in ecl_gc.cu
 LOW_DEGREE = 32
 LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below, also mirrored there
+SHORT_ROW = 8  # entries in the mean; up to here, vertices are visited in their own order
 BATCH = 4096  # vertices that the CPU takes up per round
 
 
 def ecl_gc(
     graph: Graph, *, order: str = "ldf", shortcut1: bool = True, shortcut2: bool = True, seed: int = 0
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, Any]:
     """Color first-fit by priority, by default largest degree first, with shortcuts.
 
     Parameters
@@ -59,9 +60,10 @@ def ecl_gc(
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them, the same on every device and in every run.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        On a GPU, round r counts the vertices that had their color after r visits that found something new; on the CPU,
-        rounds are passes over lists, into which vertices come by priority. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        On a GPU, round r counts the vertices that had their color after r visits that found something new, or in round
+        r of the warp that has them, of those that color any; on the CPU, rounds are passes over lists of all vertices,
+        or into which vertices come by priority. See `Coloring.history`.
 
     Raises
     ------
@@ -71,9 +73,18 @@ def ecl_gc(
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)} for ecl_gc, got {order!r}")
     xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
-    lanes = 4 if nnz > 8 * n else 2
+    colors, log = xp.empty(n, np.int32), new_log(graph)
+    short_rows = order == "ldf" and graph.max_degree < LOW_DEGREE and nnz <= SHORT_ROW * n
+    lanes = 1 if short_rows else 2 if nnz <= SHORT_ROW * n else 4
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
-    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
+    if short_rows:
+        pending = xp.empty((n, 4 if graph.indptr.dtype == np.int32 else 6), np.int32)
+        run.color_in_rounds(
+            n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, int(shortcut1), int(shortcut2), colors,
+            xp.empty(n, np.int32), pending, log,
+        )  # fmt: skip
+        return colors, log
+    possible, waiting = xp.empty(n, np.int32), xp.empty(n, np.int32)
     if order != "ldf":
         worklist = sequence_of(graph, order.removesuffix("_natural"), seed)
     elif graph.max_degree >= LONG_DEGREE:
@@ -83,12 +94,11 @@ def ecl_gc(
     else:  # no list of all vertices is needed; whoever colors sorts what it takes
         worklist = xp.empty(n, np.int32)
     dag = xp.empty(nnz if graph.max_degree >= LOW_DEGREE else 0, np.int32)  # for high degrees: edges to wait for
-    log = new_log(graph)
     run.color_by_priority(
         n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
         int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, log,
     )  # fmt: skip
-    return colors, history_of(log, graph)
+    return colors, log
 
 
 @compile_part
@@ -238,6 +248,20 @@ def priority_keys(n, degrees, seed, keys):
     """What LDF sorts by: falling degree, then falling hash."""
     for v in prange(n):
         keys[v] = np.uint64(0x7FFFFFFF - degrees[v]) << np.uint64(32) | np.uint64(mix(v, seed) ^ 0xFFFFFFFF)
+
+
+@KERNELS.resident_twin
+def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, colors, possible, pending, log):
+    """The whole coloring where no degree is high, largest first; a GPU's warps list uncolored vertices in `pending`."""
+    none, bitmaps = np.empty(0, np.int32), np.empty(0, np.uint32)  # for high degrees
+    open_all(n, indptr, indices, degrees, LDF, seed, colors, possible, none, none, bitmaps)
+    left = np.arange(n, dtype=np.int32)
+    while len(left):
+        before = len(left)
+        left = visit_all(
+            left, indptr, indices, degrees, LDF, seed, shortcut1, shortcut2, colors, possible, none, none, bitmaps
+        )
+        log_round(log, before - len(left), 0)
 
 
 @KERNELS.resident_twin

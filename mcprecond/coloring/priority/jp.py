@@ -20,7 +20,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
-from mcprecond.coloring.history import history_of, new_log
+from mcprecond.coloring.history import new_log
 from mcprecond.coloring.orders import sequence_of
 
 KERNELS = KernelSet(__file__)
@@ -30,7 +30,7 @@ PARTS = 64  # of a front, on the CPU
 READY = 64  # vertices that a part lists together
 
 
-def jp(graph: Graph, *, distance: int = 1, order: Any = "random", seed: int = 0) -> tuple[Any, np.ndarray]:
+def jp(graph: Graph, *, distance: int = 1, order: Any = "random", seed: int = 0) -> tuple[Any, Any]:
     """Color first-fit in the given order, front by front.
 
     Parameters
@@ -51,15 +51,15 @@ def jp(graph: Graph, *, distance: int = 1, order: Any = "random", seed: int = 0)
     -------
     colors : array of int32, shape (n,)
         At most one more than a vertex has others within the distance; the same on every device and in every run.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        Front by front, as many as the longest chain of such vertices, each preceding the next. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        Front by front, as many as the longest chain of such vertices, each preceding the next. See `Coloring.history`.
     """
     natural = isinstance(order, str) and order == "natural"
     sequence = None if natural else sequence_of(graph, order, seed)
     xp, n = graph.backend.xp, graph.n
     colors, log = xp.empty(n, np.int32), new_log(graph)
     _kernels(graph, sequence).read_states(n, colors_and_fronts(graph, sequence, distance), colors, log)
-    return colors, history_of(log, graph)
+    return colors, log
 
 
 def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> Any:

@@ -14,12 +14,12 @@ import numpy as np
 from mcprecond.backends import compile_part
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
-from mcprecond.coloring.history import without_conflicts
+from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import jp
 
 
-def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int = 0) -> tuple[Any, np.ndarray]:
+def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int = 0) -> tuple[Any, Any]:
     """Color first-fit in the given order: serially on the CPU, by the fronts of `jp` on the GPU, with equal colors.
 
     Parameters
@@ -47,8 +47,8 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     -------
     colors : array of int32, shape (n,)
         At most one more than a vertex has others within the distance; the same on every device.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        Front by front on the GPU, one round on the CPU and where the host colors. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        Front by front on the GPU, one round on the CPU and where the host colors. See `Coloring.history`.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     return colors, at_once(graph)
 
 
-def at_once(graph: Graph) -> np.ndarray:
-    """The history of one round."""
-    return without_conflicts([graph.n] if graph.n else [])
+def at_once(graph: Graph) -> Any:
+    """The log of one round."""
+    return log_of([graph.n] if graph.n else [], graph.backend)
 
 
 @compile_part

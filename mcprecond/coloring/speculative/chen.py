@@ -26,7 +26,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import detect_conflicts, loses
@@ -34,7 +34,7 @@ from mcprecond.coloring.speculative.vertex_based import detect_conflicts, loses
 KERNELS = KernelSet(__file__)
 
 
-def chen_topo(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def chen_topo(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color by the topology-driven version: every round looks at all vertices.
 
     Parameters
@@ -47,18 +47,18 @@ def chen_topo(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        See `Coloring.history`.
     """
     xp, n = graph.backend.xp, graph.n
     C, settled = xp.empty(n, np.int32), xp.zeros(n, np.int32)
     scratch, log = xp.zeros(8, np.int32), new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_by_topology(n, graph.indptr, graph.indices, graph.degrees, C, settled, scratch, log)
-    return C, history_of(log, graph)
+    return C, log
 
 
-def chen_wlc(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def chen_wlc(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color by the data-driven version with atomically filled worklists.
 
     Parameters
@@ -71,13 +71,13 @@ def chen_wlc(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        See `Coloring.history`.
     """
     return data_driven(graph, "natural", in_order=False)
 
 
-def chen_pq(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def chen_pq(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color by the data-driven version with a queue in order of degree, largest first.
 
     Parameters
@@ -90,13 +90,13 @@ def chen_pq(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        See `Coloring.history`.
     """
     return data_driven(graph, "ldf", in_order=True)
 
 
-def data_driven(graph: Graph, order: str, in_order: bool) -> tuple[Any, np.ndarray]:
+def data_driven(graph: Graph, order: str, in_order: bool) -> tuple[Any, Any]:
     """Run a data-driven version whose first worklist is in the given order."""
     xp, n = graph.backend.xp, graph.n
     C, scratch, log = xp.empty(n, np.int32), xp.zeros(8, np.int32), new_log(graph)
@@ -106,7 +106,7 @@ def data_driven(graph: Graph, order: str, in_order: bool) -> tuple[Any, np.ndarr
     run.color_by_worklist(
         n, graph.indptr, graph.indices, graph.degrees, C, worklists, int(in_order), marks, scratch, log
     )  # fmt: skip
-    return C, history_of(log, graph)
+    return C, log
 
 
 @compile_loop

@@ -45,7 +45,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import mix
 from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
@@ -64,7 +64,7 @@ ALL_FORBIDDEN = 2**SET_SIZE - 1
 
 def eb(
     graph: Graph, *, distance: int = 1, seed: int = 0, worklist: str = "pps", resolution: str = "degree"
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, Any]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
     Parameters
@@ -85,9 +85,9 @@ def eb(
     colors : array of int32, shape (n,)
         At most one more than a vertex has others within the distance; not reproducible from run to run, since threads
         race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
+    log : array of int32, shape (rows, 2)
         A round takes up all uncolored vertices of a wave; one whose color set is full counts in both columns. See
-        `Coloring`.
+        `Coloring.history`.
     """
     if worklist not in WORKLISTS:
         raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
@@ -105,7 +105,7 @@ def eb(
         run.color_pairs(
             n, graph.indptr, graph.indices, graph.degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log
         )  # fmt: skip
-        return C, history_of(log, graph)
+        return C, log
     number = xp.empty(n, np.int32)
     highest, lowest = hub_classes(graph)
     chunk = CHUNK if highest < lowest else 1  # within a wave few vertices are neighbors
@@ -114,7 +114,7 @@ def eb(
         n, graph.indptr, graph.indices, graph.degrees, by_degree, highest, lowest, number, C, CS, VF,
         TVF, uncolored, edges, edges[0].size // 2, scratch, int(worklist == "pps"), chunk, log,
     )  # fmt: skip
-    return number, history_of(log, graph)
+    return number, log
 
 
 def hub_classes(graph: Graph) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import detect_conflicts
 
@@ -28,7 +28,7 @@ KERNELS = KernelSet(__file__)
 PROCESSORS = 64  # on the CPU: blocks of vertices, for as many threads as there are
 
 
-def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color by GM: speculate once, then repair serially.
 
     Parameters
@@ -41,8 +41,8 @@ def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        The parallel steps, and the serial one where there is anything to repair. See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        The parallel steps, and the serial one where there is anything to repair. See `Coloring.history`.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_and_repair(n, graph.indptr, graph.indices, graph.degrees, C, conflicts, scratch, log)
-    return C, history_of(log, graph)
+    return C, log
 
 
 @compile_loop

@@ -28,7 +28,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.gpu import BLOCK
 from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import mix
 from mcprecond.coloring.speculative.eb import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
@@ -43,7 +43,7 @@ MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_WORDS = 2**27  # over all teams: 1 GiB, unless a single block needs more
 
 
-def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
+def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     """Color by RIG (Section 2, Figure 1): the lower index is recolored; palettes for the largest degree.
 
     Parameters
@@ -56,14 +56,14 @@ def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, np.ndarray]:
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
+    log : array of int32, shape (rows, 2)
         The coloring phase, and the passes of conflict resolution, which recolor as many vertices as they find in
-        conflict. See `Coloring`.
+        conflict. See `Coloring.history`.
     """
     return resolve_in_palettes(graph, by_degree=False, max_color=estimate(graph))
 
 
-def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: bool = True) -> tuple[Any, np.ndarray]:
+def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: bool = True) -> tuple[Any, Any]:
     """Color by SIRG (Sections 3 and 4, Figures 2-4): the lower degree is recolored; palettes double when needed.
 
     Parameters
@@ -80,9 +80,9 @@ def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: b
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
+    log : array of int32, shape (rows, 2)
         The coloring phase, and the passes of conflict resolution, which recolor as many vertices as they find in
-        conflict. See `Coloring`.
+        conflict. See `Coloring.history`.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def estimate(graph: Graph) -> int:
     return 1 << graph.max_degree.bit_length()
 
 
-def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[Any, np.ndarray]:
+def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[Any, Any]:
     """Fig. 2, with palettes of `max_color` colors that double until all vertices are colored."""
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
     lanes = lanes_for(graph, distance=1)
@@ -119,7 +119,7 @@ def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[
             break  # there was a free color for everyone
         rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])
         words *= 2
-    return C, history_of(log, graph)
+    return C, log
 
 
 @compile_part

@@ -20,7 +20,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
-from mcprecond.coloring.history import history_of, log_round, new_log
+from mcprecond.coloring.history import log_round, new_log
 
 KERNELS = KernelSet(__file__)
 RESOLUTIONS = ("index", "degree")
@@ -30,7 +30,7 @@ FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single t
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
 
 
-def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = "index") -> tuple[Any, np.ndarray]:
+def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = "index") -> tuple[Any, Any]:
     """Color by IPGC (Section II-A, Algorithms 1-3): every thread has a FORBIDDEN for all colors.
 
     FORBIDDEN is initialized once; entries carry the time stamp of the vertex that they are forbidden for. The number of
@@ -51,8 +51,8 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        See `Coloring.history`.
     """
     check_options(chunk_size, resolution)
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
@@ -65,7 +65,7 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
         n, graph.indptr, graph.indices, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
         log, forbidden, row, threads,
     )  # fmt: skip
-    return C, history_of(log, graph)
+    return C, log
 
 
 def vb(
@@ -76,7 +76,7 @@ def vb(
     edge_filtering: bool = False,
     chunk_size: int = 8,
     resolution: str = "index",
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, Any]:
     """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
 
     A vertex looks for a color in one COLORRANGE of 64 after the other and traverses its neighbors once for each.
@@ -102,8 +102,8 @@ def vb(
     -------
     colors : array of int32, shape (n,)
         At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        See `Coloring.history`.
     """
     return by_color_ranges("color_vb", graph, distance, edge_filtering, chunk_size, resolution)
 
@@ -116,7 +116,7 @@ def vb_bit(
     edge_filtering: bool = False,
     chunk_size: int = 8,
     resolution: str = "index",
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, Any]:
     """Color by VB BIT (Section III-A2, Algorithm 4): FORBIDDEN is one word of 64 bits.
 
     Parameters and results are those of `vb`.
@@ -133,15 +133,15 @@ def vb_bit(
     Returns
     -------
     colors : array of int32, shape (n,)
-    history : numpy.ndarray of int64, shape (rounds, 2)
-        See `Coloring`.
+    log : array of int32, shape (rows, 2)
+        See `Coloring.history`.
     """
     return by_color_ranges("color_vb_bit", graph, distance, edge_filtering, chunk_size, resolution)
 
 
 def by_color_ranges(
     kernel: str, graph: Graph, distance: int, edge_filtering: bool, chunk_size: int, resolution: str
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, Any]:
     """Run VB or VB BIT."""
     check_options(chunk_size, resolution)
     if edge_filtering and distance == 2:
@@ -156,7 +156,7 @@ def by_color_ranges(
         n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists,
         scratch, log, int(bool(edge_filtering)),
     )  # fmt: skip
-    return C, history_of(log, graph)
+    return C, log
 
 
 def has_long_rows(graph: Graph) -> int:
