@@ -92,6 +92,15 @@ def test_orders_are_those_of_jp(order, backend, to_device):
         np.testing.assert_array_equal(backend.to_host(coloring.colors), backend.to_host(expected.colors))
 
 
+def test_more_vertices_than_threads(backend, to_device):
+    """Short rows, largest degree first, where a GPU's warps have several stretches of vertices each."""
+    A = grid5(600)
+    hashes = np.array([mix(v, SEED) for v in range(A.shape[0])], np.int64)
+    by_priority = np.lexsort((-hashes, -np.diff(A.indptr)))
+    expected = color(A, "greedy", order=by_priority).colors
+    np.testing.assert_array_equal(backend.to_host(color(to_device(A), "ecl_gc", seed=SEED).colors), expected)
+
+
 def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
     """In row order, where nobody sees what others do in the same round: those of low priority are visited first."""
     graph = Graph.of(A)
