@@ -32,9 +32,10 @@ def widened(monkeypatch):
     return lambda: monkeypatch.setattr("mcprecond.backends.kernels.INT32_LIMIT", 1)
 
 
+@pytest.mark.parametrize("pattern", [graphs.rmat(8), graphs.grid2d(20)], ids=["rmat", "grid2d"])
 @pytest.mark.parametrize("method", COLORINGS)
-def test_colorings(method, to_device, backend, widened):
-    A = to_device(graphs.rmat(8))
+def test_colorings(method, pattern, to_device, backend, widened):
+    A = to_device(pattern)
     narrow = color(A, method)
     widened()
     assert Graph.of(A).indptr.dtype == np.int64
