@@ -474,8 +474,7 @@ STUDIES = [
         "steps. The stand-ins are homogeneous cubes and a random power grid, much better conditioned than the parts, "
         "the reservoir and the circuit of the collection: they say what colors and sweeps cost at that size, not how "
         "many iterations the real ones take. csrcolor is represented by our `cc`, the algorithm behind it. More than "
-        "64 colors stay in the order of their numbers; for fewer the preconditioner finds a better one, which is why "
-        "some systems take fewer iterations with `eb`.",
+        "64 colors stay in the order of their numbers; for fewer the preconditioner looks for a better one.",
         tables_v, RELATIONS_V, draw_v,
     ),
     Study(
