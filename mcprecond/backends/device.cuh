@@ -41,6 +41,24 @@ __device__ __forceinline__ void grid_barrier(uint32* arrivals) {
     __syncthreads();
 }
 
+// Add what all threads of a block have to some sums, by one atomic each. All of them call it, once.
+template <int COUNT>
+__device__ __forceinline__ void add_of_block(uint64* sums, const uint64 (&values)[COUNT]) {
+    __shared__ uint64 of_warps[BLOCK / WARP][COUNT];
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) {
+        uint64 value = values[k];
+#pragma unroll
+        for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+        if (lane_id() == 0) of_warps[threadIdx.x / WARP][k] = value;
+    }
+    __syncthreads();
+    if (threadIdx.x >= COUNT) return;
+    uint64 of_block = 0;
+    for (int w = 0; w < BLOCK / WARP; ++w) of_block += of_warps[w][threadIdx.x];
+    if (of_block) atomicAdd(&sums[threadIdx.x], of_block);
+}
+
 // Append to a list: one atomic per warp. Returns this thread's position, meaningful where `keep` holds.
 // Every thread of the warp must call it.
 __device__ __forceinline__ int warp_append(bool keep, int* length) {

@@ -38,7 +38,8 @@ class Coloring:
         What each round of the method did. Column 0: how many vertices it colored. Column 1: how many colored ones it
         found in conflict, which have to be colored again; 0 unless the method is speculative. So column 0 less column 1
         adds up to n. A vertex for which a speculative round found no color counts in both. Empty for a user's coloring;
-        refinements (``recolor``, ``balance``) do not change it. Rounds beyond n + 64 are added to the last row.
+        refinements (``recolor``, ``balance``) do not change it. Rounds beyond n + 64 (1023 in ``ecl_gc`` where rows are
+        short) are added to the last row.
     """
 
     colors: Any

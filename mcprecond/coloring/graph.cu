@@ -82,10 +82,9 @@ extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, cons
         check.flaws |= __shfl_xor_sync(FULL_WARP, check.flaws, step);
         largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
     }
-    check.surplus = lane_sum<WARP>(check.surplus);
     if (lane_id() == 0) {
         if (check.flaws) atomicOr((uint64*)&report[0], (uint64)check.flaws);
         if (largest > fresh(&report[1])) atomicMax(&report[1], (long long)largest);
-        atomicAdd((uint64*)&report[2], check.surplus);
     }
+    add_of_block<1>((uint64*)&report[2], {check.surplus});
 }

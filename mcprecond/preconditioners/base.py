@@ -114,6 +114,11 @@ class Preconditioner:
     def splitting(self) -> tuple[Any, Any]:
         """T and its inverse, in color order, where there is no obstacle."""
 
+    @property
+    @abstractmethod
+    def keeps_diagonal(self) -> bool:
+        """Whether T is the diagonal of A in the rows of the first color."""
+
     @abstractmethod
     def enqueue(self, r: Any, z: Any) -> None:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.

@@ -108,6 +108,11 @@ class MulticolorGS(Preconditioner):
         D, Dinv, omega = self.blocks.diagonal, self.blocks.dinv, self.dtype.type(self.omega)
         return (D, Dinv) if omega == 1 else (D / omega, Dinv * omega)
 
+    @property
+    def keeps_diagonal(self) -> bool:
+        """See `Preconditioner`."""
+        return self.omega == 1
+
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 

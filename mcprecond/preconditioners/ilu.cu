@@ -249,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
         });
         publish<true>(&dinv[i], VALUE(1) / pivot);
     };
-    for_slices(n_pieces, false, pieces, lower_indices, [&](const Slice& piece) {
+    for_slices(0, n_pieces, false, pieces, lower_indices, [&](const Slice& piece) {
         int end = (int)piece.first + piece.rows;
         for (int first = (int)piece.first, rows; first < end; first += rows) {
             for (rows = end - first;; rows = (rows + 1) / 2) {  // fewer at once where some are long

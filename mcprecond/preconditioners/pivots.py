@@ -73,6 +73,11 @@ class Factored(Preconditioner):
         """See `Preconditioner`: the pivots."""
         return self._pivots, self._dinv
 
+    @property
+    def keeps_diagonal(self) -> bool:
+        """See `Preconditioner`: nothing comes before the first color, so it is, unless pivots were shifted."""
+        return len(self.shifted.rows) == 0
+
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`."""
         self._sweeps.fitting(r).solve(r, z)

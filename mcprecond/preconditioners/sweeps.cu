@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, KEPT* y,
         KEPT* spent, long long finish, UNKNOWN* z) {
-    for_slices(n_slices, backwards, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* dinv, const int* perm, double omega, KEPT* y, KEPT* t, UNKNOWN* z) {
-    for_slices(n_slices, true, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         const int* lower_columns, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns,
         const COUPLING* upper, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, const KEPT* old,
         KEPT* latest, UNKNOWN* z) {
-    for_slices(n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();

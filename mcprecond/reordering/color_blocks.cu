@@ -109,7 +109,7 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                                         const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv,
                                         const uint64* expected, uint64* digests) {
     if (!to_be_taken(expected, digests)) return;
-    for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         long long i = slice.index();
         OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
         VALUE pivot = VALUE();  // used last, so that nothing waits for it
@@ -148,7 +148,7 @@ __device__ __forceinline__ double widened(float x) {
     return wide;
 }
 
-extern "C" __global__ void digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, uint64* digests) {
     uint64 pattern = 0, both = 0, not_finite = 0;
     for (long long i = thread_id(); i < n; i += thread_count())
@@ -171,14 +171,7 @@ extern "C" __global__ void digest(long long entries, long long n, const OFFSET* 
         for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
     for (; k < entries; k += stride) add(k, indices[k], values[k]);
-    pattern = lane_sum<WARP>(pattern);
-    both = lane_sum<WARP>(both);
-    not_finite = lane_sum<WARP>(not_finite);
-    if (lane_id() == 0) {
-        atomicAdd(&digests[PATTERN], pattern);
-        atomicAdd(&digests[ALL], pattern + both);
-        if (not_finite) atomicAdd(&digests[NOT_FINITE], not_finite);
-    }
+    add_of_block<3>(digests, {pattern, pattern + both, not_finite});
 }
 
 extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_columns, const STORED* lower,

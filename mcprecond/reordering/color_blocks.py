@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,6 +234,11 @@ class ColorBlocks:
     def times_diagonal(self, diagonal: Any, x: Any) -> Any:
         """A diagonal, stored like that of the blocks, times a vector in color order."""
         return diagonal * x
+
+    @cached_property
+    def first_slices(self) -> int:
+        """How many of the slices are the first color's."""
+        return int((self.slices < self.offsets[1]).sum()) if self.n_colors else 0
 
     def rows_of(self, c: int) -> tuple[int, int]:
         """Return how many rows color c has, and the new number of the first."""

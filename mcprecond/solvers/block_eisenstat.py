@@ -13,7 +13,20 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.preconditioners.block_sweeps import add_products, product
-from mcprecond.solvers.iteration import ALPHA, BETA, BETA_OF_RZ, PAP, RESIDUAL, RUNNING, STATE, close, inner
+from mcprecond.solvers.iteration import (
+    ALPHA,
+    BETA,
+    BETA_OF_RZ,
+    ITERATION,
+    LEFT,
+    PAP,
+    RESIDUAL,
+    RUNNING,
+    STATE,
+    STEP,
+    close,
+    inner,
+)
 
 KERNELS = KernelSet(str(Path(__file__).with_name("eisenstat.py")))
 
@@ -51,14 +64,26 @@ def sweep_back_rows(first, end, indptr, columns, values, T, Tinv, rho, beta, q, 
         ts[i, 0] = t[i]
 
 
+@compile_loop
+def sweep_first_rows(end, indptr, columns, values, Tinv, rho, step, t, ts):
+    """The rows of the first color where T = D."""
+    for i in prange(end):
+        total = np.zeros_like(t[i])
+        add_products(i, indptr, columns, values, t, total)
+        for p in range(len(total)):
+            ts[i, 1, p] = product(Tinv[i], total, p)
+            ts[i, 0, p] = step * rho[i, p] - ts[i, 1, p]
+
+
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, columns, values, T, Tinv, rho, q, t, ts, control, scalars):
-    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty."""
+def sweep_back(n_slices, slices, indptr, columns, values, first_rows, T, Tinv, rho, q, t, ts, control, scalars):
+    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
-    beta = t.dtype.type(scalars[BETA])
-    for c in range(n_slices - 1, -1, -1):
+    beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
+    for c in range(n_slices - 1, 0 if first_rows else -1, -1):
         sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
+    sweep_first_rows(first_rows, indptr, columns, values, Tinv, rho, step, t, ts)
 
 
 @compile_loop
@@ -82,13 +107,14 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, columns, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
+    n_slices, slices, indptr, columns, values, first_slices, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    partials,
 ):  # fmt: skip
-    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows."""
+    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows; not of the first slices."""
     if control[STATE] != RUNNING:
         return
     total = 0.0
-    for c in range(n_slices):
+    for c in range(first_slices, n_slices):
         total += sweep_forward_rows(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
@@ -96,13 +122,13 @@ def sweep_forward(
 
 
 @KERNELS.strided_twin
-def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials):
-    """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho; in CUDA, t becomes empty."""
+def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history, partials):
+    """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho, but for the first rows; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
         return
     alpha = r.dtype.type(scalars[ALPHA])
     rr, rz = 0.0, 0.0
-    for i in prange(n):
+    for i in prange(first_rows, first_rows + n):
         for p in range(r.shape[1]):
             x[i, p] += alpha * ts[i, 0, p]
             r[i, p] -= alpha * At[i, p]
@@ -112,6 +138,25 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
             rz += inner(product(T[i], rho[i], p), rho[i, p])
     close(RESIDUAL, rr, control, scalars, history)
     close(BETA_OF_RZ, rz, control, scalars, history)
+
+
+@compile_loop
+def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
+    """The rows of the first color."""
+    for i in prange(end):
+        total = np.zeros_like(r[i])
+        add_products(i, indptr, columns, values, x, total)
+        for p in range(len(total)):
+            total[p] = b[i, p] - left * r[i, p] - total[p]
+        for p in range(len(total)):
+            x[i, p] = product(Tinv[i], total, p)
+
+
+@KERNELS.resident_twin
+def solve_first(n_slices, slices, indptr, columns, values, first_slices, Tinv, b, r, x, control, scalars):
+    """x = inv(T) (b - left r - U x) in the first slices, unless nothing has changed since r was found from scratch."""
+    if control[ITERATION] and scalars[LEFT] != 1:
+        solve_first_rows(slices[first_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
 
 
 @compile_loop

@@ -4,24 +4,35 @@
 
 enum { STATE, ITERATION, MAXITER, ARRIVALS };
 enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };
-enum { ALPHA, BETA, RZ, RR, TOLERANCE };
-enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, NOTHING };
+enum { ALPHA, BETA, RZ, RR, TOLERANCE, LEFT, STEP, FIRST_RR, FIRST_RZ };
+enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING };
 #define HISTORY 1024
 
 __device__ void close(int role, double total, long long* control, double* scalars, double* history) {
     if (role == FRESH_RESIDUAL) {
         scalars[RR] = total;
+        scalars[LEFT] = 1;
         return;
     }
+    if (role == OF_FIRST_RR || role == OF_FIRST_RZ) {
+        scalars[role == OF_FIRST_RR ? FIRST_RR : FIRST_RZ] = total;
+        return;
+    }
+    double left = scalars[LEFT], step = scalars[STEP];
+    if (role == PAP) total += step * step * scalars[FIRST_RZ];
+    if (role == RESIDUAL) total += left * left * scalars[FIRST_RR];
+    if (role == BETA_OF_RZ) total += left * left * scalars[FIRST_RZ];
     if (!isfinite(total)) {
         control[STATE] = NOT_A_NUMBER;
         return;
     }
     if (role == PAP) {
-        if (total <= 0)
+        if (total <= 0) {
             control[STATE] = BAD_A;
-        else
+        } else {
             scalars[ALPHA] = scalars[RZ] / total;
+            scalars[LEFT] = left - scalars[ALPHA] * step;
+        }
     } else if (role == RESIDUAL || role == RESIDUAL_IS_RZ) {
         scalars[RR] = total;
         control[ITERATION] += 1;
@@ -31,7 +42,11 @@ __device__ void close(int role, double total, long long* control, double* scalar
         else if (control[ITERATION] >= control[MAXITER])
             control[STATE] = EXHAUSTED;
     }
-    if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ) scalars[BETA] = total / scalars[RZ];
+    if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ) {
+        scalars[BETA] = total / scalars[RZ];
+        scalars[STEP] = left + scalars[BETA] * step;
+    }
+    if (role == FRESH_RZ) scalars[LEFT] = scalars[STEP] = scalars[FIRST_RZ] > 0;
     if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ || role == FRESH_RZ) {
         scalars[RZ] = total;
         if (total <= 0 && control[STATE] == RUNNING) control[STATE] = BAD_M;

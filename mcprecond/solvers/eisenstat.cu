@@ -25,7 +25,7 @@ struct Pairs {
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* Tinv, const UNKNOWN* r, UNKNOWN* rho) {
-    for_slices(n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? Tinv[i] : PIVOT();
@@ -38,19 +38,24 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* T, const PIVOT* Tinv, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts, const long long* control,
-        const double* scalars) {
+        long long first_rows, const PIVOT* T, const PIVOT* Tinv, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts,
+        const long long* control, const double* scalars) {
     if (control[STATE] != RUNNING) return;
-    REAL beta = (REAL)scalars[BETA];
-    for_slices(n_slices, true, slices, columns, [&](const Slice& slice) {
+    REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
+    for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
-        bool leads = slice.leads();
+        bool leads = slice.leads(), is_first = slice.first < first_rows;
         PIVOT T_i = leads ? T[i] : PIVOT();
-        UNKNOWN own = leads ? T_i * rho[i] + beta * q[i] : UNKNOWN(), total = UNKNOWN();
+        UNKNOWN rho_i = leads ? rho[i] : UNKNOWN(), q_i = leads && !is_first ? q[i] : UNKNOWN(), total = UNKNOWN();
         slice.entries(indptr, columns, values, awaited(t), [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; });
         total = slice.sum(total);
-        if (leads) {
-            UNKNOWN value = INVERTED(T_i, i) * (own - total);
+        if (!leads) return;
+        if (is_first) {
+            UNKNOWN s_i = INVERTED(T_i, i) * total;
+            ts[i].t = step * rho_i - s_i;
+            publish(&ts[i].s, s_i);
+        } else {
+            UNKNOWN own = T_i * rho_i + beta * q_i, value = INVERTED(T_i, i) * (own - total);
             publish(&t[i], value);
             q[i] = own;
             ts[i].t = value;
@@ -61,12 +66,12 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) sweep_forward(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* T, const PIVOT* Tinv, const PIVOT* diagonal, const UNKNOWN* q, Pair* ts, UNKNOWN* At,
-        long long* control, double* scalars, double* history, double* partials) {
+        long long first_slices, const PIVOT* T, const PIVOT* Tinv, const PIVOT* diagonal, const UNKNOWN* q, Pair* ts,
+        UNKNOWN* At, long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
     bool same = diagonal == T;  // Gauss-Seidel: one array less to read
-    for_slices(n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(first_slices, n_slices, false, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
@@ -88,13 +93,15 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
     finish(PAP, product, control, scalars, history, partials);
 }
 
-extern "C" __global__ void advance_all(long long n, const Pair* ts, const UNKNOWN* At, const PIVOT* T, UNKNOWN* x, UNKNOWN* r,
-                                       UNKNOWN* rho, UNKNOWN* t, long long* control, double* scalars, double* history,
-                                       double* partials) {
+extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const UNKNOWN* At, const PIVOT* T,
+                                       UNKNOWN* x, UNKNOWN* r, UNKNOWN* rho, UNKNOWN* t, long long* control,
+                                       double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     REAL alpha = (REAL)scalars[ALPHA];
     double rr = 0, rz = 0;
-    for (long long i = thread_id(); i < n; i += thread_count()) {
+    long long i = first_rows / WARP * WARP + thread_id();  // whole warps begin at whole lines of memory
+    if (i < first_rows) i += thread_count();
+    for (; i < first_rows + n; i += thread_count()) {
         Pair both = ts[i];
         x[i] += alpha * both.t;
         UNKNOWN rest = r[i] - alpha * At[i], rho_i = rho[i] - alpha * (both.t + both.s);
@@ -107,11 +114,27 @@ extern "C" __global__ void advance_all(long long n, const Pair* ts, const UNKNOW
     finish<2>({RESIDUAL, BETA_OF_RZ}, {rr, rz}, control, scalars, history, partials);
 }
 
+extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
+        long long first_slices, const PIVOT* Tinv, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
+        const double* scalars) {
+    if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
+    REAL left = (REAL)scalars[LEFT];
+    for_slices(0, first_slices, false, slices, columns, [&](const Slice& slice) {
+        UNKNOWN total = UNKNOWN();
+        auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
+        slice.entries(indptr, columns, values, known((const UNKNOWN*)x), add);
+        total = slice.sum(total);
+        long long i = slice.index();
+        if (slice.leads()) x[i] = Tinv[i] * (b[i] - left * r[i] - total);
+    });
+}
+
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_blocks(
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns, const COUPLING* upper,
         const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
-    for_slices(n_slices, false, slices, lower_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         UNKNOWN total = UNKNOWN();
         auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
         slice.entries(lower_indptr, lower_columns, lower, known(x), add);

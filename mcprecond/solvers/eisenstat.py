@@ -12,6 +12,12 @@ transformed residual's direction w = t + s. CG runs on rho = inv(T + L) r with t
 iterates x and its scalars are those of PCG with M. An iteration is three kernels: the two sweeps, and one that advances
 all vectors.
 
+The first color has no entries in L. Where T = D in its rows, these give At = q and w = inv(T) q, of their own numbers
+only: from iteration to iteration their r is multiplied by one number, `LEFT`, and rho and q by it and by another one,
+`STEP`, that follow the scalars of CG. So these three vectors stay what they were there at first, T-weighted q apart;
+their share of inner products is known; s = inv(T) U t is found together with t, by the sweep over U; and x is found from
+the other colors when somebody asks for it. Half of the vectors' bytes on a grid of two colors are saved thereby.
+
 For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
 adjoint of inv(T + U), and t*A t = q*w, r*z = rho*T rho.
 
@@ -35,10 +41,15 @@ from mcprecond.solvers.iteration import (
     BETA_OF_RZ,
     FRESH_RESIDUAL,
     FRESH_RZ,
+    ITERATION,
+    LEFT,
+    OF_FIRST_RR,
+    OF_FIRST_RZ,
     PAP,
     RESIDUAL,
     RUNNING,
     STATE,
+    STEP,
     Iteration,
     close,
     inner,
@@ -74,16 +85,21 @@ class EisenstatIteration(Iteration):
         self.b = b.reshape(shape)[blocks.perm]
         self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.reshape(shape)[blocks.perm]
         self.T, self.Tinv = M.splitting
+        # Rows and slices of the first color, if T = D there and others follow; see above.
+        apart = M.keeps_diagonal and blocks.n_colors > 1
+        self.first_rows, self.first_slices = (blocks.rows_of(0)[0], blocks.first_slices) if apart else (0, 0)
         self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
 
     def solution(self) -> Any:
         """The iterate, in the order of A."""
+        self._complete()
         return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self) -> None:
         """See `Iteration`."""
+        self._complete()
         self.sweep.residual_of_blocks(
             *self.slices, *self.lower, *self.upper, self.blocks.diagonal, self.x, self.b, self.r
         )  # fmt: skip
@@ -93,24 +109,35 @@ class EisenstatIteration(Iteration):
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
         make_empty(self.rho)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
+        r, rho = self.r[: self.first_rows], self.rho[: self.first_rows]
+        self._product(r, r, OF_FIRST_RR)
+        self._product(r, rho, OF_FIRST_RZ)
         self._product(self.blocks.times_diagonal(self.T, self.rho), self.rho, FRESH_RZ)
         make_empty(self.t)
         self.q.fill(0)
         self.scalars[BETA] = 0
 
     def _product(self, a: Any, b: Any, role: int) -> None:
-        self.run.inner_product(self.n, a.reshape(-1), b.reshape(-1), role, *self.books)
+        self.run.inner_product(a.size, a.reshape(-1), b.reshape(-1), role, *self.books)
+
+    def _complete(self) -> None:
+        """Find x in the rows of the first color."""
+        self.sweep.solve_first(
+            *self.slices, *self.upper, self.first_slices, self.Tinv, self.b, self.r, self.x, self.control, self.scalars
+        )  # fmt: skip
 
     def _step(self) -> None:
-        blocks = self.blocks
+        blocks, rows = self.blocks, self.first_rows
         self.sweep.sweep_back(
-            *self.slices, *self.upper, self.T, self.Tinv, self.rho, self.q, self.t, self.ts, self.control, self.scalars
-        )
+            *self.slices, *self.upper, rows, self.T, self.Tinv, self.rho, self.q, self.t, self.ts, self.control,
+            self.scalars,
+        )  # fmt: skip
         self.sweep.sweep_forward(
-            *self.slices, *self.lower, self.T, self.Tinv, blocks.diagonal, self.q, self.ts, self.At, *self.books
-        )
+            *self.slices, *self.lower, self.first_slices, self.T, self.Tinv, blocks.diagonal, self.q, self.ts, self.At,
+            *self.books,
+        )  # fmt: skip
         self.vector.advance_all(
-            len(self.t), self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
+            len(self.t) - rows, rows, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
         )  # fmt: skip
 
 
@@ -143,14 +170,26 @@ def sweep_back_rows(first, end, indptr, columns, values, T, Tinv, rho, beta, q, 
         ts[i, 0] = t[i]
 
 
+@compile_loop
+def sweep_first_rows(end, indptr, columns, values, Tinv, rho, step, t, ts):
+    """The rows of the first color where T = D."""
+    for i in prange(end):
+        total = t.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * t[columns[k]]
+        ts[i, 1] = total * Tinv[i]
+        ts[i, 0] = step * rho[i] - ts[i, 1]
+
+
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, columns, values, T, Tinv, rho, q, t, ts, control, scalars):
-    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty."""
+def sweep_back(n_slices, slices, indptr, columns, values, first_rows, T, Tinv, rho, q, t, ts, control, scalars):
+    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
-    beta = t.dtype.type(scalars[BETA])
-    for c in range(n_slices - 1, -1, -1):
+    beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
+    for c in range(n_slices - 1, 0 if first_rows else -1, -1):
         sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
+    sweep_first_rows(first_rows, indptr, columns, values, Tinv, rho, step, t, ts)
 
 
 @compile_loop
@@ -172,13 +211,14 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, columns, values, T, Tinv, diagonal, q, ts, At, control, scalars, history, partials
+    n_slices, slices, indptr, columns, values, first_slices, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    partials,
 ):  # fmt: skip
-    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows."""
+    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows; not of the first slices."""
     if control[STATE] != RUNNING:
         return
     product = 0.0
-    for c in range(n_slices):
+    for c in range(first_slices, n_slices):
         product += sweep_forward_rows(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
@@ -186,13 +226,13 @@ def sweep_forward(
 
 
 @KERNELS.strided_twin
-def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials):
-    """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho; in CUDA, t becomes empty."""
+def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history, partials):
+    """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho, but for the first rows; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
         return
     alpha = r.dtype.type(scalars[ALPHA])
     rr, rz = 0.0, 0.0
-    for i in prange(n):
+    for i in prange(first_rows, first_rows + n):
         x[i] += alpha * ts[i, 0]
         r[i] -= alpha * At[i]
         rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
@@ -200,6 +240,23 @@ def advance_all(n, ts, At, T, x, r, rho, t, control, scalars, history, partials)
         rz += inner(T[i] * rho[i], rho[i])
     close(RESIDUAL, rr, control, scalars, history)
     close(BETA_OF_RZ, rz, control, scalars, history)
+
+
+@compile_loop
+def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
+    """The rows of the first color."""
+    for i in prange(end):
+        total = b[i] - left * r[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            total -= values[k] * x[columns[k]]
+        x[i] = total * Tinv[i]
+
+
+@KERNELS.resident_twin
+def solve_first(n_slices, slices, indptr, columns, values, first_slices, Tinv, b, r, x, control, scalars):
+    """x = inv(T) (b - left r - U x) in the first slices, unless nothing has changed since r was found from scratch."""
+    if control[ITERATION] and scalars[LEFT] != 1:
+        solve_first_rows(slices[first_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
 
 
 @compile_loop

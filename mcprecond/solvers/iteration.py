@@ -20,10 +20,10 @@ KERNELS = KernelSet(__file__)
 # Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in iteration.cu.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
-ALPHA, BETA, RZ, RR, TOLERANCE = range(5)
+ALPHA, BETA, RZ, RR, TOLERANCE, LEFT, STEP, FIRST_RR, FIRST_RZ = range(SCALARS := 9)
 # What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
-# beta; a fresh r'r starts over.
-PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, NOTHING = range(7)
+# beta; a fresh r'r starts over; the last two are what eisenstat.py keeps of the first color, 0 for other iterations.
+PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = range(9)
 
 HISTORY = 1024  # residuals kept on the device between two looks
 BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph
@@ -71,10 +71,10 @@ class Iteration:
         self.backend, self.n = backend, n
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, LANES=lanes)
         # Side by side, so that one look fetches all that the host wants to know.
-        self._page = xp.zeros(4 + 5 + HISTORY, np.int64)
+        self._page = xp.zeros(4 + SCALARS + HISTORY, np.int64)
         self._ask_for_page = backend.fetcher(self._page)
         self.control = self._page[:4]
-        self.scalars, self.history = (part.view(np.float64) for part in (self._page[4:9], self._page[9:]))
+        self.scalars, self.history = (part.view(np.float64) for part in np.split(self._page[4:], [SCALARS]))
         self.books = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
         self.count = 0
         self.residuals: list[float] = []
@@ -156,7 +156,7 @@ class Iteration:
         """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
         page = self._ask_for_page()
         self.enqueue(ahead)
-        control, history = page()[:4], page()[9:].view(np.float64)
+        control, history = page()[:4], page()[4 + SCALARS :].view(np.float64)
         count = int(control[ITERATION])
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
         self.count = count
@@ -221,7 +221,18 @@ def close(role, total, control, scalars, history):
         return
     if role == FRESH_RESIDUAL:
         scalars[RR] = total
+        scalars[LEFT] = 1
         return
+    if role in (OF_FIRST_RR, OF_FIRST_RZ):
+        scalars[FIRST_RR if role == OF_FIRST_RR else FIRST_RZ] = total
+        return
+    left, step = scalars[LEFT], scalars[STEP]
+    if role == PAP:
+        total += step**2 * scalars[FIRST_RZ]
+    if role == RESIDUAL:
+        total += left**2 * scalars[FIRST_RR]
+    if role == BETA_OF_RZ:
+        total += left**2 * scalars[FIRST_RZ]
     if not np.isfinite(total):
         control[STATE] = NAN
         return
@@ -230,6 +241,7 @@ def close(role, total, control, scalars, history):
             control[STATE] = BAD_A
         else:
             scalars[ALPHA] = scalars[RZ] / total
+            scalars[LEFT] = left - scalars[ALPHA] * step
     elif role in (RESIDUAL, RESIDUAL_IS_RZ):
         scalars[RR] = total
         control[ITERATION] += 1
@@ -240,6 +252,9 @@ def close(role, total, control, scalars, history):
             control[STATE] = EXHAUSTED
     if role in (RESIDUAL_IS_RZ, BETA_OF_RZ):
         scalars[BETA] = total / scalars[RZ]
+        scalars[STEP] = left + scalars[BETA] * step
+    if role == FRESH_RZ:
+        scalars[LEFT] = scalars[STEP] = np.float64(scalars[FIRST_RZ] > 0)
     if role in (RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RZ):
         scalars[RZ] = total
         if total <= 0 and control[STATE] == RUNNING:

@@ -33,10 +33,9 @@ struct Problem {
     // What counts first, in row order nothing.
     __device__ __forceinline__ int rank(int v) const { return order == ROW_ORDER ? 0 : degrees[v]; }
 
-    // Whether u has a higher priority than v.
-    __device__ __forceinline__ bool precedes(int u, int v, int rank_of_u, int rank_of_v) const {
-        if (rank_of_u != rank_of_v) return rank_of_u > rank_of_v;
-        return order == LDF ? mix(u, seed) > mix(v, seed) : u < v;
+    // The larger, the earlier it gets its color. Numbers are compared without a branch.
+    __device__ __forceinline__ uint64 priority(int v, int rank_of_v) const {
+        return (uint64)rank_of_v << 32 | (order == LDF ? mix(v, seed) : ~(uint32)v);
     }
 
     __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile int*)&possible[v] = (int)mask; }
@@ -58,7 +57,8 @@ struct Problem {
     __device__ __forceinline__ int color_high(int v, uint32* taken) const {
         OFFSET begin = indptr[v];
         const int *row = indices + begin, *list = row;
-        int entries = (int)(indptr[v + 1] - begin), left = entries, rank_of_v = rank(v);
+        int entries = (int)(indptr[v + 1] - begin), left = entries;
+        uint64 own = priority(v, rank(v));
         int neighbor[PART], offset = 0, shown = 0, visits = 0;
         uint32 waits = 0;  // for which of them
         bool held = false;  // whether they stay
@@ -78,7 +78,7 @@ struct Problem {
                     for (int j = 0; j < PART; ++j) rank_of_u[j] = list == row ? rank(neighbor[j]) : 0;
 #pragma unroll
                     for (int j = 0; j < PART; ++j)
-                        if (list == row ? precedes(neighbor[j], v, rank_of_u[j], rank_of_v) : neighbor[j] != v)
+                        if (list == row ? priority(neighbor[j], rank_of_u[j]) > own : neighbor[j] != v)
                             waits |= 1u << j;
                 }
                 int color[PART];
@@ -133,7 +133,7 @@ struct Problem {
 
     // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
     __device__ __forceinline__ void open_low(int v, OFFSET begin, OFFSET end, uint32 mates) const {
-        int rank_of_v = rank(v);
+        uint64 own = priority(v, rank(v));
         uint32 waits = 0;
         for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
             int u[LOOKS], rank_of_u[LOOKS];
@@ -143,7 +143,7 @@ struct Problem {
             for (int j = 0; j < LOOKS; ++j) rank_of_u[j] = rank(u[j]);
 #pragma unroll
             for (int j = 0; j < LOOKS; ++j)
-                if (precedes(u[j], v, rank_of_u[j], rank_of_v)) waits |= 1u << (e - begin + j * LANES);
+                waits |= priority(u[j], rank_of_u[j]) > own ? 1u << (e - begin + j * LANES) : 0;
         }
 #pragma unroll
         for (int step = LANES / 2; step > 0; step /= 2) waits |= __shfl_xor_sync(mates, waits, step);
@@ -285,7 +285,7 @@ struct Block {
                 int v = worklist[place(i)], p = i;
                 for (; p > begin; --p) {
                     int u = worklist[place(p - 1)];
-                    if (problem.precedes(u, v, problem.rank(u), problem.rank(v))) break;
+                    if (problem.priority(u, problem.rank(u)) > problem.priority(v, problem.rank(v))) break;
                     worklist[place(p)] = u;
                 }
                 worklist[place(p)] = v;

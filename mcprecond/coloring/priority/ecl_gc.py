@@ -37,6 +37,7 @@ LDF, LDF_NATURAL, ROW_ORDER = range(3)  # mirrored in ecl_gc.cu
 LOW_DEGREE = 32
 LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below, also mirrored there
 SHORT_ROW = 8  # entries in the mean; up to here, vertices are visited in their own order
+MOST_ROUNDS = 1024  # in the log then, which are many times as many as are needed
 BATCH = 4096  # vertices that the CPU takes up per round
 
 
@@ -73,17 +74,20 @@ def ecl_gc(
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)} for ecl_gc, got {order!r}")
     xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
-    colors, log = xp.empty(n, np.int32), new_log(graph)
+    colors = xp.empty(n, np.int32)
     short_rows = order == "ldf" and graph.max_degree < LOW_DEGREE and nnz <= SHORT_ROW * n
-    lanes = 1 if short_rows else 2 if nnz <= SHORT_ROW * n else 4
+    lanes = 1 if short_rows else 2 if nnz <= SHORT_ROW * n else 8 if n <= 32 * graph.backend.resident_warps else 4
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     if short_rows:
+        # A warp's list, where shared memory has no room for it.
         pending = xp.empty((n, 4 if graph.indptr.dtype == np.int32 else 6), np.int32)
+        zeros = xp.zeros(2 * MOST_ROUNDS + n, np.int32)
         run.color_in_rounds(
             n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, int(shortcut1), int(shortcut2), colors,
-            xp.empty(n, np.int32), pending, log,
+            pending, MOST_ROUNDS, zeros,
         )  # fmt: skip
-        return colors, log
+        return colors, zeros[: 2 * MOST_ROUNDS].reshape(-1, 2)
+    log = new_log(graph)
     possible, waiting = xp.empty(n, np.int32), xp.empty(n, np.int32)
     if order != "ldf":
         worklist = sequence_of(graph, order.removesuffix("_natural"), seed)
@@ -251,8 +255,12 @@ def priority_keys(n, degrees, seed, keys):
 
 
 @KERNELS.resident_twin
-def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, colors, possible, pending, log):
-    """The whole coloring where no degree is high, largest first; a GPU's warps list uncolored vertices in `pending`."""
+def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, colors, pending, log_rows, zeros):
+    """The whole coloring where no degree is high, largest first. `zeros` is the log, of so many rows, and room for n.
+
+    A GPU's warps list uncolored vertices in `pending`.
+    """
+    log, possible = zeros[: 2 * log_rows].reshape(-1, 2), zeros[2 * log_rows :]
     none, bitmaps = np.empty(0, np.int32), np.empty(0, np.uint32)  # for high degrees
     open_all(n, indptr, indices, degrees, LDF, seed, colors, possible, none, none, bitmaps)
     left = np.arange(n, dtype=np.int32)

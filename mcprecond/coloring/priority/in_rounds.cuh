@@ -1,13 +1,19 @@
 // ECL-GC where rows are short: rounds over all uncolored vertices, in their own order.
 //
 // A vertex of few neighbors waits for few of them, and not for long, so a sort by priority would take more time than the
-// visits that it saves. A warp has every so many stretches of 32 vertices, and goes through those without a color again and
-// again; they move up, so that all its threads have one. Since all warps are resident and each comes back to all its
-// vertices, nobody waits for ever.
+// visits that it saves. A warp has every so many stretches of 32 vertices. It opens one after another, and visits those of
+// one for the first time while it opens the next. Then it goes through its vertices without a color again and again; they
+// move up, so that all its threads have one. A vertex shows the colors that it cannot get, at first none, so that nobody
+// needs to know whether it is opened. Since all warps are resident and each comes back to all its vertices, nobody waits
+// for ever.
 //
-// Races that are meant: as in ecl_gc.cu.
+// Races that are meant: as in ecl_gc.cu, with colors that are not possible, which only get more.
 
-#define FETCHED 4  // entries of a row that a thread has on the way at once
+#define FETCHED 5  // entries of a row that a thread has on the way at once
+#ifndef LOOKED_AT
+#define LOOKED_AT 4
+#endif
+#define HELD 224   // vertices that wait which a warp has room for in shared memory
 
 // A pointer to global memory, or a value, that the compiler may not compute again where it is used: it would, to save
 // registers, and instructions are what takes time here.
@@ -17,10 +23,22 @@ __device__ __forceinline__ T* kept(T* p) {
     __builtin_assume(__isGlobal(p));
     return p;
 }
-__device__ __forceinline__ uint32 kept(uint32 value) {
+__device__ __forceinline__ int kept(int value) {
     asm volatile("" : "+r"(value));
     return value;
 }
+
+struct ShortRows {
+    const OFFSET* indptr;
+    const int *indices, *degrees;
+    uint32 seed;
+    bool shortcut1, shortcut2;
+    int *colors, *excluded;
+
+    __device__ __forceinline__ uint64 priority(int v, int degree) const { return (uint64)degree << 32 | mix(v, seed); }
+    __device__ __forceinline__ void show(int v, uint32 possible) const { *(volatile int*)&excluded[v] = (int)~possible; }
+    __device__ __forceinline__ uint32 possible(int u) const { return ~(uint32)fresh(&excluded[u]); }
+};
 
 // A vertex without a color, as its warp lists it.
 struct __align__(sizeof(OFFSET) == 4 ? 16 : 8) Pending {
@@ -29,113 +47,153 @@ struct __align__(sizeof(OFFSET) == 4 ? 16 : 8) Pending {
     OFFSET begin;        // of its row
 };
 
-// The vertices of a warp that wait, 32 to a stretch of the list.
+// The vertices of a warp that wait: the first ones in shared memory, the others 32 to a stretch of the list.
 struct Waiting {
-    Pending* list;
+    Pending *held, *list;
     int stretch, count;  // from one stretch to the next; how many there are
+    uint32 before;       // the lanes before this one
 
-    __device__ __forceinline__ Pending* at(int i) const { return list + (i / WARP * stretch + i % WARP); }
+    __device__ __forceinline__ Pending* at(int i) const {
+        return i < HELD ? held + i : list + (i / WARP * stretch + i % WARP);
+    }
 
     // Whole warps call this. What is written stood at the same place or further behind.
     __device__ __forceinline__ void append(const Pending& vertex) {
         uint32 those = __ballot_sync(FULL_WARP, vertex.waits);
-        if (vertex.waits) *at(count + __popc(those & ((1u << lane_id()) - 1))) = vertex;
+        if (vertex.waits) *at(count + __popc(those & before)) = vertex;
         count += __popc(those);
     }
 };
 
-// Find out which entries of v's row to wait for, as `Problem::open_low` does.
-__device__ __forceinline__ Pending open_short(const Problem& problem, int v) {
-    OFFSET begin = problem.indptr[v], end = problem.indptr[v + 1];
-    int degree = problem.degrees[v];
-    uint32 hash = kept(mix(v, problem.seed)), waits = 0, bit = 1;
-    for (OFFSET e = begin; e < end; e += FETCHED, bit <<= FETCHED) {
-        int u[FETCHED], degree_of_u[FETCHED];
-#pragma unroll
-        for (int j = 0; j < FETCHED; ++j) u[j] = e + j < end ? problem.indices[e + j] : v;
-#pragma unroll
-        for (int j = 0; j < FETCHED; ++j) degree_of_u[j] = problem.degrees[u[j]];
-#pragma unroll
-        for (int j = 0; j < FETCHED; ++j)
-            if (degree_of_u[j] > degree || (degree_of_u[j] == degree && mix(u[j], problem.seed) > hash))
-                waits |= bit << j;
-    }
-    uint32 mask = 0xffffffffu >> (31 - __popc(waits));
-    problem.show_low(v, mask);
-    if (waits == 0) problem.colors[v] = 0;
-    return {v, waits, mask, begin};
-}
+// A vertex that was opened last, and its neighbors, if its row has no more entries than are fetched at once.
+struct Opened : Pending {
+    int u[FETCHED];
+    bool has_all;
 
-// Look at the neighbors that a vertex waits for, as `visit_low` does.
-__device__ __forceinline__ void visit_short(const Problem& problem, Pending& it) {
-    const int* row = kept(problem.indices + it.begin);
-    uint32 taken = 0, considered = 0, still = 0, left = it.waits, overlap = problem.shortcut2 ? it.mask : FULL_WARP;
+    __device__ __forceinline__ Opened() : Pending{0, 0, 0, 0}, has_all(false) {}
+
+    // Find out which entries of v's row to wait for, as `Problem::open_low` does.
+    __device__ __forceinline__ Opened(const ShortRows& rows, int vertex) {
+        v = vertex;
+        begin = rows.indptr[v];
+        int left = (int)(rows.indptr[v + 1] - begin);
+        const int* row = kept(rows.indices + begin);
+        uint64 own = rows.priority(v, rows.degrees[v]);
+        uint32 bit = 1;
+        waits = 0;
+        has_all = left <= FETCHED;
+        do {
+            int degree_of_u[FETCHED];
+#pragma unroll
+            for (int j = 0; j < FETCHED; ++j) u[j] = j < left ? row[j] : v;
+#pragma unroll
+            for (int j = 0; j < FETCHED; ++j) degree_of_u[j] = rows.degrees[u[j]];
+#pragma unroll
+            for (int j = 0; j < FETCHED; ++j) waits |= rows.priority(u[j], degree_of_u[j]) > own ? bit << j : 0;
+            left -= FETCHED;
+            row += FETCHED;
+            bit <<= FETCHED;
+        } while (left > 0);
+        mask = 0xffffffffu >> (31 - __popc(waits));
+        rows.show(v, mask);
+        if (waits == 0) rows.colors[v] = 0;
+    }
+};
+
+// One look at the neighbors that a vertex waits for, as `visit_low` has it.
+struct Visit {
+    uint32 taken = 0, considered = 0, still = 0;
+
+    // What neighbor number `entry`, a bit, may get: 0 if there is none.
+    __device__ __forceinline__ void hear(uint32 possible, uint32 entry, uint32 overlap) {
+        bool open = (possible & (possible - 1)) != 0, counts = open && (possible & overlap);
+        taken |= open ? 0 : possible;
+        considered |= counts ? possible : 0;
+        still |= counts ? entry : 0;
+    }
+    __device__ __forceinline__ void end(const ShortRows& rows, Pending& it) const {
+        uint32 mask = it.mask & ~taken, best = mask & -mask, waits = still;
+        if (waits == 0 || (rows.shortcut1 && (best & considered) == 0)) {
+            mask = best;
+            waits = 0;
+            rows.colors[it.v] = __ffs(best) - 1;
+        } else {
+            mask = best_colors(mask, __popc(waits) + 1);
+        }
+        if (mask != it.mask) rows.show(it.v, mask);
+        it.mask = mask;
+        it.waits = waits;
+    }
+};
+
+__device__ __forceinline__ void visit_short(const ShortRows& rows, Pending& it) {
+    const int* row = kept(rows.indices + it.begin);
+    uint32 left = it.waits, overlap = rows.shortcut2 ? it.mask : FULL_WARP;
+    Visit visit;
 #pragma unroll 1
     do {
-        uint32 entry[FETCHED], theirs[FETCHED];  // a bit of the row each, or 0
-        int u[FETCHED];
+        uint32 entry[LOOKED_AT], possible[LOOKED_AT];
+        int u[LOOKED_AT];
 #pragma unroll
-        for (int j = 0; j < FETCHED; ++j) {
+        for (int j = 0; j < LOOKED_AT; ++j) {
             entry[j] = left & -left;
             left ^= entry[j];
         }
 #pragma unroll
-        for (int j = 0; j < FETCHED; ++j) u[j] = row[max(31 - __clz(entry[j]), 0)];
+        for (int j = 0; j < LOOKED_AT; ++j) u[j] = row[max(31 - __clz(entry[j]), 0)];
 #pragma unroll
-        for (int j = 0; j < FETCHED; ++j) {
-            theirs[j] = 0;
-            if (entry[j]) theirs[j] = fresh(&problem.possible[u[j]]);
-        }
+        for (int j = 0; j < LOOKED_AT; ++j) possible[j] = entry[j] ? rows.possible(u[j]) : 0;
 #pragma unroll
-        for (int j = 0; j < FETCHED; ++j) {
-            bool open = (theirs[j] & (theirs[j] - 1)) != 0, counts = open && (theirs[j] & overlap);
-            taken |= open ? 0 : theirs[j];
-            considered |= counts ? theirs[j] : 0;
-            still |= counts ? entry[j] : 0;
-        }
+        for (int j = 0; j < LOOKED_AT; ++j) visit.hear(possible[j], entry[j], overlap);
     } while (left);
-    uint32 mask = it.mask & ~taken, best = mask & -mask;
-    if (still == 0 || (problem.shortcut1 && (best & considered) == 0)) {
-        mask = best;
-        still = 0;
-        problem.colors[it.v] = __ffs(best) - 1;
-    } else {
-        mask = best_colors(mask, __popc(still) + 1);
-    }
-    if (mask != it.mask) problem.show_low(it.v, mask);
-    it.mask = mask;
-    it.waits = still;
+    visit.end(rows, it);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 8) color_in_rounds(
+// `zeros` holds the log, of so many rows, and behind it what vertices show.
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_in_rounds(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed, long long shortcut1,
-        long long shortcut2, int* colors, int* possible, Pending* pending, int2* log) {
-    Problem problem = {indptr, indices, degrees, LDF, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
-                       colors, possible, nullptr, nullptr};
+        long long shortcut2, int* colors, Pending* pending, long long log_rows, int* zeros) {
+    ShortRows rows = {indptr, indices, kept(degrees), (uint32)seed, shortcut1 != 0, shortcut2 != 0, colors,
+                      kept(zeros + 2 * log_rows)};
     __shared__ int counts[SHARED_ROUNDS];
-    VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
+    __shared__ Pending held[BLOCK / WARP][HELD];
+    VisitLog visit_log = {(int2*)zeros, log_rows - 1, counts};
     visit_log.open();
-    Waiting waiting = {kept(pending + (thread_id() - lane_id())), (int)thread_count(), 0};
-    int own = 0;
-    for (long long v = thread_id(); v - lane_id() < n; v += thread_count()) {
-        waiting.append(v < n ? open_short(problem, (int)v) : Pending{0, 0, 0, 0});
-        own += (int)min(n - (v - lane_id()), (long long)WARP);
+    int lane = kept(lane_id()), threads = kept((int)thread_count()), first = (int)thread_id() - lane;
+    Waiting waiting = {held[threadIdx.x / WARP], kept(pending + first), threads, 0, (uint32)kept((1 << lane) - 1)};
+    Opened last;
+    for (uint32 stretch = first, end = (uint32)n; stretch < end + threads; stretch += threads) {  // one more: see `last`
+        uint32 v = stretch + lane;
+        uint32 visits = last.has_all ? last.waits : 0, possible[FETCHED];
+#pragma unroll
+        for (int j = 0; j < FETCHED; ++j) possible[j] = visits >> j & 1 ? rows.possible(last.u[j]) : 0;
+        Opened next;
+        if (v < end) next = Opened(rows, (int)v);
+        if (visits) {
+            Visit visit;
+#pragma unroll
+            for (int j = 0; j < FETCHED; ++j)
+                visit.hear(possible[j], visits & 1u << j, rows.shortcut2 ? last.mask : FULL_WARP);
+            visit.end(rows, last);
+        }
+        waiting.append(last);
+        last = next;
     }
+    int own = (int)n / threads * WARP + min(max((int)n % threads - first, 0), WARP);
     visit_log.colored_in(1, own - waiting.count);
-    grid_barrier((uint32*)&log[0].y);  // of a number in the log that nobody reads
 
     for (int round = 2; waiting.count;) {
         int before = waiting.count;
         waiting.count = 0;
-        for (int i = lane_id(); i - lane_id() < before; i += WARP) {
+        __syncwarp();
+        for (int i = lane; i - lane < before; i += WARP) {
             Pending it = {0, 0, 0, 0};
             if (i < before) {
                 it = *waiting.at(i);
-                visit_short(problem, it);
+                visit_short(rows, it);
             }
             waiting.append(it);
         }
-        __syncwarp();
         visit_log.colored_in(round, before - waiting.count);
         round += waiting.count < before;
     }
