@@ -177,10 +177,10 @@ struct Slice : SliceRows {
 };
 
 template <typename Work>
-__device__ __forceinline__ void for_slices(long long from, long long to, bool backwards, const int*,
+__device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int*,
                                            const int* columns, Work work) {
-    long long w = thread_id() / WARP, stride = thread_count() / WARP, n_slices = to - from;
-    auto number = [&](long long w) { return backwards ? to - 1 - w : from + w; };
+    long long w = thread_id() / WARP, stride = thread_count() / WARP;
+    auto number = [&](long long w) { return first + (backwards ? n_slices - 1 - w : w); };
     if (w >= n_slices) return;
     Ahead now(columns, number(w));
     now.fetch();

@@ -185,14 +185,14 @@ struct Slice : SliceRows {
     }
 };
 
-// Every slice from number `from` to before number `to` by one warp of a resident grid, in order or backwards: what a slice
-// waits for is done or in the hands of another warp. Where the next one is gets known while a warp works on one. `columns` are those of the triangle that `work`
-// begins with.
+// So many slices from number `first` on, each by one warp of a resident grid, in order or backwards: what a slice waits for is
+// done or in the hands of another warp. `slices` tells where number `first` begins. Where the next one is gets known while a
+// warp works on one. `columns` are those of the triangle that `work` begins with.
 template <typename Work>
-__device__ __forceinline__ void for_slices(long long from, long long to, bool backwards, const int* slices,
+__device__ __forceinline__ void for_slices(long long, long long n_slices, bool backwards, const int* slices,
                                            const int*, Work work) {
-    long long w = thread_id() / WARP, stride = thread_count() / WARP, n_slices = to - from;
-    auto place = [&](long long w) { return slices + (backwards ? to - 1 - w : from + w); };
+    long long w = thread_id() / WARP, stride = thread_count() / WARP;
+    auto place = [&](long long w) { return slices + (backwards ? n_slices - 1 - w : w); };
     if (w >= n_slices) return;
     int first = load_now(place(w)), end = load_now(place(w) + 1);
     while (true) {

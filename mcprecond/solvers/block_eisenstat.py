@@ -107,14 +107,14 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, columns, values, first_slices, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    n_slices, slices, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
     partials,
 ):  # fmt: skip
-    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows; not of the first slices."""
+    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows, in slices from number `first` on."""
     if control[STATE] != RUNNING:
         return
     total = 0.0
-    for c in range(first_slices, n_slices):
+    for c in range(n_slices):
         total += sweep_forward_rows(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
@@ -153,10 +153,10 @@ def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, first_slices, Tinv, b, r, x, control, scalars):
-    """x = inv(T) (b - left r - U x) in the first slices, unless nothing has changed since r was found from scratch."""
+def solve_first(n_slices, slices, indptr, columns, values, Tinv, b, r, x, control, scalars):
+    """x = inv(T) (b - left r - U x) in the first color's slices, unless nothing has changed since r was found from scratch."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(slices[first_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
+        solve_first_rows(slices[n_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
 
 
 @compile_loop

@@ -66,12 +66,12 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) sweep_forward(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        long long first_slices, const PIVOT* T, const PIVOT* Tinv, const PIVOT* diagonal, const UNKNOWN* q, Pair* ts,
+        long long first, const PIVOT* T, const PIVOT* Tinv, const PIVOT* diagonal, const UNKNOWN* q, Pair* ts,
         UNKNOWN* At, long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
     bool same = diagonal == T;  // Gauss-Seidel: one array less to read
-    for_slices(first_slices, n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(first, n_slices, false, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
@@ -116,11 +116,11 @@ extern "C" __global__ void advance_all(long long n, long long first_rows, const 
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        long long first_slices, const PIVOT* Tinv, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
+        const PIVOT* Tinv, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
         const double* scalars) {
     if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
     REAL left = (REAL)scalars[LEFT];
-    for_slices(0, first_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
         UNKNOWN total = UNKNOWN();
         auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
         slice.entries(indptr, columns, values, known((const UNKNOWN*)x), add);

@@ -87,7 +87,8 @@ class EisenstatIteration(Iteration):
         self.T, self.Tinv = M.splitting
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
-        self.first_rows, self.first_slices = (blocks.rows_of(0)[0], blocks.first_slices) if apart else (0, 0)
+        self.first_rows, first = (blocks.rows_of(0)[0], blocks.first_slices) if apart else (0, 0)
+        self.first_slices, self.others = (first, blocks.slices), (len(blocks.slices) - 1 - first, blocks.slices[first:])
         self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
@@ -123,7 +124,7 @@ class EisenstatIteration(Iteration):
     def _complete(self) -> None:
         """Find x in the rows of the first color."""
         self.sweep.solve_first(
-            *self.slices, *self.upper, self.first_slices, self.Tinv, self.b, self.r, self.x, self.control, self.scalars
+            *self.first_slices, *self.upper, self.Tinv, self.b, self.r, self.x, self.control, self.scalars
         )  # fmt: skip
 
     def _step(self) -> None:
@@ -133,8 +134,8 @@ class EisenstatIteration(Iteration):
             self.scalars,
         )  # fmt: skip
         self.sweep.sweep_forward(
-            *self.slices, *self.lower, self.first_slices, self.T, self.Tinv, blocks.diagonal, self.q, self.ts, self.At,
-            *self.books,
+            *self.others, *self.lower, self.first_slices[0], self.T, self.Tinv, blocks.diagonal, self.q, self.ts,
+            self.At, *self.books,
         )  # fmt: skip
         self.vector.advance_all(
             len(self.t) - rows, rows, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
@@ -211,14 +212,14 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, columns, values, first_slices, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    n_slices, slices, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
     partials,
 ):  # fmt: skip
-    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows; not of the first slices."""
+    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows, in slices from number `first` on."""
     if control[STATE] != RUNNING:
         return
     product = 0.0
-    for c in range(first_slices, n_slices):
+    for c in range(n_slices):
         product += sweep_forward_rows(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
@@ -253,10 +254,10 @@ def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, first_slices, Tinv, b, r, x, control, scalars):
-    """x = inv(T) (b - left r - U x) in the first slices, unless nothing has changed since r was found from scratch."""
+def solve_first(n_slices, slices, indptr, columns, values, Tinv, b, r, x, control, scalars):
+    """x = inv(T) (b - left r - U x) in the first color's slices, unless nothing has changed since r was found from scratch."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(slices[first_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
+        solve_first_rows(slices[n_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
 
 
 @compile_loop
