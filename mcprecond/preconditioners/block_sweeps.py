@@ -40,30 +40,35 @@ def product(block, x, p):
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, work, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(y.shape[2]):
-            total = work[i, :, c]
+            total = t[i, :, c]
             total[:] = 0
             add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
                 total[p] = scale * r[perm[i], p, c] - omega * total[p]
             for p in range(len(total)):
                 y[i, p, c] = product(dinv[i], total, p)
-        if finish:
+        if first >= last:
+            t[i] = y[i]
+        if finish or first >= last:
             z[perm[i]] = y[i]
 
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
 ):  # fmt: skip
-    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; empties `spent`."""
+    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; empties t.
+
+    From row `last` on, this is the result of symmetric substitution, and goes to t and z.
+    """
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         substitute_rows(
-            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
+            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
         )  # fmt: skip
 
 

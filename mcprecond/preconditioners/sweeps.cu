@@ -3,12 +3,12 @@
 #include "../reordering/slices.cuh"
 
 // In `substitute` and `back_substitute` perm is null where r is in color order, kept like y, and t is the result in that
-// order.
+// order. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, KEPT* y,
-        KEPT* spent, long long finish, UNKNOWN* z) {
+        KEPT* t, long long last, long long finish, UNKNOWN* z) {
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
@@ -20,9 +20,13 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
-            publish(&y[i], converted<KEPT>(value));
-            make_empty(&spent[i]);
-            if (finish) z[perm[i]] = value;
+            if (i < last) {
+                publish(&y[i], converted<KEPT>(value));
+                make_empty(&t[i]);
+            } else {
+                t[i] = converted<KEPT>(value);
+            }
+            if (perm && (finish || i >= last)) z[perm[i]] = value;
         }
     });
 }

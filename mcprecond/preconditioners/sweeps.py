@@ -79,6 +79,9 @@ class Sweeps:
         if self._ordered is not None:
             self._move()  # loaded now: nothing may be compiled while kernels are captured
         self._slices = (len(blocks.slices) - 1, blocks.slices)
+        # Rows of the last color have no entries above the diagonal.
+        self._last_rows = int(blocks.offsets[-2:][0])
+        self._before_last = (int(blocks.color_slices[-2:][0]), blocks.slices)
         self._run = backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
             **macros,
@@ -102,9 +105,9 @@ class Sweeps:
         if self._ordered is not None:
             self._move().to_color_order(n, blocks.inverse, r, self._ordered)
             r, perm = self._ordered, NULL
-        self._substitute(blocks.lower, perm, r, z, omega, scale, backwards=False, finish=False)
+        self._substitute(blocks.lower, perm, r, z, omega, scale, self._last_rows)
         self._run.back_substitute(
-            *self._slices, *blocks.upper.rows, self.dinv, perm, omega, self._y, self._t, self._rows(z)
+            *self._before_last, *blocks.upper.rows, self.dinv, perm, omega, self._y, self._t, self._rows(z)
         )  # fmt: skip
         if self._ordered is not None:
             self._move().to_row_order(n, blocks.inverse, self._t, z)
@@ -122,7 +125,9 @@ class Sweeps:
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(D + w T) (scale r) with the lower triangle T, or backwards with the upper one."""
         triangle = self.blocks.upper if backwards else self.blocks.lower
-        self._substitute(triangle, self.blocks.perm, r, z, omega, scale, backwards, finish=True)
+        self._substitute(
+            triangle, self.blocks.perm, r, z, omega, scale, len(self.blocks.perm), backwards, finish=True
+        )  # fmt: skip
         self._last, self._free = self._y, self._t
 
     def relax(self, r: Any, z: Any, *, omega: float, backwards: bool) -> None:
@@ -140,11 +145,12 @@ class Sweeps:
         return x.reshape(self._y.shape)
 
     def _substitute(
-        self, triangle: Any, perm: Any, r: Any, z: Any, omega: float, scale: float, backwards: bool, finish: bool
-    ) -> None:
+        self, triangle: Any, perm: Any, r: Any, z: Any, omega: float, scale: float, last: int, backwards: bool = False,
+        finish: bool = False,
+    ) -> None:  # fmt: skip
         self._run.substitute(
             *self._slices, int(backwards), *triangle.rows, self.dinv, perm, self._rows(r), omega, scale, self._y,
-            self._t, int(finish), self._rows(z),
+            self._t, last, int(finish), self._rows(z),
         )  # fmt: skip
 
 
@@ -175,28 +181,33 @@ def four_products(i, indptr, columns, values, y, sums):
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, sums, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         four = y.shape[1] == 4
         if four:
-            four_products(i, indptr, columns, values, y, sums)
+            four_products(i, indptr, columns, values, y, t)
         for c in range(y.shape[1]):
-            total = sums[i, c] if four else product(i, c, indptr, columns, values, y)
+            total = t[i, c] if four else product(i, c, indptr, columns, values, y)
             y[i, c] = (scale * r[perm[i], c] - omega * total) * dinv[i]
-            if finish:
+            if first >= last:
+                t[i, c] = y[i, c]
+            if finish or first >= last:
                 z[perm[i], c] = y[i, c]
 
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
 ):  # fmt: skip
-    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; empties `spent`."""
+    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; empties t.
+
+    From row `last` on, this is the result of symmetric substitution, and goes to t and z; in CUDA, not to y.
+    """
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         substitute_rows(
-            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, spent, finish, z
+            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
         )  # fmt: skip
 
 

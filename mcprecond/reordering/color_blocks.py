@@ -236,9 +236,10 @@ class ColorBlocks:
         return diagonal * x
 
     @cached_property
-    def first_slices(self) -> int:
-        """How many of the slices are the first color's."""
-        return int((self.slices < self.offsets[1]).sum()) if self.n_colors else 0
+    def color_slices(self) -> np.ndarray:
+        """The number of the first slice of each color, and how many slices there are at the end. On the host."""
+        xp = self.backend.xp
+        return self.backend.to_host(xp.searchsorted(self.slices, xp.asarray(self.offsets, dtype=np.int32)))
 
     def rows_of(self, c: int) -> tuple[int, int]:
         """Return how many rows color c has, and the new number of the first."""

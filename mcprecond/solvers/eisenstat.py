@@ -87,7 +87,7 @@ class EisenstatIteration(Iteration):
         self.T, self.Tinv = M.splitting
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
-        self.first_rows, first = (blocks.rows_of(0)[0], blocks.first_slices) if apart else (0, 0)
+        self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
         self.first_slices, self.others = (first, blocks.slices), (len(blocks.slices) - 1 - first, blocks.slices[first:])
         self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
         # t and s side by side: the forward sweep needs both of a neighbor.
