@@ -39,6 +39,11 @@ def test_equals_the_formula_and_keeps_the_diagonal(name, backend, to_device):
     np.testing.assert_allclose(np.diag(expected), A.diagonal(), rtol=1e-13)
     np.testing.assert_allclose(applied(M, backend) @ expected, np.eye(A.shape[0]), atol=1e-12)
     np.testing.assert_allclose(applied(M.T, backend), applied(M, backend).T, atol=1e-13)
+    first = M.blocks.rows_of(0)[0]
+    assert M.keeps_diagonal
+    np.testing.assert_array_equal(
+        backend.to_host(M.splitting[0][:first]), backend.to_host(M.blocks.diagonal[:first])
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", [grid5(8), grid7(4)], ids=["5-point", "7-point"])
@@ -97,6 +102,7 @@ def test_bad_pivots(to_device):
     M = MulticolorDILU(A, colors, pivot="shift")
     np.testing.assert_array_equal(M.shifted.rows, [1])
     np.testing.assert_allclose(M.shifted.amounts, [2.0])
+    assert not M.keeps_diagonal
 
 
 @pytest.mark.gpu

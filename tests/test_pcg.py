@@ -219,6 +219,36 @@ def test_eisenstat_form_has_the_iterates_of_the_plain_form(method, omega, backen
     np.testing.assert_allclose(eisenstat.residual_norm, residual, rtol=1e-4)
 
 
+@pytest.mark.parametrize("block_size", [1, 3])
+def test_first_color_without_a_residual(block_size, backend, to_device):
+    """Two numbers stand for the first color in Eisenstat's form; without a residual they have nothing to go by."""
+    A = spd(stencil27(6))
+    M = MulticolorSGS(to_device(A), "greedy", block_size=block_size)
+    b = random_vector(216)
+    first = backend.to_host(M.coloring.colors) == 0
+    b[np.repeat(first, block_size)] = 0
+    plain, eisenstat = (pcg(to_device(A), to_device(b), M=M, rtol=1e-11, form=form) for form in ("plain", "eisenstat"))
+    assert plain.converged and eisenstat.converged
+    assert abs(plain.iterations - eisenstat.iterations) <= 1
+    np.testing.assert_allclose(backend.to_host(eisenstat.x), backend.to_host(plain.x), atol=1e-9)
+
+
+def test_no_iteration_leaves_the_guess(backend, to_device):
+    A = to_device(grid5(12))
+    guess = random_vector(144)
+    result = pcg(A, to_device(random_vector(144, 1)), to_device(guess), M=MulticolorSGS(A), maxiter=0, form="eisenstat")
+    np.testing.assert_array_equal(backend.to_host(result.x), guess)
+
+
+def test_restarts_from_the_true_residual(backend, to_device):
+    """At the end of what float32 can do; each restart finds the first color's unknowns anew."""
+    A = to_device(spd(grid5(30), dtype=np.float32))
+    b = to_device(random_vector(900).astype(np.float32))
+    result = pcg(A, b, M=MulticolorSGS(A), rtol=2e-7, form="eisenstat")
+    residual = np.linalg.norm(backend.to_host(b) - backend.to_host(A @ result.x))
+    np.testing.assert_allclose(result.residual_norm, residual, rtol=0.3)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eisenstat_form_on_every_kind_of_row(dtype, backend, to_device):
     """Dense rows, isolated unknowns, a single color."""

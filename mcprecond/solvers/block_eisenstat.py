@@ -154,7 +154,7 @@ def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
 
 @KERNELS.resident_twin
 def solve_first(n_slices, slices, indptr, columns, values, Tinv, b, r, x, control, scalars):
-    """x = inv(T) (b - left r - U x) in the first color's slices, unless nothing has changed since r was found from scratch."""
+    """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         solve_first_rows(slices[n_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
 

@@ -12,11 +12,11 @@ transformed residual's direction w = t + s. CG runs on rho = inv(T + L) r with t
 iterates x and its scalars are those of PCG with M. An iteration is three kernels: the two sweeps, and one that advances
 all vectors.
 
-The first color has no entries in L. Where T = D in its rows, these give At = q and w = inv(T) q, of their own numbers
-only: from iteration to iteration their r is multiplied by one number, `LEFT`, and rho and q by it and by another one,
-`STEP`, that follow the scalars of CG. So these three vectors stay what they were there at first, T-weighted q apart;
-their share of inner products is known; s = inv(T) U t is found together with t, by the sweep over U; and x is found from
-the other colors when somebody asks for it. Half of the vectors' bytes on a grid of two colors are saved thereby.
+The first color has no entries in L. Where T = D in its rows, A t = q and w = inv(T) q there, number by number. So, with
+r and rho as they are at the start, in every later iteration r and rho are `LEFT` times these, and q is `STEP` times
+T rho: two numbers that follow alpha and beta. These vectors are not touched again, their share of each inner product is
+known, and the sweep over U finds s = inv(T) U t together with t. x is found from the other colors when it is asked for.
+On a grid of two colors half of all that is read and written of vectors is saved.
 
 For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
 adjoint of inv(T + U), and t*A t = q*w, r*z = rho*T rho.
@@ -255,7 +255,7 @@ def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
 
 @KERNELS.resident_twin
 def solve_first(n_slices, slices, indptr, columns, values, Tinv, b, r, x, control, scalars):
-    """x = inv(T) (b - left r - U x) in the first color's slices, unless nothing has changed since r was found from scratch."""
+    """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         solve_first_rows(slices[n_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
 

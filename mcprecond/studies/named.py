@@ -16,6 +16,7 @@ from mcprecond.coloring import COLORINGS, Graph, color
 from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
 from mcprecond.problems import graphs
 from mcprecond.problems.fenl import CONDUCTIVITY
+from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.levels import levels_of
 from mcprecond.solvers import Reason, SolveResult, pcg
 from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
@@ -254,8 +255,8 @@ def ordering(setting: Setting) -> Table:
 def coloring_effect(setting: Setting) -> Table:
     """Iterations and time of SGS-preconditioned CG against the number of colors, on one 27-point Laplacian.
 
-    Methods of `color` differ in both the number of colors and the order. "parts" are the eight colors of "greedy", each
-    cut into so many: the order, and with it the iterations, stay as they are.
+    Methods of `color` differ in both the number of colors and the order. "parts" are the eight colors of "greedy", in
+    the order of its sweeps and each cut into so many: the order, and with it the iterations, stay as they are.
     """
     n = 10 if setting.small else 64
     names = ("greedy", "is_hash", "eb", "ecl_gc", "graphblas_jp", "cc", "jpl")
@@ -362,7 +363,7 @@ def _in_row_order(sweep: Callable[..., Any], A: Any) -> Any:
 
 def _in_parts(A: Any, parts: int) -> MulticolorSGS:
     """SGS by the colors of "greedy", each in so many parts of rows in a row."""
-    found, backend = color(A, "greedy"), backend_of(A)
+    found, backend = swept_coloring(A, "greedy"), backend_of(A)
     colors = backend.to_host(found.colors).astype(np.int64)
     place = np.empty(len(colors), np.int64)
     for c, size in enumerate(found.sizes):

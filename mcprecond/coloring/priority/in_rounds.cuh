@@ -9,11 +9,9 @@
 //
 // Races that are meant: as in ecl_gc.cu, with colors that are not possible, which only get more.
 
-#define FETCHED 5  // entries of a row that a thread has on the way at once
-#ifndef LOOKED_AT
-#define LOOKED_AT 4
-#endif
-#define HELD 224   // vertices that wait which a warp has room for in shared memory
+#define FETCHED 5    // entries of a row that a thread has on the way at once
+#define LOOKED_AT 4  // the same, of those that a vertex waits for
+#define HELD 224     // vertices that wait, of a warp: so many are listed in shared memory
 
 // A pointer to global memory, or a value, that the compiler may not compute again where it is used: it would, to save
 // registers, and instructions are what takes time here.
