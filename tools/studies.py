@@ -555,8 +555,9 @@ STUDIES = [
         "One 27-point Laplacian, SGS by colorings of several methods, and by the eight colors of `greedy` cut into "
         "parts.",
         "The parts separate two effects that Table V shows together: more colors alone cost time and no iterations; "
-        "another order changes the iterations. Cut are the colors in the order of their numbers. A preconditioner that "
-        "is given the name of a method, as in the other rows, finds them a better order.",
+        "another order changes the iterations. In this run the colors were cut in the order of their numbers, while a "
+        "preconditioner that is given the name of a method, as in the other rows, finds them a better one. The study "
+        "cuts them in that order now.",
         tables_effect, relations_effect, draw_effect, 2,
     ),
 ]  # fmt: skip
