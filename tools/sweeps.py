@@ -198,7 +198,7 @@ def page(document: dict[str, Any]) -> str:
         parts += [table("asked and found", cases, [asked_of(case) for case in cases])]
     choices = [f"{case['name']}:\n\n```text\n{case['auto']['choice']}\n```\n" for case in cases if "auto" in case]
     if choices:
-        parts += ['What `coloring="auto"` says of each of them, for 100 iterations:\n', *choices]
+        parts += ['What `coloring="auto"` said of each of them in this run, for 100 iterations:\n', *choices]
     return "\n".join(parts)
 
 
