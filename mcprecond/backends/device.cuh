@@ -326,7 +326,7 @@ __device__ __forceinline__ void stream(T* p, const T& value) {
 #define BYTES_IN_HAND (sizeof(UNKNOWN) + sizeof(COUPLING))
 #define WARPS_LIMIT (BYTES_IN_HAND > 24 ? 16 : BYTES_IN_HAND > 16 ? 24 : USUAL_WARPS)
 // Vectors that do not fit into L2 take longer to come, so that more warps have something to wait for.
-#ifdef LARGE_VECTORS
+#if defined(LARGE_VECTORS) && !defined(DIAGONALS)
 #define USUAL_WARPS (sizeof(KEPT) + sizeof(COUPLING) > 8 ? 32 : 40)
 #else
 #define USUAL_WARPS 32
@@ -367,20 +367,30 @@ __device__ __forceinline__ void make_empty(Value* p) {
     *p = empty;
 }
 
-// What others see and have written: one access each, which the compiler neither drops nor moves.
+// What others see and have written: one access for each piece, which the compiler neither drops nor moves.
 template <typename Piece>
-__device__ __forceinline__ Piece look_again(const Piece* p) { return *(const volatile Piece*)p; }
-__device__ __forceinline__ ulonglong2 look_again(const ulonglong2* p) {
+__device__ __forceinline__ Piece look_at_piece(const Piece* p) { return *(const volatile Piece*)p; }
+__device__ __forceinline__ ulonglong2 look_at_piece(const ulonglong2* p) {
     ulonglong2 piece;
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
+template <typename Value>
+__device__ __forceinline__ Value look_again(const Value* p) {
+    return in_pieces(p, [](const auto* piece) { return look_at_piece(piece); });
+}
 template <typename Piece>
-__device__ __forceinline__ void write_now(Piece* p, Piece piece) { *(volatile Piece*)p = piece; }
-__device__ __forceinline__ void write_now(ulonglong2* p, ulonglong2 piece) {
+__device__ __forceinline__ void write_piece(Piece* p, Piece piece) { *(volatile Piece*)p = piece; }
+__device__ __forceinline__ void write_piece(ulonglong2* p, ulonglong2 piece) {
     asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
                  :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
+}
+template <typename Value>
+__device__ __forceinline__ void write_now(Value* p, const Value& value) {
+    typedef typename PieceOf<alignof(Value)>::Type Piece;
+#pragma unroll
+    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) write_piece((Piece*)p + k, ((const Piece*)&value)[k]);
 }
 
 // The same behind all that this thread has written or, before a barrier of the warp, others of its warp.
@@ -414,19 +424,7 @@ __device__ __forceinline__ ulonglong2 acquire(const ulonglong2* p) {
     return piece;
 }
 
-// The value at p, once it is there; `seen` is what a first look has found.
-template <typename Value>
-__device__ __forceinline__ Value arrived(const Value* p, Value seen) {
-    typedef typename PieceOf<alignof(Value)>::Type Piece;
-    while (is_empty(seen)) {  // not by in_pieces: with another value to read into, sweeps compile to other code
-        __nanosleep(20);
-#pragma unroll
-        for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) ((Piece*)&seen)[k] = look_again((const Piece*)p + k);
-    }
-    return seen;
-}
-
-// The same for looks that acquire what was released by the value.
+// The value at p, once it is there, and what was released by it; `seen` is what a first look has found.
 template <typename Value>
 __device__ __forceinline__ Value acquire_if_there(const Value* p) {
     return in_pieces(p, [](const auto* piece) { return acquire(piece); });
@@ -434,7 +432,10 @@ __device__ __forceinline__ Value acquire_if_there(const Value* p) {
 template <typename Value>
 __device__ __forceinline__ Value acquired(const Value* p, Value seen) {
     while (is_empty(seen)) {
-        arrived(p, seen);
+        do {
+            __nanosleep(20);
+            seen = look_again(p);
+        } while (is_empty(seen));
         seen = acquire_if_there(p);
     }
     return seen;
@@ -453,8 +454,37 @@ __device__ __forceinline__ void publish(Value* p, Value value) {
         if constexpr (RELEASES)
             release((Piece*)p + k, ((Piece*)&value)[k]);
         else
-            write_now((Piece*)p + k, ((Piece*)&value)[k]);
+            write_piece((Piece*)p + k, ((Piece*)&value)[k]);
     }
+}
+
+// ---- Values of two turns, which are waited for in the same way: the last bit of each number says of which turn it is. So the
+// result of a sweep may take the place of that of the sweep before, and nothing has to be emptied.
+
+__device__ __forceinline__ uint32 last_bits(double value) { return (uint32)__double2loint(value); }
+__device__ __forceinline__ uint32 last_bits(float value) { return (uint32)__float_as_int(value); }
+__device__ __forceinline__ uint32 last_bits(Upper value) { return value.bits; }
+__device__ __forceinline__ double with_last_bit(double value, uint32 bit) {
+    return __hiloint2double(__double2hiint(value), (int)(((uint32)__double2loint(value) & ~1u) | bit));
+}
+__device__ __forceinline__ float with_last_bit(float value, uint32 bit) {
+    return __int_as_float((int)(((uint32)__float_as_int(value) & ~1u) | bit));
+}
+__device__ __forceinline__ Upper with_last_bit(Upper value, uint32 bit) {
+    value.bits = (value.bits & ~1u) | bit;
+    return value;
+}
+// Whether a value is not of this turn, in the last bit.
+template <typename Value>
+__device__ __forceinline__ uint32 off_turn(Value value, uint32 turn) {
+    uint32 off = 0;
+    each_part(value, [&](Real<Value>& part) { off |= last_bits(part) ^ turn; });
+    return off;
+}
+template <typename Value>
+__device__ __forceinline__ Value of_turn(Value value, uint32 turn) {
+    each_part(value, [&](Real<Value>& part) { part = with_last_bit(part, turn); });
+    return value;
 }
 
 #define UNCOLORED (-1)

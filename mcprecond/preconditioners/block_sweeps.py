@@ -40,56 +40,52 @@ def product(block, x, p):
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(y.shape[2]):
-            total = t[i, :, c]
+            total = z[perm[i], :, c]
             total[:] = 0
             add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
                 total[p] = scale * r[perm[i], p, c] - omega * total[p]
             for p in range(len(total)):
                 y[i, p, c] = product(dinv[i], total, p)
-        if first >= last:
-            t[i] = y[i]
-        if finish or first >= last:
+        if finish:
             z[perm[i]] = y[i]
 
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):  # fmt: skip
-    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; empties t.
-
-    From row `last` on, this is the result of symmetric substitution, and goes to t and z.
-    """
+    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; see sweeps.py."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
+        first, end = slices[k], slices[k + 1]
         substitute_rows(
-            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
+            first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
         )  # fmt: skip
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, t, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
     for i in prange(first, end):
-        for c in range(t.shape[2]):
+        for c in range(y.shape[2]):
             total = z[perm[i], :, c]
             total[:] = 0
-            add_products(i, indptr, columns, values, t[:, :, c], total)
+            add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
-                t[i, p, c] = y[i, p, c] - omega * product(dinv[i], total, p)
-        z[perm[i]] = t[i]
+                y[i, p, c] -= omega * product(dinv[i], total, p)
+        z[perm[i]] = y[i]
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, t, z):
-    """t_i = y_i - w inv(D_i) sum_j U_ij t_j, to z in the order of the matrix; empties y."""
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
+    """t_i = y_i - w inv(D_i) sum_j U_ij t_j, in place of y, and to z in the order of the matrix."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, t, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 
 
 @compile_loop

@@ -2,51 +2,51 @@
 
 #include "../reordering/slices.cuh"
 
-// In `substitute` and `back_substitute` perm is null where r is in color order, kept like y, and t is the result in that
-// order. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
+// In `substitute` perm is null where y holds r in color order, at turn 0, and in both z is null where the result is only put
+// into y. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, KEPT* y,
-        KEPT* t, long long last, long long finish, UNKNOWN* z) {
+        long long last, long long finish, UNKNOWN* z) {
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN b = UNKNOWN(), total = UNKNOWN();
-        if (leads) b = perm ? r[perm[i]] : converted<UNKNOWN>(((const KEPT*)r)[i]);
-        slice.entries(indptr, columns, values, awaited(y),
-                      [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
+        UNKNOWN b = leads && !perm ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
+        int place = leads && perm ? load_now(perm + i) : 0;
+        slice.entries(
+            indptr, columns, values, in_turn((const KEPT*)y, 1),
+            [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); },
+            [&] {
+                if (leads && perm) b = r[place];
+            });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
-            if (i < last) {
-                publish(&y[i], converted<KEPT>(value));
-                make_empty(&t[i]);
-            } else {
-                t[i] = converted<KEPT>(value);
-            }
-            if (perm && (finish || i >= last)) z[perm[i]] = value;
+            write_now(&y[i], of_turn(converted<KEPT>(value), i < last));
+            if (z && (finish || i >= last)) z[place] = value;
         }
     });
 }
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* dinv, const int* perm, double omega, KEPT* y, KEPT* t, UNKNOWN* z) {
+        const PIVOT* dinv, const int* perm, double omega, KEPT* y, UNKNOWN* z) {
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
-        slice.entries(indptr, columns, values, awaited(t),
-                      [&](COUPLING a, int, KEPT t_j) { total += a * converted<UNKNOWN>(t_j); });
+        int place = leads && z ? load_now(perm + i) : 0;
+        slice.entries(
+            indptr, columns, values, in_turn((const KEPT*)y, 0),
+            [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = own - (REAL)omega * (d * total);
-            publish(&t[i], converted<KEPT>(value));
-            if (perm) z[perm[i]] = value;
-            make_empty(&y[i]);
+            write_now(&y[i], of_turn(converted<KEPT>(value), 0));
+            if (z) z[place] = value;
         }
     });
 }

@@ -1,10 +1,14 @@
 """Sweeps over color blocks: substitution with the lower and the upper triangle, and relaxation.
 
-A sweep is one kernel. Rows do not wait for colors but for values: every result starts out empty, the warps take the
-slices in color order and look at the values that their rows need until these are there. Symmetric substitution, which
-is what CG needs, consists of its two sweeps: each of them empties the array that the other one fills. They read and
-write vectors in the order of the matrix, one color after another; where lines of memory do not stay in L2 from color
-to color, so that each would come once per color, the vectors are put into color order before and back after.
+A sweep is one kernel. Rows do not wait for colors but for values: the warps take the slices in color order and look at
+the values that their rows need until these are there. In substitution the last bit of a number says whose turn it is
+of: a sweep puts its results in the places of what it found there, with the other bit, and symmetric substitution, which
+is what CG needs, consists of two of them, so that the bits are as before. Relaxation, which still needs the old values,
+begins with an empty array; see device.cuh for both.
+
+Sweeps read and write vectors in the order of the matrix, one color after another; where lines of memory do not stay in
+L2 from color to color, so that each would come once per color, the vectors are put into color order before and back
+after.
 
 On the CPU nothing is waited for: colors follow one another.
 """
@@ -64,19 +68,18 @@ class Sweeps:
         shape = (*blocks.vector_shape, columns)
         # On a GPU, where looks at vectors take much of the time, they have as few bytes as the values stored.
         kept = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
-        # Intermediate results, in color order. Between applications the first one is empty.
-        self._y, self._t = (empty_values(shape, kept, backend.xp) for _ in range(2))
+        # What the last sweep has found, in color order, and room for relaxation. Before `solve` all last bits are 0.
+        self._y, self._spare = backend.xp.zeros(shape, kept), backend.xp.empty(shape, kept)
         macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
         if kept != dtype:
             macros["SHORT_VECTORS"] = 1
-        self._ordered = None  # room for a right-hand side in color order, where that pays
-        # A sweep reads and writes a right-hand side, a result and the diagonal, and two vectors of its own.
+        # Whether vectors are put into color order: a sweep reads and writes three, and one of its own.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
-        if row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + 2 * self._y.nbytes:
-            self._ordered = backend.xp.empty_like(self._y)
+        self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes
+        if self._orders:
             macros["LARGE_VECTORS"] = 1
         self._move = partial(backend.kernels, VECTOR_KERNELS, **macros)
-        if self._ordered is not None:
+        if self._orders:
             self._move()  # loaded now: nothing may be compiled while kernels are captured
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         # Rows of the last color have no entries above the diagonal.
@@ -101,44 +104,44 @@ class Sweeps:
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(D + w U) D inv(D + w L) (scale r)."""
-        blocks, perm, n = self.blocks, self.blocks.perm, len(self.blocks.perm)
-        if self._ordered is not None:
-            self._move().to_color_order(n, blocks.inverse, r, self._ordered)
-            r, perm = self._ordered, NULL
-        self._substitute(blocks.lower, perm, r, z, omega, scale, self._last_rows)
+        blocks, n = self.blocks, len(self.blocks.perm)
+        perm, result = blocks.perm, self._rows(z)
+        if self._orders:
+            result = NULL
+            if not blocks.in_diagonals:  # else neighbors in a color are near each other: a line comes twice, not more
+                self._move().to_color_order(n, blocks.inverse, r, self._y)
+                perm = NULL
+        self._substitute(blocks.lower, perm, r, result, omega, scale, self._last_rows)
         self._run.back_substitute(
-            *self._before_last, *blocks.upper.rows, self.dinv, perm, omega, self._y, self._t, self._rows(z)
+            *self._before_last, *blocks.upper.rows, self.dinv, blocks.perm, omega, self._y, result
         )  # fmt: skip
-        if self._ordered is not None:
-            self._move().to_row_order(n, blocks.inverse, self._t, z)
-        self._last, self._free = self._t, self._y
+        if self._orders:
+            self._move().to_row_order(n, blocks.inverse, self._y, z)
 
     def forget(self) -> None:
         """To be called before the first sweep, unless all that came before were calls of `solve`."""
-        make_empty(self._y)
+        self._y.fill(0)
 
     def begin(self, x: Any) -> None:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
         self._move().to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
-        self._last, self._free = self._y, self._t
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(D + w T) (scale r) with the lower triangle T, or backwards with the upper one."""
         triangle = self.blocks.upper if backwards else self.blocks.lower
         self._substitute(
-            triangle, self.blocks.perm, r, z, omega, scale, len(self.blocks.perm), backwards, finish=True
+            triangle, self.blocks.perm, r, self._rows(z), omega, scale, len(self.blocks.perm), backwards, finish=True
         )  # fmt: skip
-        self._last, self._free = self._y, self._t
 
     def relax(self, r: Any, z: Any, *, omega: float, backwards: bool) -> None:
         """One more sweep of SOR on the result of the last one, forwards or backwards."""
         lower, upper = self.blocks.lower, self.blocks.upper
-        make_empty(self._free)
+        make_empty(self._spare)
         self._run.relax(
             *self._slices, int(backwards), *lower.rows, *upper.rows, self.dinv, self.blocks.perm, self._rows(r), omega,
-            self._last, self._free, self._rows(z),
+            self._y, self._spare, self._rows(z),
         )  # fmt: skip
-        self._last, self._free = self._free, self._last
+        self._y, self._spare = self._spare, self._y
 
     def _rows(self, x: Any) -> Any:
         """A vector in the shape of the sweeps' own."""
@@ -149,8 +152,8 @@ class Sweeps:
         finish: bool = False,
     ) -> None:  # fmt: skip
         self._run.substitute(
-            *self._slices, int(backwards), *triangle.rows, self.dinv, perm, self._rows(r), omega, scale, self._y,
-            self._t, last, int(finish), self._rows(z),
+            *self._slices, int(backwards), *triangle.rows, self.dinv, perm, self._rows(r), omega, scale, self._y, last,
+            int(finish), z,
         )  # fmt: skip
 
 
@@ -169,7 +172,7 @@ def product(i, c, indptr, columns, values, y):
 
 @compile_inlined
 def four_products(i, indptr, columns, values, y, sums):
-    """The same of four right-hand sides in one pass, into sums[i]."""
+    """The same of four right-hand sides in one pass."""
     s0 = s1 = s2 = s3 = y.dtype.type(0)
     for k in range(indptr[i], indptr[i + 1]):
         a, j = values[k], columns[k]
@@ -177,58 +180,57 @@ def four_products(i, indptr, columns, values, y, sums):
         s1 += a * y[j, 1]
         s2 += a * y[j, 2]
         s3 += a * y[j, 3]
-    sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = s0, s1, s2, s3
+    sums[0], sums[1], sums[2], sums[3] = s0, s1, s2, s3
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         four = y.shape[1] == 4
         if four:
-            four_products(i, indptr, columns, values, y, t)
+            four_products(i, indptr, columns, values, y, y[i])
         for c in range(y.shape[1]):
-            total = t[i, c] if four else product(i, c, indptr, columns, values, y)
+            total = y[i, c] if four else product(i, c, indptr, columns, values, y)
             y[i, c] = (scale * r[perm[i], c] - omega * total) * dinv[i]
-            if first >= last:
-                t[i, c] = y[i, c]
-            if finish or first >= last:
+            if finish:
                 z[perm[i], c] = y[i, c]
 
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):  # fmt: skip
-    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; empties t.
+    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; a turn from 0 to 1.
 
-    From row `last` on, this is the result of symmetric substitution, and goes to t and z; in CUDA, not to y.
+    From row `last` on, this is the result of symmetric substitution, and goes to z, too; these rows stay at 0.
     """
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
+        first, end = slices[k], slices[k + 1]
         substitute_rows(
-            slices[k], slices[k + 1], indptr, columns, values, dinv, perm, r, omega, scale, y, t, last, finish, z
+            first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
         )  # fmt: skip
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, t, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
     for i in prange(first, end):
-        four = t.shape[1] == 4
+        four = y.shape[1] == 4
         if four:
-            four_products(i, indptr, columns, values, t, t)
-        for c in range(t.shape[1]):
-            total = t[i, c] if four else product(i, c, indptr, columns, values, t)
-            t[i, c] = y[i, c] - omega * (dinv[i] * total)
-            z[perm[i], c] = t[i, c]
+            four_products(i, indptr, columns, values, y, z[perm[i]])
+        for c in range(y.shape[1]):
+            total = z[perm[i], c] if four else product(i, c, indptr, columns, values, y)
+            y[i, c] -= omega * (dinv[i] * total)
+            z[perm[i], c] = y[i, c]
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, t, z):
-    """t_i = y_i - w / d_i sum_j U_ij t_j, to z in the order of the matrix; empties y."""
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
+    """t_i = y_i - w / d_i sum_j U_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, t, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 
 
 @compile_loop

@@ -6,13 +6,19 @@
 #define LOG_MOST_LANES 2
 
 // A diagonal: column shift + row, for those of the slice's rows whose bit is set; `first` is where its values begin.
-struct Diagonal {
+struct __align__(16) Diagonal {
     int shift;
     uint32 rows;
-    OFFSET first;
+    long long first;
     __device__ __forceinline__ bool has(int row) const { return rows >> row & 1; }
     __device__ __forceinline__ int rank(int row) const { return __popc(rows & ((1u << row) - 1)); }
 };
+
+// A diagonal by one load.
+__device__ __forceinline__ Diagonal whole(const Diagonal* p) {
+    int4 words = *(const int4*)p;
+    return {words.x, (uint32)words.y, (long long)((uint64)(uint32)words.w << 32 | (uint32)words.z)};
+}
 
 // Where a slice begins in a list: its first row, diagonal and value. The next one's says where it ends.
 struct __align__(16) Head {
@@ -36,17 +42,19 @@ __device__ __forceinline__ int2 load_now(const int2* p) {
 // A slice's part of a list: where it begins and ends, and this thread's one of its first 32 diagonals.
 struct Part {
     const int* columns;  // the list
-    Head begin, end;
+    int first_row, end_row, first_diagonal, end_diagonal;
+    OFFSET first_value;
     int2 own;
 
     __device__ __forceinline__ Part(const int* columns, long long k) : columns(columns) {
-        begin = load_now((const Head*)columns + k);
-        end = load_now((const Head*)columns + k + 1);
+        Head begin = load_now((const Head*)columns + k), end = load_now((const Head*)columns + k + 1);
+        first_row = begin.row, first_diagonal = begin.diagonal, first_value = (OFFSET)begin.value;
+        end_row = end.row, end_diagonal = end.diagonal;
     }
     __device__ __forceinline__ int2 diagonal(int d) const {
-        return d < end.diagonal ? load_now((const int2*)columns + d) : make_int2(0, 0);
+        return d < end_diagonal ? load_now((const int2*)columns + d) : make_int2(0, 0);
     }
-    __device__ __forceinline__ void fetch() { own = diagonal(begin.diagonal + lane_id()); }
+    __device__ __forceinline__ void fetch() { own = diagonal(first_diagonal + lane_id()); }
 };
 
 // What a warp takes next, fetched while it works: the part, and once that is there its diagonals.
@@ -68,7 +76,7 @@ struct Slice : SliceRows {
 
     __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(k, slices[k], slices[k + 1]) {}
     __device__ __forceinline__ Slice(long long k, const Part& part, Ahead& ahead)
-        : Slice(k, part.begin.row, part.end.row) {
+        : Slice(k, part.first_row, part.end_row) {
         this->part = &part;
         this->ahead = &ahead;
     }
@@ -88,17 +96,16 @@ struct Slice : SliceRows {
         bool is_fetched = part && part->columns == columns;
         Part part = is_fetched ? *this->part : Part(columns, number);
         if (!is_fetched) part.fetch();
-        OFFSET first = (OFFSET)part.begin.value;
-        for (int begin = part.begin.diagonal, end = part.end.diagonal; begin < end; begin += WARP) {
-            int2 own = begin == part.begin.diagonal ? part.own : part.diagonal(begin + lane_id());
+        OFFSET first = part.first_value;
+        for (int begin = part.first_diagonal, end = part.end_diagonal; begin < end; begin += WARP) {
+            int2 own = begin == part.first_diagonal ? part.own : part.diagonal(begin + lane_id());
             int count = __popc(own.y), up_to = count;
-#pragma unroll
-            for (int step = 1; step < WARP; step *= 2) {
+            for (int step = 1; step < min(WARP, end - begin); step *= 2) {
                 int before = __shfl_up_sync(FULL_WARP, up_to, step);
                 if (lane_id() >= step) up_to += before;
             }
-            held[slot(lane_id())] = Diagonal{own.x, (uint32)own.y, first + up_to - count};
-            first += __shfl_sync(FULL_WARP, up_to, WARP - 1);
+            held[slot(lane_id())] = Diagonal{own.x, (uint32)own.y, (long long)(first + up_to - count)};
+            if (begin + WARP < end) first += __shfl_sync(FULL_WARP, up_to, WARP - 1);
             __syncwarp();
             visit((const Diagonal*)held, min(WARP, end - begin));
             __syncwarp();
@@ -121,7 +128,7 @@ struct Slice : SliceRows {
         diagonals(columns, [&](const Diagonal* held, int n) {
             for (int d = 0; d < n && lane == 0; ++d) {
                 const Diagonal& diagonal = held[slot(d)];
-                if (diagonal.has(row)) visit(Step{diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
+                if (diagonal.has(row)) visit(Step{(OFFSET)diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
             }
         });
     }
@@ -135,52 +142,56 @@ struct Slice : SliceRows {
 #pragma unroll
                 for (int e = 0; e < BATCH; ++e) {
                     Diagonal diagonal = own[d + e];
-                    places[e] = diagonal.has(row) ? diagonal.first + diagonal.rank(row) : -1;
+                    places[e] = diagonal.has(row) ? (OFFSET)diagonal.first + diagonal.rank(row) : -1;
                 }
                 visit(places);
             }
         });
     }
 
-    template <typename Stored, typename Source, typename Add>
+    template <typename Stored, typename Source, typename Add, typename Meanwhile = Nothing>
     __device__ __forceinline__ void entries(const OFFSET*, const int* columns, const Stored* values, Source source,
-                                            Add add) const {
+                                            Add add, Meanwhile meanwhile = {}) const {
         typedef decltype(source.look(0)) Seen;
         constexpr int BATCH = sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
         static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
+        uint32 bit = 1u << row, before = bit - 1;
+        asm("mov.u32 %0, %0;" : "+r"(before));  // kept, not computed again for each entry
+        bool has_begun = false;
         own_diagonals(columns, [&](const Diagonal* own, int n) {
             for (int d = 0; d < n; d += BATCH) {
                 Stored value[BATCH];
                 Seen seen[BATCH];
-                bool early = false;
+                int column[BATCH];
+                bool mine[BATCH];
 #pragma unroll
                 for (int e = 0; e < BATCH; ++e) {
-                    Diagonal diagonal = own[d + e];
-                    bool mine = diagonal.has(row);
-                    value[e] = mine ? streamed(&values[diagonal.first + diagonal.rank(row)]) : Stored();
-                    seen[e] = mine ? source.look(diagonal.shift + row) : Seen();
+                    Diagonal diagonal = whole(own + d + e);
+                    mine[e] = diagonal.rows & bit;
+                    column[e] = diagonal.shift + row;
+                    value[e] = Stored();
+                    if (mine[e]) value[e] = streamed(&values[(OFFSET)diagonal.first + __popc(diagonal.rows & before)]);
                 }
+                __syncwarp();  // values are asked for before the first look: the other way round is slower
+#pragma unroll
+                for (int e = 0; e < BATCH; ++e) seen[e] = mine[e] ? source.look(column[e]) : source.none();
                 if (ahead) ahead->fetch();
+                if (!has_begun) meanwhile();
+                has_begun = true;
+                catch_up(source, seen, [&](int e) { return own[d + e].shift + row; });
 #pragma unroll
-                for (int e = 0; e < BATCH; ++e) early |= source.early(seen[e]);
-                if (early) {
-#pragma unroll
-                    for (int e = 0; e < BATCH; ++e)
-                        if (source.early(seen[e])) seen[e] = source.get(own[d + e].shift + row, seen[e]);
-                }
-#pragma unroll
-                for (int e = 0; e < BATCH; ++e)
-                    add(value[e], own[d + e].has(row) ? own[d + e].shift + row : -1, seen[e]);
+                for (int e = 0; e < BATCH; ++e) add(value[e], own[d + e].has(row) ? own[d + e].shift + row : -1, seen[e]);
             }
         });
+        if (!has_begun) meanwhile();
     }
 };
 
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int*,
                                            const int* columns, Work work) {
-    long long w = thread_id() / WARP, stride = thread_count() / WARP;
-    auto number = [&](long long w) { return first + (backwards ? n_slices - 1 - w : w); };
+    int w = (int)(thread_id() / WARP), stride = (int)(thread_count() / WARP);
+    auto number = [&](int w) { return (int)(first + (backwards ? n_slices - 1 - w : w)); };
     if (w >= n_slices) return;
     Ahead now(columns, number(w));
     now.fetch();

@@ -3,27 +3,51 @@
 // Both ways of storing columns have a struct Slice and a function for_slices with the same interface: the one for plain
 // columns is here, with DIAGONALS it is that of diagonals.cuh.
 
-// ---- Where a sweep finds what it needs of neighbors: `look(j)` for number j as it is; whether that was too early; and
-// `get(j, seen)`, which waits if it was.
+// ---- Where a sweep finds what it needs of neighbors: `look(j)` for number j as it is; whether that was too early, in the last
+// bit of `late(seen)`; and another look `again(j)`. Who needs nothing has `none()`, which is never too early.
 
-template <typename Value>
-struct Awaited {
-    const Value* values;
-    __device__ __forceinline__ Value look(int j) const { return values[j]; }
-    __device__ __forceinline__ bool early(Value seen) const { return is_empty(seen); }
-    __device__ __forceinline__ Value get(int j, Value seen) const { return arrived(&values[j], seen); }
-};
 template <typename Value>
 struct Known {
     const Value* values;
+    __device__ __forceinline__ Value none() const { return Value(); }
     __device__ __forceinline__ Value look(int j) const { return values[j]; }
-    __device__ __forceinline__ bool early(Value) const { return false; }
-    __device__ __forceinline__ Value get(int, Value seen) const { return seen; }
+    __device__ __forceinline__ uint32 late(const Value&) const { return 0; }
+    __device__ __forceinline__ Value again(int j) const { return look(j); }
+};
+// Values that start out empty.
+template <typename Value>
+struct Awaited : Known<Value> {
+    __device__ __forceinline__ uint32 late(const Value& seen) const { return is_empty(seen); }
+    __device__ __forceinline__ Value again(int j) const { return look_again(&this->values[j]); }
+};
+// Values that are waited for until they are of this turn.
+template <typename Value>
+struct InTurn : Known<Value> {
+    uint32 turn;
+    __device__ __forceinline__ Value none() const { return of_turn(Value(), turn); }
+    __device__ __forceinline__ uint32 late(const Value& seen) const { return off_turn(seen, turn); }
+    __device__ __forceinline__ Value again(int j) const { return look_again(&this->values[j]); }
 };
 template <typename Value>
-__device__ __forceinline__ Awaited<Value> awaited(const Value* values) { return {values}; }
-template <typename Value>
 __device__ __forceinline__ Known<Value> known(const Value* values) { return {values}; }
+template <typename Value>
+__device__ __forceinline__ Awaited<Value> awaited(const Value* values) { return {{values}}; }
+template <typename Value>
+__device__ __forceinline__ InTurn<Value> in_turn(const Value* values, uint32 turn) { return {{values}, turn}; }
+
+// Look again, at all of those at once that came too early, until none did; `column(e)` is that of number e.
+template <typename Source, typename Seen, int BATCH, typename Column>
+__device__ __forceinline__ void catch_up(const Source& source, Seen (&seen)[BATCH], Column column) {
+    while (true) {
+        uint32 late = 0;
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) late |= source.late(seen[e]);
+        if (!(late & 1)) return;
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e)
+            if (source.late(seen[e]) & 1) seen[e] = source.again(column(e));
+    }
+}
 
 // ---- What all slices have.
 
@@ -58,6 +82,11 @@ struct SliceRows {
     __device__ __forceinline__ Value sum(Value value) const {
         return fold(value, [](Value a, Value b) { return a + b; });
     }
+};
+
+// What may be asked for while the first looks are under way: nothing.
+struct Nothing {
+    __device__ __forceinline__ void operator()() const {}
 };
 
 // A load of what is needed later, which the compiler must not put off until then.
@@ -148,33 +177,38 @@ struct Slice : SliceRows {
 
     // `add(value, j, what the source has for j)` for the column j of each entry of this thread, which looks at some of them
     // at once, before it waits for any. Where a thread has no entry, it may add 0 * 0 with j = -1.
-    // The next entries are fetched before the first looks are waited for.
-    template <typename Stored, typename Source, typename Add>
+    // The next entries are fetched before the first looks are waited for; and once, all that `meanwhile()` asks for.
+    template <typename Stored, typename Source, typename Add, typename Meanwhile = Nothing>
     __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values, Source source,
-                                            Add add) const {
+                                            Add add, Meanwhile meanwhile = {}) const {
         typedef decltype(source.look(0)) Seen;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
         Steps steps(*this, indptr);
         Stored value[BATCH], next_value[BATCH];
         int column[BATCH], next_column[BATCH];
         auto fetch = [&](Stored* value, int* column) {
+            Step step[BATCH];
+            bool mine[BATCH];
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
-                Step step;
-                bool mine = steps.next(step);
-                column[e] = mine ? streamed(&columns[step.place()]) : -1;
-                value[e] = mine ? take(values, step) : Stored();
+                mine[e] = steps.next(step[e]);
+                column[e] = mine[e] ? streamed(&columns[step[e].place()]) : -1;
             }
+            __syncwarp();  // columns, on which the looks wait, are asked for before values
+#pragma unroll
+            for (int e = 0; e < BATCH; ++e) value[e] = mine[e] ? take(values, step[e]) : Stored();
         };
         fetch(value, column);
+        meanwhile();
         while (true) {
             bool more = steps.more();
             if (more) fetch(next_value, next_column);
             Seen seen[BATCH];
 #pragma unroll
-            for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? source.look(column[e]) : Seen();
+            for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? source.look(column[e]) : source.none();
+            catch_up(source, seen, [&](int e) { return column[e]; });
 #pragma unroll
-            for (int e = 0; e < BATCH; ++e) add(value[e], column[e], source.get(column[e], seen[e]));
+            for (int e = 0; e < BATCH; ++e) add(value[e], column[e], seen[e]);
             if (!more) return;
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {

@@ -2,7 +2,7 @@
 
 extern "C" __global__ void to_color_order(long long n, const int* inverse, const UNKNOWN* r, KEPT* ordered) {
     long long i = thread_id();
-    if (i < n) ordered[inverse[i]] = converted<KEPT>(r[i]);
+    if (i < n) ordered[inverse[i]] = of_turn(converted<KEPT>(r[i]), 0);
 }
 
 extern "C" __global__ void to_row_order(long long n, const int* inverse, const KEPT* ordered, UNKNOWN* z) {

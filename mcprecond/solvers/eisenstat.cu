@@ -8,11 +8,9 @@ struct __align__((sizeof(UNKNOWN) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) Pair
 };
 
 // t is known, s is waited for.
-struct Pairs {
-    const Pair* pairs;
-    __device__ __forceinline__ Pair look(int j) const { return pairs[j]; }
-    __device__ __forceinline__ bool early(Pair seen) const { return is_empty(seen.s); }
-    __device__ __forceinline__ Pair get(int j, Pair seen) const { return {seen.t, arrived(&pairs[j].s, seen.s)}; }
+struct Pairs : Known<Pair> {
+    __device__ __forceinline__ uint32 late(const Pair& seen) const { return is_empty(seen.s); }
+    __device__ __forceinline__ Pair again(int j) const { return {values[j].t, look_again(&values[j].s)}; }
 };
 
 // A number is inverted faster than its inverse is read.
@@ -77,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT();
         if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = same ? T_i : diagonal[i];
-        slice.entries(indptr, columns, values, Pairs{ts}, [&](COUPLING a, int, Pair both) {
+        slice.entries(indptr, columns, values, Pairs{{ts}}, [&](COUPLING a, int, Pair both) {
             L_t += a * both.t;
             L_s += a * both.s;
         });
