@@ -177,6 +177,25 @@ def test_stagnation_is_told(backend, to_device):
     assert not result.converged and result.residual_norm > 0
 
 
+@pytest.mark.parametrize("form", ["plain", "eisenstat"])
+def test_a_guess_far_off_costs_a_restart_not_the_solution(form, backend, to_device):
+    """The residual that both forms update stops at the rounding of the first one, here far above the limit."""
+    A, solution = to_device(grid5(60)), random_vector(3600)
+    guess = to_device(1000 * random_vector(3600, 1))
+    result = pcg(A, A @ to_device(solution), guess, M=MulticolorSGS(A), rtol=1e-13, form=form)
+    assert result.converged and result.iterations < 300
+    np.testing.assert_allclose(backend.to_host(result.x), solution, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["plain", "eisenstat"])
+def test_without_a_limit_it_stops_at_rounding(form, backend, to_device):
+    A = to_device(grid5(20))
+    b = to_device(random_vector(400))
+    result = pcg(A, b, M=MulticolorSGS(A), rtol=0, form=form)
+    assert result.reason is Reason.STAGNATED
+    assert result.residual_norm <= 1e-14 * np.linalg.norm(backend.to_host(b))
+
+
 def test_result_reads_well(backend, to_device):
     result = pcg(to_device(grid5(5)), backend.xp.ones(25))
     assert isinstance(result, SolveResult)

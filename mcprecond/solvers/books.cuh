@@ -4,7 +4,7 @@
 
 enum { STATE, ITERATION, MAXITER, ARRIVALS };
 enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };
-enum { ALPHA, BETA, RZ, RR, TOLERANCE, LEFT, STEP, FIRST_RR, FIRST_RZ };
+enum { ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ };
 enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING };
 #define HISTORY 1024
 
@@ -49,7 +49,13 @@ __device__ void close(int role, double total, long long* control, double* scalar
     if (role == FRESH_RZ) scalars[LEFT] = scalars[STEP] = scalars[FIRST_RZ] > 0;
     if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ || role == FRESH_RZ) {
         scalars[RZ] = total;
-        if (total <= 0 && control[STATE] == RUNNING) control[STATE] = BAD_M;
+        if (role == FRESH_RZ) scalars[LEAST_RZ] = total * scalars[ROUNDING];
+        if (control[STATE] == RUNNING) {
+            if (total < 0 || (total == 0 && role == FRESH_RZ))
+                control[STATE] = BAD_M;
+            else if (total <= scalars[LEAST_RZ])
+                control[STATE] = REACHED;
+        }
     }
 }
 

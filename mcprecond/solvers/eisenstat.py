@@ -16,7 +16,7 @@ The first color has no entries in L. Where T = D in its rows, A t = q and w = in
 r and rho as they are at the start, in every later iteration r and rho are `LEFT` times these, and q is `STEP` times
 T rho: two numbers that follow alpha and beta. These vectors are not touched again, their share of each inner product is
 known, and the sweep over U finds s = inv(T) U t together with t. x is found from the other colors when it is asked for.
-On a grid of two colors half of all that is read and written of vectors is saved.
+On a grid of two colors two fifths of all that is read and written of vectors are saved.
 
 For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
 adjoint of inv(T + U), and t*A t = q*w, r*z = rho*T rho.

@@ -17,12 +17,13 @@ from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, un
 
 KERNELS = KernelSet(__file__)
 
-# Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in iteration.cu.
+# Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in books.cuh.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
-ALPHA, BETA, RZ, RR, TOLERANCE, LEFT, STEP, FIRST_RR, FIRST_RZ = range(SCALARS := 9)
+ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ = range(SCALARS := 11)
 # What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
-# beta; a fresh r'r starts over. The last four scalars and the last two products are about the rows that eisenstat.py
+# beta; a fresh r'r starts over. When r'z is `LEAST_RZ`, what it was at the start times the square of the rounding unit,
+# the recurrence has nothing more to say, and the host measures the residual as if it had become small. The last four scalars and the last two products are about the rows that eisenstat.py
 # keeps apart: what is left of their first r, their part in q, and their first r'r and r'z. Elsewhere these are 0.
 PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = range(9)
 
@@ -103,6 +104,7 @@ class Iteration:
         self.limit, self.maxiter = limit, min(maxiter, 2**62)
         self.control[MAXITER] = self.maxiter
         self.scalars[TOLERANCE] = limit**2
+        self.scalars[ROUNDING] = (float(np.finfo(self.r.dtype).eps) / 2) ** 2
         if norm is None:
             self.measure_residual()
         else:
@@ -258,8 +260,13 @@ def close(role, total, control, scalars, history):
         scalars[LEFT] = scalars[STEP] = np.float64(scalars[FIRST_RZ] > 0)
     if role in (RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RZ):
         scalars[RZ] = total
-        if total <= 0 and control[STATE] == RUNNING:
-            control[STATE] = BAD_M
+        if role == FRESH_RZ:
+            scalars[LEAST_RZ] = total * scalars[ROUNDING]
+        if control[STATE] == RUNNING:
+            if total < 0 or (total == 0 and role == FRESH_RZ):
+                control[STATE] = BAD_M
+            elif total <= scalars[LEAST_RZ]:
+                control[STATE] = REACHED
 
 
 @compile_part
