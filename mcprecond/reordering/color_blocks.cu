@@ -102,7 +102,8 @@ extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const
 
 #define FETCHES 8  // values under way per thread
 
-extern "C" __global__ void fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) fetch_values(
+                                        long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
                                         const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
                                         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
                                         const int* upper_columns, const SOURCE* upper_source, STORED* upper,
@@ -110,15 +111,15 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                                         const uint64* expected, uint64* digests) {
     if (!to_be_taken(expected, digests)) return;
     for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
+        // As few loads as possible wait for each other: what needs nothing is asked for first.
+        auto lower_way = slice.way(lower_indptr), upper_way = slice.way(upper_indptr);
         long long i = slice.index();
-        OFFSET begin = slice.row < slice.rows ? indptr[perm[i]] : 0;
-        VALUE pivot = VALUE();  // used last, so that nothing waits for it
-        if (slice.leads()) {
-            long long place = begin + (long long)diagonal_source[i];
-            if (place < indptr[perm[i] + 1]) pivot = values[place];
-        }
-        auto fetch = [&](const OFFSET* row_offsets, const int* columns, const SOURCE* source, STORED* result) {
-            slice.batches<FETCHES>(row_offsets, columns, [&](const OFFSET* places) {
+        bool is_there = slice.row < slice.rows, leads = slice.leads();
+        int row = is_there ? perm[i] : 0;
+        long long number = leads ? diagonal_source[i] : 0;
+        OFFSET begin = is_there ? indptr[row] : 0, end = is_there ? indptr[row + 1] : 0;
+        auto fetch = [&](auto way, const int* columns, const SOURCE* source, STORED* result) {
+            slice.batches<FETCHES>(way, columns, [&](const OFFSET* places) {
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
 #pragma unroll
@@ -130,9 +131,10 @@ extern "C" __global__ void fetch_values(long long n_slices, const int* slices, c
                     if (places[e] >= 0) stream(&result[places[e]], (STORED)value[e]);
             });
         };
-        fetch(lower_indptr, lower_columns, lower_source, lower);
-        fetch(upper_indptr, upper_columns, upper_source, upper);
-        if (slice.leads()) {
+        fetch(lower_way, lower_columns, lower_source, lower);
+        VALUE pivot = leads && begin + number < end ? values[begin + number] : VALUE();
+        fetch(upper_way, upper_columns, upper_source, upper);
+        if (leads) {
             diagonal[i] = pivot;
             dinv[i] = (VALUE)1 / pivot;
             if (!(fabs(pivot) > 0)) atomicAdd(&digests[NO_PIVOTS], 1ull);

@@ -77,6 +77,8 @@ class Digests(NamedTuple):
     no_pivots: int
 
 
+#: How many updates share one fill with zeros.
+UPDATES_PER_FILL = 16
 #: Where they are in the array that kernels write.
 PATTERN, ALL, NOT_FINITE, NO_PIVOTS = range(len(Digests._fields))
 
@@ -172,6 +174,7 @@ class ColorBlocks:
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
         self._run = kernels(**self._order_macros)
+        self._zeros: list[Any] = []
         self._expected = self._digest(csr)
         self._told = self._filled(csr, self._expected)
 
@@ -281,7 +284,7 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
-        csr, told = self._matched(csr, lambda csr: self._filled(csr, self._digest(csr)))
+        csr, told = self._matched(csr, lambda csr: self._filled(csr, self._digest(csr, self._next_zeros())))
         if told.pattern != self._told.pattern:
             where = self._where_other(csr)
             raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
@@ -387,11 +390,19 @@ class ColorBlocks:
             return csr, told
         return mended, look(mended)
 
-    def _digest(self, csr: Any) -> Any:
-        """The digests of a matrix, on its device."""
-        digests = self.backend.xp.zeros(len(Digests._fields), np.int64)
+    def _digest(self, csr: Any, zeros: Any = None) -> Any:
+        """The digests of a matrix, on its device, in place of zeros."""
+        digests = self.backend.xp.zeros(len(Digests._fields), np.int64) if zeros is None else zeros
         self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
         return digests
+
+    def _next_zeros(self) -> Any:
+        """Zeros for the digests of an update: a fill for many of them, as it takes longer than anything but the passes over
+        the matrix. Not for a comparison, which another stream may ask for.
+        """
+        if not self._zeros:
+            self._zeros = list(self.backend.xp.zeros((UPDATES_PER_FILL, len(Digests._fields)), np.int64))
+        return self._zeros.pop()
 
     def _read(self, digests: Any) -> Digests:
         return Digests(*self.backend.to_host(digests).tolist())

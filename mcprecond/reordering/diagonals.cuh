@@ -133,8 +133,9 @@ struct Slice : SliceRows {
         });
     }
 
+    __device__ __forceinline__ Nothing way(const OFFSET*) const { return {}; }
     template <int BATCH, typename Visit>
-    __device__ __forceinline__ void batches(const OFFSET*, const int* columns, Visit visit) const {
+    __device__ __forceinline__ void batches(Nothing, const int* columns, Visit visit) const {
         static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
         own_diagonals(columns, [&](const Diagonal* own, int n) {
             for (int d = 0; d < n; d += BATCH) {

@@ -84,7 +84,7 @@ struct SliceRows {
     }
 };
 
-// What may be asked for while the first looks are under way: nothing.
+// Where nothing is to be done, or known.
 struct Nothing {
     __device__ __forceinline__ void operator()() const {}
 };
@@ -161,10 +161,12 @@ struct Slice : SliceRows {
         }
     }
 
-    // `visit(places)` on all threads with the places of several entries, -1 where a thread has none.
+    // `visit(places)` on all threads with the places of several entries, -1 where a thread has none; `way(indptr)` may be asked
+    // for ahead.
+    __device__ __forceinline__ Steps way(const OFFSET* indptr) const { return Steps(*this, indptr); }
     template <int BATCH, typename Visit>
-    __device__ __forceinline__ void batches(const OFFSET* indptr, const int*, Visit visit) const {
-        for (Steps steps(*this, indptr); steps.more();) {
+    __device__ __forceinline__ void batches(Steps steps, const int*, Visit visit) const {
+        while (steps.more()) {
             OFFSET places[BATCH];
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
