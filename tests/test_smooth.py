@@ -61,3 +61,16 @@ def test_bad_vectors(to_device):
         M.smooth(to_device(np.ones(16)), to_device(np.full(16, np.nan)))
     with pytest.raises(ValueError, match="sweeps must be a positive integer"):
         smooth(to_device(grid5(4)), to_device(np.ones(16)), to_device(np.ones(16)), 0)
+
+
+@pytest.mark.parametrize("sweeps", [1, 2, 3])
+@pytest.mark.parametrize("sweep", ["forward", "backward", "symmetric"])
+def test_smoothing_leaves_applications_alone(sweep, sweeps, backend, to_device):
+    """Both work in the same arrays, each from where it finds them."""
+    A, r = to_device(spd(stencil27(5))), to_device(np.random.default_rng(0).uniform(size=125))
+    M = MulticolorGS(A, "ecl_gc", sweep=sweep, sweeps=sweeps)
+    smoothed, applied = backend.to_host(M.smooth(r, r)), backend.to_host(M @ r)
+    for _ in range(2):
+        np.testing.assert_array_equal(backend.to_host(M.smooth(r, r)), smoothed)
+        for _ in range(2):
+            np.testing.assert_array_equal(backend.to_host(M @ r), applied)

@@ -340,11 +340,13 @@ __device__ __forceinline__ T lane_sum(T value) {
     return value;
 }
 
-// ---- Values that are waited for. A sweep's result starts out empty, a NaN with all bits set, and is written once; whoever
-// needs it looks until it is there. That is the only synchronization of a sweep.
+// ---- Values that are waited for. A sweep writes each of its results once, and whoever needs one looks until it is there: that
+// is its only synchronization. There are two ways to tell. A value may be empty, a NaN with all bits set, until it is there; or
+// its last bit says of which turn it is: that of the sweep, or the one before.
 //
-// The race is meant: a first look may be served by L1 and come too early, but then it is empty, and later looks go to L2.
-
+// The race is meant: a first look may be served by L1 and come too early, but then it finds what was there before the sweep,
+// and later looks go to L2.
+//
 // A value of several parts is there when all of them are; it is written and looked at in pieces of up to 16 bytes.
 
 __device__ __forceinline__ bool is_empty(double value) { return __double_as_longlong(value) == -1ll; }
@@ -449,17 +451,15 @@ __device__ __forceinline__ void publish(Value* p, Value value) {
     each_part(value, [](Real<Value>& part) {
         if (is_empty(part)) part = __int_as_float(0x7fffffff);
     });
+    if constexpr (RELEASES) {
 #pragma unroll
-    for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) {
-        if constexpr (RELEASES)
-            release((Piece*)p + k, ((Piece*)&value)[k]);
-        else
-            write_piece((Piece*)p + k, ((Piece*)&value)[k]);
+        for (int k = 0; k < sizeof(Value) / sizeof(Piece); ++k) release((Piece*)p + k, ((const Piece*)&value)[k]);
+    } else {
+        write_now(p, value);
     }
 }
 
-// ---- Values of two turns, which are waited for in the same way: the last bit of each number says of which turn it is. So the
-// result of a sweep may take the place of that of the sweep before, and nothing has to be emptied.
+// Turns. The result of a sweep may take the place of that of the sweep before, and nothing has to be emptied.
 
 __device__ __forceinline__ uint32 last_bits(double value) { return (uint32)__double2loint(value); }
 __device__ __forceinline__ uint32 last_bits(float value) { return (uint32)__float_as_int(value); }
@@ -474,7 +474,7 @@ __device__ __forceinline__ Upper with_last_bit(Upper value, uint32 bit) {
     value.bits = (value.bits & ~1u) | bit;
     return value;
 }
-// Whether a value is not of this turn, in the last bit.
+// Whether a value is not of this turn: in the last bit of what this returns.
 template <typename Value>
 __device__ __forceinline__ uint32 off_turn(Value value, uint32 turn) {
     uint32 off = 0;

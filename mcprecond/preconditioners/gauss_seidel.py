@@ -39,7 +39,7 @@ class MulticolorGS(Preconditioner):
         How many sweeps one application makes.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory. On a
-        GPU the sweeps then keep 21 bits of what they compute, with the range of float64.
+        GPU the sweeps then keep 20 bits of what they compute, with the range of float64.
     block_size : int
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
         of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other

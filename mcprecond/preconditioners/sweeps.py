@@ -1,13 +1,13 @@
 """Sweeps over color blocks: substitution with the lower and the upper triangle, and relaxation.
 
 A sweep is one kernel. Rows do not wait for colors but for values: the warps take the slices in color order and look at
-the values that their rows need until these are there. In substitution the last bit of a number says whose turn it is
-of: a sweep puts its results in the places of what it found there, with the other bit, and symmetric substitution, which
-is what CG needs, consists of two of them, so that the bits are as before. Relaxation, which still needs the old values,
-begins with an empty array; see device.cuh for both.
+the values that their rows need until these are there. Substitution tells by the last bit of a number: a forward sweep
+turns it from 0 to 1, and the backward sweep, whose results take the places of these, back to 0. So symmetric
+substitution, which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too: it
+has a second array, which starts out empty. See device.cuh for both.
 
-Sweeps read and write vectors in the order of the matrix, one color after another; where lines of memory do not stay in
-L2 from color to color, so that each would come once per color, the vectors are put into color order before and back
+Sweeps read and write vectors in the order of the matrix, one color after another. Where lines of memory do not stay in
+L2 from color to color, so that each would come again for many colors, vectors are put into color order before and back
 after.
 
 On the CPU nothing is waited for: colors follow one another.
@@ -31,13 +31,6 @@ KERNELS = KernelSet(__file__)
 
 NULL = 0  # for a kernel's array argument
 SECTOR = 32  # bytes that memory gives at a time
-
-
-def empty_values(shape: tuple[int, ...], dtype: Any, xp: Any) -> Any:
-    """An array of values that are not there yet."""
-    values = xp.empty(shape, dtype)
-    make_empty(values)
-    return values
 
 
 def make_empty(values: Any) -> None:
@@ -108,7 +101,7 @@ class Sweeps:
         perm, result = blocks.perm, self._rows(z)
         if self._orders:
             result = NULL
-            if not blocks.in_diagonals:  # else neighbors in a color are near each other: a line comes twice, not more
+            if not blocks.in_diagonals:  # else rows of a color are near each other, and a line of r comes twice
                 self._move().to_color_order(n, blocks.inverse, r, self._y)
                 perm = NULL
         self._substitute(blocks.lower, perm, r, result, omega, scale, self._last_rows)
@@ -157,8 +150,8 @@ class Sweeps:
         )  # fmt: skip
 
 
-# The twins; c counts right-hand sides. What CUDA empties they leave alone, or use as room for sums; see the note on the
-# CPU above. To them perm is never null.
+# The twins; c counts right-hand sides. They know no turns, and empty nothing; see the note on the CPU above. To them
+# neither perm nor z is null, and z has room for sums.
 
 
 @compile_inlined

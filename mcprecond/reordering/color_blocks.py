@@ -397,8 +397,9 @@ class ColorBlocks:
         return digests
 
     def _next_zeros(self) -> Any:
-        """Zeros for the digests of an update: a fill for many of them, as it takes longer than anything but the passes over
-        the matrix. Not for a comparison, which another stream may ask for.
+        """Zeros for the digests of an update: many by one fill, which takes as long as a launch.
+
+        Not for a comparison, which may be asked for on another stream than the fill.
         """
         if not self._zeros:
             self._zeros = list(self.backend.xp.zeros((UPDATES_PER_FILL, len(Digests._fields)), np.int64))

@@ -22,9 +22,10 @@ STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ = range(SCALARS := 11)
 # What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
-# beta; a fresh r'r starts over. When r'z is `LEAST_RZ`, what it was at the start times the square of the rounding unit,
-# the recurrence has nothing more to say, and the host measures the residual as if it had become small. The last four scalars and the last two products are about the rows that eisenstat.py
-# keeps apart: what is left of their first r, their part in q, and their first r'r and r'z. Elsewhere these are 0.
+# beta; a fresh r'r starts over. At `LEAST_RZ`, the first r'z times the square of the rounding unit, the recurrence has
+# nothing more to say: the state becomes REACHED, so that the host measures the residual. The last four scalars and the
+# last two products are about the rows that eisenstat.py keeps apart: what is left of their first r, their part in q,
+# and their first r'r and r'z. Elsewhere these are 0.
 PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = range(9)
 
 HISTORY = 1024  # residuals kept on the device between two looks
