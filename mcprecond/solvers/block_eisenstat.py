@@ -83,7 +83,8 @@ def sweep_back(n_slices, slices, indptr, columns, values, first_rows, T, Tinv, r
     beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
     for c in range(n_slices - 1, 0 if first_rows else -1, -1):
         sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
-    sweep_first_rows(first_rows, indptr, columns, values, Tinv, rho, step, t, ts)
+    if first_rows:  # even an empty loop wakes the threads
+        sweep_first_rows(first_rows, indptr, columns, values, Tinv, rho, step, t, ts)
 
 
 @compile_loop
