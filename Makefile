@@ -1,8 +1,10 @@
 # `make demo` and `make test` need Python 3.11 or newer and nothing else; both build .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# Modules of tests whose CUDA kernels are emulated.
+EMULATED := smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals slices wide pcg
 
-.PHONY: demo test test-gpu readme docs clean
+.PHONY: demo test test-gpu test-emulated readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond fenl --n 50
@@ -16,6 +18,10 @@ test: .venv/dev
 # On a machine with a GPU, with the Python that has CuPy there. Launches are checked one by one.
 test-gpu:
 	CUDA_LAUNCH_BLOCKING=1 $(PYTHON) tests/gpu_record.py tests/gpu-record.json
+
+# Kernels as C++ in place of their twins; it needs g++.
+test-emulated: .venv/dev
+	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED:%=tests/test_%.py)
 
 readme: .venv/dev
 	$(BIN)/python tools/readme.py

@@ -1,0 +1,117 @@
+"""CUDA kernels without a GPU: compiled as C++, their threads taking turns. A pytest plugin.
+
+    make test-emulated
+    python -m pytest -p emulated -m "not gpu" tests/test_smooth.py
+
+Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: reordering,
+preconditioners and solvers take the way of a GPU, and run the kernels of their .cu files. Colorings and problems run
+their twins. What is not emulated: caches, weak ordering of memory, and speed. It needs g++.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import mcprecond.backends
+from mcprecond.backends import KernelSet
+from mcprecond.backends.cpu import CpuBackend
+from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
+
+HEADER = Path(__file__).with_name("emulated.hpp")
+EMULATED = ("reordering", "preconditioners", "solvers")
+OPTIONS = (
+    "-O1", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
+    "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names
+)  # fmt: skip
+
+FUNCTION = re.compile(
+    r"(__device__ __forceinline__ (\w+) \w+\(([^)]*)\)) \{\n((?:(?!^\}).)*?)\n\}", re.DOTALL | re.MULTILINE
+)
+STATEMENT = re.compile(r"^ *asm\b.*;.*$", re.MULTILINE)  # that only keeps the compiler from something
+LOOK = "{ return *(const volatile Piece*)p; }"
+
+
+def as_cpp(source: Path) -> str:
+    """The text of a .cu file with all that it includes, without instructions of the device."""
+
+    def plain(function: re.Match[str]) -> str:
+        head, result, arguments, body = function.groups()
+        if "asm" not in body or ("," in arguments and result != "void"):
+            return function[0]
+        if result == "void":
+            return head + " { *p = piece; }"
+        return head + (" { give_way(); return *p; }" if "* p" in arguments else " { return x; }")
+
+    text = FUNCTION.sub(plain, cuda_source(source))
+    return STATEMENT.sub("", text.replace(LOOK, LOOK.replace("{", "{ give_way();", 1)))
+
+
+@cache
+def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
+    """One variant of a kernel set, from a folder of those that were compiled before."""
+    shown = '__attribute__((visibility("default")))'
+    exports = (
+        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&{name}>::run; }}' for name in kernel_set.twins
+    )
+    text = "\n".join((HEADER.read_text(), as_cpp(kernel_set.source), *exports))
+    folder = Path(tempfile.gettempdir(), "mcprecond-emulated")
+    folder.mkdir(exist_ok=True)
+    library = folder / (hashlib.sha256("\n".join((text, *options)).encode()).hexdigest() + ".so")
+    if not library.exists():
+        source = library.with_suffix(".cpp")
+        source.write_text(text)
+        made = library.with_suffix(".new")
+        subprocess.run(["g++", *OPTIONS, *options, str(source), "-o", str(made)], check=True)
+        made.rename(library)
+    return ctypes.CDLL(str(library))
+
+
+def argument(value: Any) -> Any:
+    """A kernel's argument, as CuPy passes it."""
+    if isinstance(value, np.ndarray):
+        assert value.flags.c_contiguous
+        return ctypes.c_void_p(value.ctypes.data)
+    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_longlong(value)
+
+
+class EmulatedBackend(CpuBackend):
+    """See `Backend`."""
+
+    resident_warps = BLOCK // 32
+    shared_cache = 1 << 30
+
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
+        if kernel_set.source.parent.name not in EMULATED:
+            return super().kernels(kernel_set, **macros)
+        library = compiled(kernel_set, compile_options(macros))
+        lanes = macros.get("LANES", 1)
+
+        def launcher(name: str, most_blocks: int) -> Callable[..., None]:
+            address = ctypes.c_void_p.in_dll(library, f"launch_{name}").value
+
+            def launch(items: int, *args: Any) -> None:
+                blocks = min(-(-items * lanes // BLOCK), most_blocks)
+                if blocks:
+                    passed = [ctypes.c_uint(blocks), *map(argument, (items, *args))]
+                    ctypes.CFUNCTYPE(None, *map(type, passed))(address)(*passed)
+
+            return launch
+
+        most = {"per_item": 2**31, "strided": 1, "resident": 1}
+        return SimpleNamespace(**{name: launcher(name, most[twin.launch]) for name, twin in kernel_set.twins.items()})
+
+
+def pytest_configure() -> None:
+    """Let it stand for the CPU."""
+    mcprecond.backends._CPU = EmulatedBackend()

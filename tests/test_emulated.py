@@ -1,0 +1,33 @@
+"""A little of `make test-emulated`: the CUDA kernels of sweeps, as C++, give what tests ask of the CPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="CUDA code is emulated where g++ is")
+def test_kernels_pass_the_tests_for_the_cpu():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated", "-p", "no:cacheprovider", "-m", "not gpu"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+    run = subprocess.run(
+        [*command, str(TESTS / "test_smooth.py")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0 and " passed" in run.stdout, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("name", ["preconditioners/sweeps.cu", "solvers/eisenstat.cu", "reordering/diagonals.cu"])
+def test_nothing_of_the_device_is_left(name):
+    import emulated
+
+    import mcprecond
+
+    text = emulated.as_cpp(Path(mcprecond.__file__).parent / name)
+    assert "asm" not in text and 'extern "C"' in text
