@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,11 @@ def run_all(folder: Path) -> dict[str, int]:
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
         log = path.with_suffix(".txt").open("w")
         running.append(subprocess.Popen([*command, *own], env=environment, stdout=log, stderr=subprocess.STDOUT))
-    for process, path in zip(running, shares, strict=True):
-        process.wait()
-        print(path.with_suffix(".txt").read_text())
+    left = dict(zip(running, shares, strict=True))
+    while left:  # told as they end: who stops this run knows about those
+        time.sleep(0.2)
+        for process in [process for process in left if process.poll() is not None]:
+            print(left.pop(process).with_suffix(".txt").read_text(), flush=True)
     counts = [json.loads(path.read_text()) if path.exists() else {"error": 1} for path in shares]
     return {outcome: sum(share.get(outcome, 0) for share in counts) for outcome in OUTCOMES}
 
