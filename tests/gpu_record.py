@@ -29,6 +29,7 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 PER_GPU = 2  # processes: one compiles while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
+SLOW = {"test_docs.py": 10}  # a test there takes as long as so many others, since pages compile the twins
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # behind the choice by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this process: about as many in each share, and together what needs the same kernels.
+    """Keep the tests of this process: about as much work in each share, and together what needs the same kernels.
 
     That is a module, or one test function with all its parameters where a module is large.
     """
@@ -49,9 +50,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return item.path, item.originalname if of_module[item.path] > LARGE else ""
 
     loads, mine = [0] * of, set()
-    for name, size in sorted(Counter(map(unit, items)).items(), key=lambda entry: (-entry[1], entry[0])):
+    works = Counter()
+    for item in items:
+        works[unit(item)] += SLOW.get(Path(item.path).name, 1)
+    for name, work in sorted(works.items(), key=lambda entry: (-entry[1], entry[0])):
         least = loads.index(min(loads))
-        loads[least] += size
+        loads[least] += work
         if least == share:
             mine.add(name)
     items[:] = [item for item in items if unit(item) in mine]
