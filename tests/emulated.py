@@ -5,7 +5,7 @@
 
 Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: reordering,
 preconditioners and solvers take the way of a GPU, and run the kernels of their .cu files. Colorings and problems run
-their twins. What is not emulated: caches, weak ordering of memory, and speed. It needs g++.
+their twins. What is not emulated: caches, weak ordering of memory, and speed. It needs Linux and g++.
 """
 
 from __future__ import annotations
