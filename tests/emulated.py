@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
 
 HEADER = Path(__file__).with_name("emulated.hpp")
+FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
 EMULATED = ("reordering", "preconditioners", "solvers")
 OPTIONS = (
     "-O1", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
@@ -54,6 +55,7 @@ def as_cpp(source: Path) -> str:
         return head + (" { give_way(); return *p; }" if "* p" in arguments else " { return x; }")
 
     text = FUNCTION.sub(plain, cuda_source(source))
+    assert LOOK in text, "who waits for a value has to give way"
     return STATEMENT.sub("", text.replace(LOOK, LOOK.replace("{", "{ give_way();", 1)))
 
 
@@ -65,13 +67,11 @@ def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
         f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&{name}>::run; }}' for name in kernel_set.twins
     )
     text = "\n".join((HEADER.read_text(), as_cpp(kernel_set.source), *exports))
-    folder = Path(tempfile.gettempdir(), "mcprecond-emulated")
-    folder.mkdir(exist_ok=True)
-    library = folder / (hashlib.sha256("\n".join((text, *options)).encode()).hexdigest() + ".so")
+    FOLDER.mkdir(exist_ok=True)
+    library = FOLDER / (hashlib.sha256("\n".join((text, *options)).encode()).hexdigest() + ".so")
     if not library.exists():
-        source = library.with_suffix(".cpp")
+        made, source = (library.with_suffix(f".{os.getpid()}.{kind}") for kind in ("so", "cpp"))
         source.write_text(text)
-        made = library.with_suffix(".new")
         subprocess.run(["g++", *OPTIONS, *options, str(source), "-o", str(made)], check=True)
         made.rename(library)
     return ctypes.CDLL(str(library))

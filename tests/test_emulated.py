@@ -20,7 +20,12 @@ def test_kernels_pass_the_tests_for_the_cpu():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated", "-p", "no:cacheprovider", "-m", "not gpu"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run(
-        [*command, str(TESTS / "test_smooth.py")], env=environment, capture_output=True, text=True, check=False
+        [*command, str(TESTS / "test_smooth.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,  # a value that nobody writes is waited for as long
     )
     assert run.returncode == 0 and " passed" in run.stdout, run.stdout + run.stderr
 
