@@ -29,7 +29,10 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 PER_GPU = 2  # processes: one compiles while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
-SLOW = {"test_docs.py": 10}  # a test there takes as long as so many others, since pages compile the twins
+# A test there takes as long as so many others, since it compiles twins; a page is a share of work by itself.
+SLOW = {"test_docs.py": 40, "test_advice.py": 10, "test_choice.py": 10, "test_diagonals.py": 3, "test_ilu.py": 2}
+SLOW_FUNCTIONS = {"test_deterministic_methods_agree_on_both_devices": 15}
+ONE_BY_ONE = {"test_docs.py"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,18 +44,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this process: about as much work in each share, and together what needs the same kernels.
 
-    That is a module, or one test function with all its parameters where a module is large.
+    That is a module, or one test function with all its parameters where a module is large; but each page is by itself.
     """
     share, of = map(int, config.getoption("--share").split("/"))
     of_module = Counter(item.path for item in items)
 
     def unit(item: Any) -> tuple[Path, str]:
+        if item.path.name in ONE_BY_ONE:
+            return item.path, item.name
         return item.path, item.originalname if of_module[item.path] > LARGE else ""
 
     loads, mine = [0] * of, set()
     works = Counter()
     for item in items:
-        works[unit(item)] += SLOW.get(Path(item.path).name, 1)
+        works[unit(item)] += SLOW_FUNCTIONS.get(item.originalname, SLOW.get(item.path.name, 1))
     for name, work in sorted(works.items(), key=lambda entry: (-entry[1], entry[0])):
         least = loads.index(min(loads))
         loads[least] += work

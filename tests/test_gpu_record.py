@@ -32,9 +32,10 @@ def test_committed_record_is_of_a_clean_run():
 
 def test_shares_are_all_tests_once(monkeypatch):
     monkeypatch.setattr(gpu_record, "LARGE", 8)
+    monkeypatch.setattr(gpu_record, "ONE_BY_ONE", {"f"})
     tests = [
-        SimpleNamespace(path=module, originalname=f"test_{k % 3}", number=k)
-        for module, count in zip("abcde", (9, 2, 1, 4, 4), strict=True)
+        SimpleNamespace(path=Path(module), originalname=f"test_{k % 3}", name=f"test_{k}", number=k)
+        for module, count in zip("abcdef", (9, 2, 1, 4, 4, 3), strict=True)
         for k in range(count)
     ]
     shares = []
@@ -44,9 +45,10 @@ def test_shares_are_all_tests_once(monkeypatch):
         shares.append(share)
     of_all = [(test.path, test.number) for share in shares for test in share]
     assert sorted(of_all) == [(test.path, test.number) for test in tests]
-    assert [len(share) for share in shares] == [7, 7, 6]
-    for module in "bcde":  # only the large one is in parts
-        assert sum(any(test.path == module for test in share) for share in shares) == 1
+    assert [len(share) for share in shares] == [8, 8, 7]
+    parts = {module: sum(any(test.path == Path(module) for test in share) for share in shares) for module in "abcdef"}
+    # The large one is in parts, and the one that goes test by test.
+    assert {module for module, count in parts.items() if count > 1} == {"a", "f"}
 
 
 def test_without_a_gpu_it_is_said_in_one_line(monkeypatch):

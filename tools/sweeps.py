@@ -63,24 +63,26 @@ LARGE_COLUMNS = {
 }
 LIMITS = """## What limits a sweep
 
-The profiler's counters for the two kernels of an application, from benchmarks/limits.py. A share is in percent of what
-that part of the device can do: memory (DRAM), L2, L1, and issuing instructions. Times are longer under the profiler.
+The profiler's counters for the two kernels of an application and for the factorization of ILU(0), from
+benchmarks/limits.py. A share is in percent of what that part of the device can do: memory (DRAM); L2, of which the
+link between its halves is a part; L1; and issuing instructions. The last column is what L2 sends to L1. Times are
+longer under the profiler, and shares are those of whole kernels, with their beginnings and ends.
 
-The two kernels that reorder large vectors are not among them. On fenl_180 with values of eight bytes L2 does nearly
-all that it can: its halves exchange what the other one holds, and each color looks at much of the vector again. So
-fewer bytes through L2 are what would help. Where no share is high, on smaller matrices and with many colors, the limit
-is latency: each color waits for looks at the one before it.
+The kernels that reorder large vectors are not among them. What follows from these counters for the bounds that are
+missed is in [the log](performance.md#bounds-that-are-missed-and-what-they-would-take).
 """
 LIMIT_COLUMNS = {
     "µs": "microseconds",
     "DRAM": "dram_share",
     "L2": "l2_share",
+    "link": "link_share",
     "L1": "l1_share",
     "issue": "issue_share",
     "L1 hits": "l1_hits",
     "L2 hits": "l2_hits",
     "warps active": "warps_active",
     "DRAM, MB": "dram_megabytes",
+    "L1, MB": "l1_megabytes",
 }
 SHORT = """## Fewer bytes per value
 
@@ -244,7 +246,9 @@ def limits(document: dict[str, Any]) -> str:
         for row in case["sweeps"]:
             variant = ", ".join(
                 [row["coloring"], *([row["dtype"]] if "dtype" in row else []),
-                 *([f"blocks of {row['block_size']}"] if "block_size" in row else [])]
+                 *([f"blocks of {row['block_size']}"] if "block_size" in row else []),
+                 *([f"{row['columns']} right-hand sides"] if "columns" in row else []),
+                 *(["ILU(0)"] if "ilu" in row else [])]
             )  # fmt: skip
             cells = (number(row[key]) for key in LIMIT_COLUMNS.values())
             lines.append(f"| {case['name']} | {variant} | `{row['kernel']}` | " + " | ".join(cells) + " |")
