@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Modules of tests whose CUDA kernels are emulated.
-EMULATED := smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals slices wide pcg
+EMULATED := orders coloring graphblas ecl_gc distance2 auto color_order \
+	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals slices wide pcg
 
 .PHONY: demo test test-gpu test-emulated readme docs clean
 

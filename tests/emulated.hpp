@@ -3,6 +3,7 @@
 // A block has 256 threads, the blocks of a grid run one after the other. The threads take turns: one runs until it waits for
 // others, or looks at what others write.
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@
 #define __shared__ static
 #define __align__(n) alignas(n)
 #define __restrict__
+#define __isGlobal(p) true
+#define __builtin_assume(fact)
 
 struct Dim {
     unsigned x;
@@ -39,47 +42,55 @@ inline int2 make_int2(int x, int y) { return {x, y}; }
 // ---- Threads and their turns.
 
 struct Thread {
-    ucontext_t context;
-    bool is_done;
+    ucontext_t beginning;
+    jmp_buf place;  // where it gave way: contexts would do, but their switches ask the system about signals
+    bool has_begun, is_done;
     alignas(64) char stack[1 << 16];
 };
 static Thread threads[256];
 static ucontext_t host;
 static std::function<void()> work;
 
+[[noreturn]] inline void go_on_with(unsigned next) {
+    threadIdx.x = next;
+    Thread& thread = threads[next];
+    if (thread.has_begun) _longjmp(thread.place, 1);
+    thread.has_begun = true;
+    setcontext(&thread.beginning);
+    __builtin_unreachable();
+}
 inline void give_way() {
     unsigned own = threadIdx.x, next = own;
     do next = (next + 1) % blockDim.x;
     while (threads[next].is_done && next != own);
-    if (next == own) return;
-    threadIdx.x = next;
-    swapcontext(&threads[own].context, &threads[next].context);
+    if (next != own && _setjmp(threads[own].place) == 0) go_on_with(next);
 }
 inline void run_thread() {
     work();
-    Thread& own = threads[threadIdx.x];
-    own.is_done = true;
-    give_way();
-    setcontext(&host);  // the last one
+    threads[threadIdx.x].is_done = true;
+    for (unsigned next = 0; next < blockDim.x; ++next)
+        if (!threads[next].is_done) go_on_with(next);
+    setcontext(&host);
 }
 inline void run_block() {
     for (Thread& thread : threads) {
-        thread.is_done = false;
-        getcontext(&thread.context);
-        thread.context.uc_stack.ss_sp = thread.stack;
-        thread.context.uc_stack.ss_size = sizeof(thread.stack);
-        thread.context.uc_link = nullptr;
-        makecontext(&thread.context, run_thread, 0);
+        thread.has_begun = thread.is_done = false;
+        getcontext(&thread.beginning);
+        thread.beginning.uc_stack.ss_sp = thread.stack;
+        thread.beginning.uc_stack.ss_size = sizeof(thread.stack);
+        thread.beginning.uc_link = nullptr;
+        makecontext(&thread.beginning, run_thread, 0);
     }
     threadIdx.x = 0;
-    swapcontext(&host, &threads[0].context);
+    threads[0].has_begun = true;
+    swapcontext(&host, &threads[0].beginning);
 }
 
-// ---- Barriers, and what the threads of a warp tell each other. Whole warps take part, as in the package.
+// ---- Barriers, and what the threads of a warp tell each other. Whole warps take part, or those of an aligned team.
 
 struct Barrier {
-    int threads, arrived = 0, passed = 0;
-    void wait() {
+    int arrived = 0, passed = 0;
+    void wait(int threads) {
         int before = passed;
         if (++arrived == threads) {
             arrived = 0;
@@ -89,47 +100,71 @@ struct Barrier {
         }
     }
 };
-static Barrier of_warp[8] = {{32}, {32}, {32}, {32}, {32}, {32}, {32}, {32}}, of_block = {256};
+static Barrier of_block, of_teams[6][256];  // those of teams by the logarithm of their size, and by their first thread
 static unsigned char told[8][32][16];
 
-inline void __syncwarp() { of_warp[threadIdx.x / 32].wait(); }
-inline void __syncthreads() { of_block.wait(); }
+inline void __syncthreads() { of_block.wait(256); }
+inline void __syncwarp(unsigned team = ~0u) {
+    int size = __builtin_popcount(team);
+    of_teams[__builtin_ctz(size)][threadIdx.x / 32 * 32 + __builtin_ctz(team)].wait(size);
+}
 
 template <typename T, typename Visit>
-inline void with_warp(T value, Visit visit) {
+inline void with_warp(unsigned team, T value, Visit visit) {
     auto& of_lanes = told[threadIdx.x / 32];
     memcpy(of_lanes[threadIdx.x % 32], &value, sizeof(T));
-    __syncwarp();
+    __syncwarp(team);
     for (int lane = 0; lane < 32; ++lane) {
+        if (!(team >> lane & 1)) continue;
         T other;
         memcpy(&other, of_lanes[lane], sizeof(T));
         visit(lane, other);
     }
-    __syncwarp();
+    __syncwarp(team);
 }
 template <typename T>
-inline T from_lane(T value, int lane) {
+inline T from_lane(unsigned team, T value, int lane) {
     T found = value;
-    with_warp(value, [&](int other, T theirs) {
+    with_warp(team, value, [&](int other, T theirs) {
         if (other == lane) found = theirs;
     });
     return found;
 }
 template <typename T>
-inline T __shfl_sync(unsigned, T value, int lane, int width = 32) {
-    return from_lane(value, threadIdx.x % 32 / width * width + lane % width);
+inline T __shfl_sync(unsigned team, T value, int lane, int width = 32) {
+    return from_lane(team, value, threadIdx.x % 32 / width * width + lane % width);
 }
 template <typename T>
-inline T __shfl_xor_sync(unsigned, T value, int step) { return from_lane(value, threadIdx.x % 32 ^ step); }
+inline T __shfl_xor_sync(unsigned team, T value, int step, int = 32) {
+    return from_lane(team, value, threadIdx.x % 32 ^ step);
+}
 template <typename T>
-inline T __shfl_up_sync(unsigned, T value, int step) { return from_lane(value, (int)(threadIdx.x % 32) - step); }
-inline unsigned __ballot_sync(unsigned, bool vote) {
+inline T __shfl_up_sync(unsigned team, T value, int step) {
+    return from_lane(team, value, (int)(threadIdx.x % 32) - step);
+}
+inline unsigned __ballot_sync(unsigned team, bool vote) {
     unsigned votes = 0;
-    with_warp(vote, [&](int lane, bool theirs) { votes |= (unsigned)theirs << lane; });
+    with_warp(team, vote, [&](int lane, bool theirs) { votes |= (unsigned)theirs << lane; });
     return votes;
 }
-inline bool __any_sync(unsigned all, bool vote) { return __ballot_sync(all, vote); }
-inline bool __all_sync(unsigned all, bool vote) { return __ballot_sync(all, vote) == all; }
+inline bool __any_sync(unsigned team, bool vote) { return __ballot_sync(team, vote); }
+inline bool __all_sync(unsigned team, bool vote) { return __ballot_sync(team, vote) == team; }
+inline bool __syncthreads_or(bool vote) {
+    static int votes[2], turn;  // of this round, and of the next one
+    int own = turn;
+    votes[own] += vote;
+    __syncthreads();
+    bool any = votes[own] > 0;
+    turn = 1 - own;
+    __syncthreads();
+    votes[own] = 0;
+    return any;
+}
+inline unsigned __match_any_sync(unsigned team, int value) {
+    unsigned same = 0;
+    with_warp(team, value, [&](int lane, int theirs) { same |= (unsigned)(theirs == value) << lane; });
+    return same;
+}
 
 // ---- Memory. Looks at what others write give way to them.
 
@@ -142,6 +177,14 @@ template <typename T>
 inline T __ldcs(const T* p) { return *p; }
 template <typename T>
 inline void __stcs(T* p, T value) { *p = value; }
+// Look<T>() & x is x as it is after the others had their turns.
+template <typename T>
+struct Look {
+    T operator&(const T& x) const {
+        give_way();
+        return *(const volatile T*)&x;
+    }
+};
 inline void __threadfence() {}
 inline void __nanosleep(unsigned) { give_way(); }
 template <typename T>
@@ -150,6 +193,23 @@ inline T atomicAdd(T* p, T value) {
     *p += value;
     return before;
 }
+
+template <typename T, typename Change>
+inline T atomically(T* p, Change change) {
+    T before = *p;
+    *p = change(before);
+    return before;
+}
+template <typename T>
+inline T atomicSub(T* p, T value) { return atomically(p, [=](T x) { return T(x - value); }); }
+template <typename T>
+inline T atomicMin(T* p, T value) { return atomically(p, [=](T x) { return std::min(x, value); }); }
+template <typename T>
+inline T atomicMax(T* p, T value) { return atomically(p, [=](T x) { return std::max(x, value); }); }
+template <typename T, typename Mask>
+inline T atomicOr(T* p, Mask mask) { return atomically(p, [=](T x) { return T(x | mask); }); }
+template <typename T, typename Mask>
+inline T atomicAnd(T* p, Mask mask) { return atomically(p, [=](T x) { return T(x & mask); }); }
 
 // ---- Numbers.
 
@@ -176,6 +236,7 @@ inline double __hiloint2double(int high, int low) {
 }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
+inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -3,9 +3,10 @@
     make test-emulated
     python -m pytest -p emulated -m "not gpu" tests/test_smooth.py
 
-Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: reordering,
-preconditioners and solvers take the way of a GPU, and run the kernels of their .cu files. Colorings and problems run
-their twins. What is not emulated: caches, weak ordering of memory, and speed. It needs Linux and g++.
+Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: colorings, reordering,
+preconditioners and solvers take the way of a GPU, and run the kernels of their .cu files, but with one block at a time.
+Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of memory, and speed. It
+needs Linux and g++.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
 
 HEADER = Path(__file__).with_name("emulated.hpp")
 FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
-EMULATED = ("reordering", "preconditioners", "solvers")
+EMULATED = {"coloring", "reordering", "preconditioners", "solvers"}
 OPTIONS = (
-    "-O1", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
+    "-O1", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
     "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names
 )  # fmt: skip
 
@@ -40,7 +41,9 @@ FUNCTION = re.compile(
     r"(__device__ __forceinline__ (\w+) \w+\(([^)]*)\)) \{\n((?:(?!^\}).)*?)\n\}", re.DOTALL | re.MULTILINE
 )
 STATEMENT = re.compile(r"^ *asm\b.*;.*$", re.MULTILINE)  # that only keeps the compiler from something
-LOOK = "{ return *(const volatile Piece*)p; }"
+NO_INSTRUCTION = re.compile(r'asm volatile\(""')
+KERNEL = re.compile(r'(extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?)(\w+\()')
+LOOK = re.compile(r"\*\(const volatile (\w+)\*\)(&?)")  # at what others write
 
 
 def as_cpp(source: Path) -> str:
@@ -48,15 +51,17 @@ def as_cpp(source: Path) -> str:
 
     def plain(function: re.Match[str]) -> str:
         head, result, arguments, body = function.groups()
-        if "asm" not in body or ("," in arguments and result != "void"):
+        if "asm" not in NO_INSTRUCTION.sub("", body) or ("," in arguments and result != "void"):
             return function[0]
         if result == "void":
             return head + " { *p = piece; }"
         return head + (" { give_way(); return *p; }" if "* p" in arguments else " { return x; }")
 
-    text = FUNCTION.sub(plain, cuda_source(source))
-    assert LOOK in text, "who waits for a value has to give way"
-    return STATEMENT.sub("", text.replace(LOOK, LOOK.replace("{", "{ give_way();", 1)))
+    text = KERNEL.sub(
+        r"\1kernel_\2", FUNCTION.sub(plain, cuda_source(source))
+    )  # a function may be called like a kernel
+    assert LOOK.search(text), "who waits for a value has to give way"
+    return STATEMENT.sub("", LOOK.sub(lambda look: f"Look<{look[1]}>() & {'' if look[2] else '*'}", text))
 
 
 @cache
@@ -64,7 +69,8 @@ def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
     """One variant of a kernel set, from a folder of those that were compiled before."""
     shown = '__attribute__((visibility("default")))'
     exports = (
-        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&{name}>::run; }}' for name in kernel_set.twins
+        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&kernel_{name}>::run; }}'
+        for name in kernel_set.twins
     )
     text = "\n".join((HEADER.read_text(), as_cpp(kernel_set.source), *exports))
     FOLDER.mkdir(exist_ok=True)
@@ -92,7 +98,7 @@ class EmulatedBackend(CpuBackend):
     shared_cache = 1 << 30
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
-        if kernel_set.source.parent.name not in EMULATED:
+        if not EMULATED.intersection(kernel_set.source.parts):
             return super().kernels(kernel_set, **macros)
         library = compiled(kernel_set, compile_options(macros))
         lanes = macros.get("LANES", 1)

@@ -1,4 +1,4 @@
-"""A little of `make test-emulated`: the CUDA kernels of sweeps, as C++, give what tests ask of the CPU."""
+"""A little of `make test-emulated`: CUDA kernels of colorings and sweeps, as C++, give what tests ask of the CPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_kernels_pass_the_tests_for_the_cpu():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated", "-p", "no:cacheprovider", "-m", "not gpu"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run(
-        [*command, str(TESTS / "test_smooth.py")],
+        [*command, *(str(TESTS / f"test_{name}.py") for name in ("graphblas", "smooth"))],
         env=environment,
         capture_output=True,
         text=True,
@@ -30,7 +30,10 @@ def test_kernels_pass_the_tests_for_the_cpu():
     assert run.returncode == 0 and " passed" in run.stdout, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("name", ["preconditioners/sweeps.cu", "solvers/eisenstat.cu", "reordering/diagonals.cu"])
+@pytest.mark.parametrize(
+    "name",
+    ["preconditioners/sweeps.cu", "solvers/eisenstat.cu", "reordering/diagonals.cu", "coloring/priority/ecl_gc.cu"],
+)
 def test_nothing_of_the_device_is_left(name):
     import emulated
 
