@@ -29,9 +29,10 @@ from mcprecond.backends import KernelSet
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
 
+PACKAGE = Path(mcprecond.__file__).parent
 HEADER = Path(__file__).with_name("emulated.hpp")
 FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
-EMULATED = {"coloring", "reordering", "preconditioners", "solvers"}
+EMULATED = ("coloring", "reordering", "preconditioners", "solvers")
 OPTIONS = (
     "-O1", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
     "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names
@@ -57,9 +58,8 @@ def as_cpp(source: Path) -> str:
             return head + " { *p = piece; }"
         return head + (" { give_way(); return *p; }" if "* p" in arguments else " { return x; }")
 
-    text = KERNEL.sub(
-        r"\1kernel_\2", FUNCTION.sub(plain, cuda_source(source))
-    )  # a function may be called like a kernel
+    text = FUNCTION.sub(plain, cuda_source(source))
+    text = KERNEL.sub(r"\1kernel_\2", text)  # a function of the device may be called like a kernel
     assert LOOK.search(text), "who waits for a value has to give way"
     return STATEMENT.sub("", LOOK.sub(lambda look: f"Look<{look[1]}>() & {'' if look[2] else '*'}", text))
 
@@ -98,7 +98,7 @@ class EmulatedBackend(CpuBackend):
     shared_cache = 1 << 30
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
-        if not EMULATED.intersection(kernel_set.source.parts):
+        if kernel_set.source.relative_to(PACKAGE).parts[0] not in EMULATED:
             return super().kernels(kernel_set, **macros)
         library = compiled(kernel_set, compile_options(macros))
         lanes = macros.get("LANES", 1)
