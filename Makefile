@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Modules of tests whose CUDA kernels are emulated.
-EMULATED := orders coloring graphblas ecl_gc distance2 auto color_order \
+EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals slices wide pcg
 
 .PHONY: demo test test-gpu test-emulated readme docs clean
@@ -22,7 +22,7 @@ test-gpu:
 
 # Kernels as C++ in place of their twins; it needs g++.
 test-emulated: .venv/dev
-	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED:%=tests/test_%.py)
+	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
 
 readme: .venv/dev
 	$(BIN)/python tools/readme.py

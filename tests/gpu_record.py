@@ -29,10 +29,12 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 PER_GPU = 2  # processes: one compiles while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
-# A test there takes as long as so many others, since it compiles twins; a page is a share of work by itself.
-SLOW = {"test_docs.py": 40, "test_advice.py": 10, "test_choice.py": 10, "test_diagonals.py": 3, "test_ilu.py": 2}
-SLOW_FUNCTIONS = {"test_deterministic_methods_agree_on_both_devices": 15}
-ONE_BY_ONE = {"test_docs.py"}
+# A test of that function, or in that module, takes as long as so many others, since it compiles twins.
+SLOW = {
+    "test_deterministic_methods_agree_on_both_devices": 15,
+    "test_docs.py": 40, "test_advice.py": 10, "test_choice.py": 10, "test_diagonals.py": 3, "test_ilu.py": 2,
+}  # fmt: skip
+ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared out by itself
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     loads, mine = [0] * of, set()
     works = Counter()
     for item in items:
-        works[unit(item)] += SLOW_FUNCTIONS.get(item.originalname, SLOW.get(item.path.name, 1))
+        works[unit(item)] += SLOW.get(item.originalname, SLOW.get(item.path.name, 1))
     for name, work in sorted(works.items(), key=lambda entry: (-entry[1], entry[0])):
         least = loads.index(min(loads))
         loads[least] += work

@@ -303,7 +303,7 @@ def test_eb_colors_skewed_graphs_as_few_as_largest_degree_first(name, worklist, 
     """Also where all of a wave speculate at the same moment, as on a GPU: on the CPU that is enacted."""
     family, size = getattr(graphs, name[:-2]), int(name[-2:])
     A = family(size)
-    if backend.name == "cpu":
+    if not backend.resident_warps:
         monkeypatch.setattr(eb, "first_numbers", numbers_at_once)
         monkeypatch.setattr(eb, "tentative_colors", tentative_colors_at_once)
         monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
