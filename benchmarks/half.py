@@ -61,7 +61,7 @@ def shorten(M: MulticolorSGS) -> None:
     blocks = M.blocks
     text = HEADER.read_text() + SHORT + with_headers(KERNELS.source)
     how = [f"-D{name}={value}" for name, value in blocks.macros.items()]
-    how += ["-DSHORT_VECTORS"] + (["-DLARGE_VECTORS"] if M._sweeps._ordered is not None else [])
+    how += ["-DSHORT_VECTORS"] + (["-DLARGE_VECTORS"] if M._sweeps._orders else [])
     options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32", *how)
 
     def launcher(name: str) -> Any:

@@ -194,6 +194,8 @@ inline T atomicAdd(T* p, T value) {
     return before;
 }
 
+inline size_t __cvta_generic_to_global(const void* p) { return (size_t)p; }
+inline void* __cvta_global_to_generic(size_t address) { return (void*)address; }
 template <typename T, typename Change>
 inline T atomically(T* p, Change change) {
     T before = *p;

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
-from mcprecond.reordering import diagonals
+from mcprecond.reordering import color_blocks, diagonals
 from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
 
 
@@ -83,21 +83,14 @@ def test_rows_that_agree_pay(backend, to_device):
     assert pairs.shape == (2 * 6 + 5 * 3, 2)
 
 
-@given(sizes=st.lists(st.integers(1, 10**7), min_size=1, max_size=30))
-def test_every_warp_gets_slices_of_every_color(sizes):
-    rows = diagonals.rows_in_diagonals(np.array(sizes), 4224)
-    assert set(rows.tolist()) <= {1, 2, 4, 8, 16, 32}
-    assert all(size // row >= 4224 for size, row in zip(sizes, rows, strict=True) if row > 1)
-
-
 @pytest.fixture
 def forced(monkeypatch):
     """Diagonals wherever rows are sorted, and slices of so many rows that they have several lanes."""
     monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6)
-    monkeypatch.setattr(diagonals, "LEAST_ROWS", 0)
+    monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
 
     def force(rows: int) -> None:
-        monkeypatch.setattr(diagonals, "rows_in_diagonals", lambda sizes, _: np.full(len(sizes), rows, np.int32))
+        monkeypatch.setattr(color_blocks, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
 
     return force
 

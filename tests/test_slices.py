@@ -84,3 +84,4 @@ def test_rows_per_slice_are_powers_of_two(sizes, entries):
     rows = rows_per_slice(np.array(sizes), entries, 4224)
     assert set(rows.tolist()) <= {1, 2, 4, 8, 16, 32}
     assert (np.diff(rows[np.argsort(sizes, kind="stable")]) >= 0).all()
+    assert (rows_per_slice(np.array(sizes), 2 * entries, 4224) <= rows).all()

@@ -9,8 +9,7 @@ An iteration reads the matrix, a column index for each value, and once some 30 n
 diagonal and offsets; but hardly any in the first color's rows, which Eisenstat's form keeps apart, a c-th of all if
 colors are alike. The last two terms are those of c colors: each reads much of the vector again, of which the share
 f = min(1, s n / cache) comes from memory, and each waits for the one before it. On the GPU of the record this is within
-a fifth of what was measured for all matrices and colorings of `benchmarks/results/sweeps-gpu.json`, as a test asserts,
-but for those whose rows are found to have their columns on few diagonals: they take less.
+a fifth of what was measured for all matrices and colorings of `benchmarks/results/sweeps-gpu.json`, as a test asserts.
 
 The iterations that somebody expects are those with an average coloring; they differ between colorings. Where U is what
 comes later in the order of colors, M - A = transpose(U) inv(D) U, and the iterations of CG grow like the square root of
@@ -114,7 +113,7 @@ class Speeds:
 #: first-fit in row order, and "eb" has no fewer colors.
 SPEEDS = {
     "gpu": Speeds(
-        bandwidth=4.25e12, cache=50e6, step=1.25e-6, start=8e-6,
+        bandwidth=4.75e12, cache=50e6, step=1.2e-6, start=8e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
             "eb": ColoringSpeed(0.2e-3, 8.5e-12, 1.2e-12),

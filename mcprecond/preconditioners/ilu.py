@@ -38,7 +38,7 @@ KERNELS = KernelSet(__file__)
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
 TRIANGLES, SHIFTED = range(2)  # what kernels may find
-ENTRIES_AT_ONCE = 224  # of the rows that a warp works on: 7 for each thread
+ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
 MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
 

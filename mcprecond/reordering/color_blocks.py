@@ -19,7 +19,7 @@ from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_
 from mcprecond.coloring import Coloring
 from mcprecond.coloring.priorities import mix64
 from mcprecond.reordering.color_order import swept_coloring
-from mcprecond.reordering.diagonals import Patterns, columns_by_rows, find_diagonals
+from mcprecond.reordering.diagonals import LEAST_ROWS, Patterns, columns_by_rows, list_of_diagonals
 from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
 
 KERNELS = KernelSet(__file__)
@@ -194,16 +194,16 @@ class ColorBlocks:
 
     def _cut(self, patterns: Patterns, rows_are_sorted: bool) -> tuple[Any, list[Any]]:
         """Cut the colors into slices; and list the diagonals of both triangles where that pays, or None for each."""
-        n, sizes = len(self.perm), np.diff(self.offsets)
+        n, sizes, backend = len(self.perm), np.diff(self.offsets), self.backend
         (lower_indptr, lower), (upper_indptr, upper) = patterns
+        rows = rows_per_slice(sizes, (len(lower) + len(upper)) / max(n, 1), backend.resident_warps)
         colors = self.coloring.colors[self.perm]
-        cut = partial(cut_slices, self.offsets, colors, lower_indptr, upper_indptr, self.backend)
+        slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, backend, rows)
+        wide = n > 0 and n >= LEAST_ROWS * (len(slices) - 1)
         # Blocks of nodes have many bytes for each column anyway.
-        found = find_diagonals(sizes, cut, patterns, self.backend) if self.block_size == 1 and rows_are_sorted else None
-        if found is not None:
-            return found
-        rows = rows_per_slice(sizes, (len(lower) + len(upper)) / max(n, 1), self.backend.resident_warps)
-        return cut(rows), [None, None]
+        may_pay = backend.resident_warps and wide and self.block_size == 1 and rows_are_sorted
+        lists = list_of_diagonals(slices, patterns, backend) if may_pay else None
+        return slices, lists or [None, None]
 
     @property
     def n_colors(self) -> int:

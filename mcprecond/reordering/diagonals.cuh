@@ -5,11 +5,12 @@
 
 #define LOG_MOST_LANES 2
 
-// A diagonal: column shift + row, for those of the slice's rows whose bit is set; `first` is where its values begin.
+// A diagonal: column shift + row, for those of the slice's rows whose bit is set; `first` is where its values begin, counted
+// from those of the slice's first diagonal that is held.
 struct __align__(16) Diagonal {
     int shift;
     uint32 rows;
-    long long first;
+    int first;
     __device__ __forceinline__ bool has(int row) const { return rows >> row & 1; }
     __device__ __forceinline__ int rank(int row) const { return __popc(rows & ((1u << row) - 1)); }
 };
@@ -17,7 +18,7 @@ struct __align__(16) Diagonal {
 // A diagonal by one load.
 __device__ __forceinline__ Diagonal whole(const Diagonal* p) {
     int4 words = *(const int4*)p;
-    return {words.x, (uint32)words.y, (long long)((uint64)(uint32)words.w << 32 | (uint32)words.z)};
+    return {words.x, (uint32)words.y, words.z};
 }
 
 // Where a slice begins in a list: its first row, diagonal and value. The next one's says where it ends.
@@ -69,6 +70,12 @@ struct Ahead {
     }
 };
 
+// Room for the diagonals that a warp works with: the same for all loops over slices in a kernel.
+__device__ __forceinline__ Diagonal* held_by_warp() {
+    __shared__ Diagonal of_warps[BLOCK / WARP][WARP];
+    return of_warps[threadIdx.x / WARP];
+}
+
 struct Slice : SliceRows {
     long long number;
     const Part* part = nullptr;  // of one triangle, where for_slices has fetched it, and what it fetches ahead
@@ -87,12 +94,11 @@ struct Slice : SliceRows {
         lane = lane_id() >> (5 - log_lanes);
     }
 
-    // `visit(diagonals, n)` for every 32 diagonals, of which only the first n have rows. They lie in shared memory, those of
-    // each lane one after another: number d is at slot(d). Whole warps call it.
+    // `visit(diagonals, n, first)` for every 32 diagonals, of which only the first n have rows; `first` is where their values
+    // begin. They lie in shared memory, those of each lane one after another: number d is at slot(d). Whole warps call it.
     template <typename Visit>
     __device__ __forceinline__ void diagonals(const int* columns, Visit visit) const {
-        __shared__ Diagonal of_warps[BLOCK / WARP][WARP];
-        Diagonal* held = of_warps[threadIdx.x / WARP];
+        Diagonal* held = held_by_warp();
         bool is_fetched = part && part->columns == columns;
         Part part = is_fetched ? *this->part : Part(columns, number);
         if (!is_fetched) part.fetch();
@@ -104,10 +110,10 @@ struct Slice : SliceRows {
                 int before = __shfl_up_sync(FULL_WARP, up_to, step);
                 if (lane_id() >= step) up_to += before;
             }
-            held[slot(lane_id())] = Diagonal{own.x, (uint32)own.y, (long long)(first + up_to - count)};
-            if (begin + WARP < end) first += __shfl_sync(FULL_WARP, up_to, WARP - 1);
+            held[slot(lane_id())] = Diagonal{own.x, (uint32)own.y, up_to - count};
             __syncwarp();
-            visit((const Diagonal*)held, min(WARP, end - begin));
+            visit((const Diagonal*)held, min(WARP, end - begin), first);
+            if (begin + WARP < end) first += __shfl_sync(FULL_WARP, up_to, WARP - 1);
             __syncwarp();
         }
     }
@@ -117,18 +123,18 @@ struct Slice : SliceRows {
     // The same for the diagonals of this thread's lane.
     template <typename Visit>
     __device__ __forceinline__ void own_diagonals(const int* columns, Visit visit) const {
-        diagonals(columns, [&](const Diagonal* held, int n) {
-            visit(held + (lane << (5 - log_lanes)), (n + (1 << log_lanes) - 1) >> log_lanes);
+        diagonals(columns, [&](const Diagonal* held, int n, OFFSET first) {
+            visit(held + (lane << (5 - log_lanes)), (n + (1 << log_lanes) - 1) >> log_lanes, first);
         });
     }
 
     template <typename Visit>
     __device__ __forceinline__ void steps(const OFFSET* indptr, const int* columns, Visit visit) const {
         OFFSET e = row < rows ? indptr[index()] : 0;
-        diagonals(columns, [&](const Diagonal* held, int n) {
+        diagonals(columns, [&](const Diagonal* held, int n, OFFSET first) {
             for (int d = 0; d < n && lane == 0; ++d) {
                 const Diagonal& diagonal = held[slot(d)];
-                if (diagonal.has(row)) visit(Step{(OFFSET)diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
+                if (diagonal.has(row)) visit(Step{first + diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
             }
         });
     }
@@ -137,13 +143,13 @@ struct Slice : SliceRows {
     template <int BATCH, typename Visit>
     __device__ __forceinline__ void batches(Nothing, const int* columns, Visit visit) const {
         static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
-        own_diagonals(columns, [&](const Diagonal* own, int n) {
+        own_diagonals(columns, [&](const Diagonal* own, int n, OFFSET first) {
             for (int d = 0; d < n; d += BATCH) {
                 OFFSET places[BATCH];
 #pragma unroll
                 for (int e = 0; e < BATCH; ++e) {
                     Diagonal diagonal = own[d + e];
-                    places[e] = diagonal.has(row) ? (OFFSET)diagonal.first + diagonal.rank(row) : -1;
+                    places[e] = diagonal.has(row) ? first + diagonal.first + diagonal.rank(row) : -1;
                 }
                 visit(places);
             }
@@ -154,34 +160,48 @@ struct Slice : SliceRows {
     __device__ __forceinline__ void entries(const OFFSET*, const int* columns, const Stored* values, Source source,
                                             Add add, Meanwhile meanwhile = {}) const {
         typedef decltype(source.look(0)) Seen;
-        constexpr int BATCH = sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
+        constexpr int LOOKS = sizeof(Seen) > 32 ? 2 : 4, BATCH = sizeof(Stored) > 4 ? LOOKS : 8;  // as registers allow
         static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
         uint32 bit = 1u << row, before = bit - 1;
         asm("mov.u32 %0, %0;" : "+r"(before));  // kept, not computed again for each entry
         bool has_begun = false;
-        own_diagonals(columns, [&](const Diagonal* own, int n) {
+        source.values = sizeof(Stored) > 4 ? source.values + row : kept(source.values + row);
+        own_diagonals(columns, [&](const Diagonal* own, int n, OFFSET first) {
+            const Stored* begin = kept(values + first);
             for (int d = 0; d < n; d += BATCH) {
                 Stored value[BATCH];
-                Seen seen[BATCH];
-                int column[BATCH];
-                bool mine[BATCH];
+                Seen seen[LOOKS];
+                int column[LOOKS];
+                bool mine[LOOKS];
+                auto note = [&](int e, const Diagonal& diagonal) {
+                    mine[e] = diagonal.rows & bit;
+                    column[e] = diagonal.shift;
+                };
 #pragma unroll
                 for (int e = 0; e < BATCH; ++e) {
                     Diagonal diagonal = whole(own + d + e);
-                    mine[e] = diagonal.rows & bit;
-                    column[e] = diagonal.shift + row;
+                    if (e < LOOKS) note(e, diagonal);
                     value[e] = Stored();
-                    if (mine[e]) value[e] = streamed(&values[(OFFSET)diagonal.first + __popc(diagonal.rows & before)]);
+                    if (diagonal.rows & bit) value[e] = streamed(&begin[diagonal.first + __popc(diagonal.rows & before)]);
                 }
                 __syncwarp();  // values are asked for before the first look: the other way round is slower
 #pragma unroll
-                for (int e = 0; e < BATCH; ++e) seen[e] = mine[e] ? source.look(column[e]) : source.none();
-                if (ahead) ahead->fetch();
-                if (!has_begun) meanwhile();
-                has_begun = true;
-                catch_up(source, seen, [&](int e) { return own[d + e].shift + row; });
+                for (int next = 0; next < BATCH; next += LOOKS) {
+                    if (d + next >= n) break;
+                    const Diagonal* looked = own + d + next;
 #pragma unroll
-                for (int e = 0; e < BATCH; ++e) add(value[e], own[d + e].has(row) ? own[d + e].shift + row : -1, seen[e]);
+                    for (int e = 0; e < LOOKS; ++e) {
+                        if (next) note(e, whole(looked + e));
+                        seen[e] = mine[e] ? source.look(column[e]) : source.none();
+                    }
+                    if (ahead) ahead->fetch();
+                    if (!has_begun) meanwhile();
+                    has_begun = true;
+                    catch_up(source, seen, [&](int e) { return looked[e].shift; });
+#pragma unroll
+                    for (int e = 0; e < LOOKS; ++e)
+                        add(value[next + e], looked[e].has(row) ? looked[e].shift + row : -1, seen[e]);
+                }
             }
         });
         if (!has_begun) meanwhile();

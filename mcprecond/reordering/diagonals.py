@@ -16,14 +16,12 @@ no rows. Heads and diagonals of the slice that a warp takes next are fetched whi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
-from mcprecond.reordering.slices import MOST_ROWS
 
 KERNELS = KernelSet(__file__)
 
@@ -32,43 +30,12 @@ Patterns = list[tuple[Any, Any]]  # row offsets and columns of both triangles
 #: A slice has places for rows x diagonals entries. For each entry there may be so many on average, if diagonals are to
 #: pay; and a slice that has more than the second number is not looked at to the end.
 USUAL_PLACES, MOST_PLACES = 2, 4
-SLICES_PER_WARP = 1.5  # of a color, at least: with fewer, slices wait for those of the color before
-LEAST_ROWS = 16  # of a slice: with fewer, the time is not that of reading the matrix
+LEAST_ROWS = 16  # of a slice on average: with fewer, the time is not that of reading the matrix
 PAIRS_OF_HEAD = 2
 
 
-def find_diagonals(
-    sizes: np.ndarray, cut: Callable[[np.ndarray], Any], patterns: Patterns, backend: Backend
-) -> tuple[Any, list[Any]] | None:
-    """Return the slices and the lists of a matrix, or None where diagonals do not pay.
-
-    Parameters
-    ----------
-    sizes : numpy.ndarray of int64, shape (n_colors,)
-        Rows per color.
-    cut : function
-        From rows per slice in each color to where slices begin; see `cut_slices`.
-    patterns, backend
-        As for `list_of_diagonals`.
-    """
-    if backend.resident_warps == 0 or sizes.size == 0:
-        return None
-    rows = rows_in_diagonals(sizes, backend.resident_warps)
-    if sizes.sum() < LEAST_ROWS * np.sum(sizes / rows):
-        return None
-    slices = cut(rows)
-    lists = list_of_diagonals(slices, patterns, backend)
-    return None if lists is None else (slices, lists)
-
-
-def rows_in_diagonals(sizes: np.ndarray, warps: int) -> np.ndarray:
-    """How many rows slices may have in colors of the given sizes: powers of two up to 32."""
-    rows = 2.0 ** np.floor(np.log2(np.maximum(sizes / (SLICES_PER_WARP * warps), 1)))
-    return np.minimum(rows, MOST_ROWS).astype(np.int32)
-
-
 def list_of_diagonals(slices: Any, patterns: Patterns, backend: Backend) -> list[Any] | None:
-    """Return the list of each triangle, int32 arrays of shape (pairs, 2), or None if diagonals do not pay.
+    """Return the list of each triangle, int32 arrays of shape (pairs, 2), or None where diagonals do not pay.
 
     Parameters
     ----------

@@ -96,6 +96,14 @@ __device__ __forceinline__ int load_now(const int* p) {
     return value;
 }
 
+// An address in global memory that is kept in registers, not computed again from constants for each load.
+template <typename T>
+__device__ __forceinline__ const T* kept(const T* x) {
+    size_t address = __cvta_generic_to_global(x);
+    asm volatile("" : "+l"(address));
+    return (const T*)__cvta_global_to_generic(address);
+}
+
 #ifdef DIAGONALS
 #include "diagonals.cuh"
 #else
@@ -186,6 +194,9 @@ struct Slice : SliceRows {
         typedef decltype(source.look(0)) Seen;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
         Steps steps(*this, indptr);
+        columns = kept(columns + steps.first);
+        values = kept(values + steps.first);
+        steps.first = 0;
         Stored value[BATCH], next_value[BATCH];
         int column[BATCH], next_column[BATCH];
         auto fetch = [&](Stored* value, int* column) {

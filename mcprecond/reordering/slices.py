@@ -28,6 +28,7 @@ KERNELS = KernelSet(__file__)
 
 MOST_ROWS = 32
 LONG = 64  # entries per lane that make a row a slice by itself
+USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
 
 
 def cut_slices(
@@ -58,14 +59,15 @@ def cut_slices(
 def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     """Choose the rows per slice for colors of the given sizes in a matrix with so many entries per row: powers of two.
 
-    The more rows a color has per warp, the more a slice gets, by a power that was measured on FENL matrices of three
-    sizes; more if a row had more lanes than entries in a triangle, fewer if a lane had more than half of LONG.
+    The more rows a color has per warp, the more a slice gets, and the fewer, the longer these are: by powers that were
+    measured on FENL matrices of several sizes and on elasticity. But more if a row had more lanes than entries in a
+    triangle, and fewer if a lane had more than half of LONG.
     """
     most_lanes = 2.0 ** np.ceil(np.log2(max(entries / 2, 1)))
     least_lanes = 2.0 ** np.ceil(np.log2(max(entries / LONG, 1)))
-    wanted = 2.0 ** np.round(np.log2(np.maximum((4 * sizes / max(warps, 1)) ** (2 / 3), 1)))
-    rows = np.minimum(np.maximum(wanted, MOST_ROWS / most_lanes), MOST_ROWS / least_lanes)
-    return np.clip(rows, 1, MOST_ROWS).astype(np.int32)
+    wanted = USUAL_ROWS * (sizes / max(warps, 1)) ** (1 / 2) * (USUAL_ENTRIES / max(entries, 1)) ** (1 / 3)
+    rows = 2.0 ** np.round(np.log2(np.maximum(wanted, 1)))
+    return np.clip(np.clip(rows, MOST_ROWS / most_lanes, MOST_ROWS / least_lanes), 1, MOST_ROWS).astype(np.int32)
 
 
 def interleaved(

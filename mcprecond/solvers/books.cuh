@@ -49,7 +49,10 @@ __device__ void close(int role, double total, long long* control, double* scalar
     if (role == FRESH_RZ) scalars[LEFT] = scalars[STEP] = scalars[FIRST_RZ] > 0;
     if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ || role == FRESH_RZ) {
         scalars[RZ] = total;
-        if (role == FRESH_RZ) scalars[LEAST_RZ] = total * scalars[ROUNDING];
+        if (role == FRESH_RZ) {
+            scalars[BETA] = 0;
+            scalars[LEAST_RZ] = total * scalars[ROUNDING];
+        }
         if (control[STATE] == RUNNING) {
             if (total < 0 || (total == 0 && role == FRESH_RZ))
                 control[STATE] = BAD_M;

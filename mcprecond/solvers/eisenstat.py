@@ -89,7 +89,9 @@ class EisenstatIteration(Iteration):
         apart = M.keeps_diagonal and blocks.n_colors > 1
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
         self.first_slices, self.others = (first, blocks.slices), (len(blocks.slices) - 1 - first, blocks.slices[first:])
-        self.r, self.rho, self.q, self.t, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
+        self.r, self.q, self.At = (xp.empty(shape, csr.dtype) for _ in range(3))
+        self._awaited = xp.empty((2, *shape), csr.dtype)  # emptied together
+        self.rho, self.t = self._awaited
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
 
@@ -108,15 +110,13 @@ class EisenstatIteration(Iteration):
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
-        make_empty(self.rho)
+        make_empty(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
         r, rho = self.r[: self.first_rows], self.rho[: self.first_rows]
         self._product(r, r, OF_FIRST_RR)
         self._product(r, rho, OF_FIRST_RZ)
         self._product(self.blocks.times_diagonal(self.T, self.rho), self.rho, FRESH_RZ)
-        make_empty(self.t)
         self.q.fill(0)
-        self.scalars[BETA] = 0
 
     def _product(self, a: Any, b: Any, role: int) -> None:
         self.run.inner_product(a.size, a.reshape(-1), b.reshape(-1), role, *self.books)

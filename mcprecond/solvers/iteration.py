@@ -74,7 +74,9 @@ class Iteration:
         self.backend, self.n = backend, n
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, LANES=lanes)
         # Side by side, so that one look fetches all that the host wants to know.
-        self._page = xp.zeros(4 + SCALARS + HISTORY, np.int64)
+        page = np.zeros(4 + SCALARS + HISTORY, np.int64)
+        page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(dtype).eps) / 2) ** 2
+        self._page, self._state = xp.asarray(page), RUNNING
         self._ask_for_page = backend.fetcher(self._page)
         self.control = self._page[:4]
         self.scalars, self.history = (part.view(np.float64) for part in np.split(self._page[4:], [SCALARS]))
@@ -105,7 +107,6 @@ class Iteration:
         self.limit, self.maxiter = limit, min(maxiter, 2**62)
         self.control[MAXITER] = self.maxiter
         self.scalars[TOLERANCE] = limit**2
-        self.scalars[ROUNDING] = (float(np.finfo(self.r.dtype).eps) / 2) ** 2
         if norm is None:
             self.measure_residual()
         else:
@@ -116,19 +117,24 @@ class Iteration:
 
     def measure_residual(self) -> None:
         """The residual from scratch; its norm."""
-        self.control[STATE] = RUNNING
+        self._go_to(RUNNING)
         self.find_residual()
         self.true_residual_norm = math.sqrt(float(self.scalars[RR]))
 
     def start_over(self) -> None:
         """Steepest descent from the residual. Nothing to do if it is small enough, or not finite."""
-        self.control[STATE] = (
+        self._go_to(
             NAN if not math.isfinite(self.true_residual_norm)
             else REACHED if self.true_residual_norm <= self.limit
             else EXHAUSTED if self.count >= self.maxiter
             else RUNNING
         )  # fmt: skip
         self.precondition()
+
+    def _go_to(self, state: int) -> None:
+        """Set the state, unless it is that already: only a look finds out what iterations make of it."""
+        if state != self._state:
+            self.control[STATE] = self._state = state
 
     @abstractmethod
     def _step(self) -> None:
@@ -163,8 +169,8 @@ class Iteration:
         control, history = page()[:4], page()[4 + SCALARS :].view(np.float64)
         count = int(control[ITERATION])
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
-        self.count = count
-        return int(control[STATE])
+        self.count, self._state = count, int(control[STATE])
+        return self._state
 
 
 class PlainIteration(Iteration):
@@ -262,6 +268,7 @@ def close(role, total, control, scalars, history):
     if role in (RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RZ):
         scalars[RZ] = total
         if role == FRESH_RZ:
+            scalars[BETA] = 0
             scalars[LEAST_RZ] = total * scalars[ROUNDING]
         if control[STATE] == RUNNING:
             if total < 0 or (total == 0 and role == FRESH_RZ):
