@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,9 +12,9 @@ import scipy.sparse.linalg
 from graphs import DTYPES, NAMED, grid5, patterns, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
 
-from mcprecond import MulticolorGS, MulticolorSGS, color, pcg
+from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
-from mcprecond.reordering import diagonals
+from mcprecond.reordering import color_blocks, diagonals
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 
@@ -107,6 +110,13 @@ def test_is_the_operator_of_its_library(backend, to_device):
     np.testing.assert_array_equal(backend.to_host(M.matvec(r)), backend.to_host(z))
     np.testing.assert_array_equal(backend.to_host(M.matmat(r.reshape(-1, 1))[:, 0]), backend.to_host(z))
     assert M.nbytes > 0 and M.n_colors == M.coloring.n_colors
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("kind", [MulticolorGS, MulticolorDILU, ILU0])
+def test_refuses_to_be_copied(kind, copied, backend, to_device):
+    with pytest.raises(TypeError, match=f"{kind.__name__} cannot be copied or pickled; build another one"):
+        copied(kind(to_device(grid5(4))))
 
 
 def test_speeds_up_cg_of_the_library(backend, to_device):
@@ -233,7 +243,7 @@ def test_vectors_larger_than_the_cache(dtype, block_size, sweeps, in_diagonals, 
     r = cupy.asarray(np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
     if in_diagonals:
         monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6)
-        monkeypatch.setattr(diagonals, "LEAST_ROWS", 0)
+        monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
     M = MulticolorSGS(A, "greedy", block_size=block_size, sweeps=sweeps, dtype=dtype)
     expected = M @ r
     monkeypatch.setattr(type(backend), "shared_cache", 1)

@@ -54,6 +54,11 @@ class Preconditioner:
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse copies and pickles, which would share buffers, or lose kernels and captured graphs."""
+        name = type(self).__name__
+        raise TypeError(f"{name} cannot be copied or pickled; build another one: {name}(A, coloring=M.coloring, ...)")
+
     def _open(self, A: Any, coloring: Any, dtype: Any, block_size: int = 1) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
         complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
