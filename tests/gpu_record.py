@@ -2,8 +2,8 @@
 
     python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, shared out among processes
 
-Much of the time goes into compiling kernels, so a second process helps although both share a GPU; where there are more
-GPUs, each has two. As a pytest plugin this module picks a process's share of the tests and writes their counts.
+Much of the time goes into compiling kernels and twins, so more processes help although they share a GPU; where there
+are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and writes their counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ PACKAGE = TESTS.parent / "mcprecond"
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-PER_GPU = 2  # processes: one compiles while another computes; eight take turns on the GPU and are slower
+PER_GPU = 3  # processes: some compile while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
 # A test of that function, or in that module, takes as long as so many others, since it compiles twins.
 SLOW = {
@@ -39,33 +38,44 @@ ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared o
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", metavar="FILE", help="write how many tests passed, failed and so on to FILE")
-    parser.addoption("--share", metavar="K/N", default="0/1", help="run share K of N of the tests, K from 0")
+    parser.addoption("--claims", metavar="FOLDER", help="share the tests with the processes that are given this folder")
 
 
-@pytest.hookimpl(trylast=True)  # behind the choice by markers
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this process: about as much work in each share, and together what needs the same kernels.
-
-    That is a module, or one test function with all its parameters where a module is large; but each page is by itself.
+def units_of(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """What a process takes at a time, the most work first: a module, which needs the same kernels, or one test function
+    with all its parameters where a module is large; but each page is by itself.
     """
-    share, of = map(int, config.getoption("--share").split("/"))
     of_module = Counter(item.path for item in items)
-
-    def unit(item: Any) -> tuple[Path, str]:
-        if item.path.name in ONE_BY_ONE:
-            return item.path, item.name
-        return item.path, item.originalname if of_module[item.path] > LARGE else ""
-
-    loads, mine = [0] * of, set()
-    works = Counter()
+    units: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
-        works[unit(item)] += SLOW.get(item.originalname, SLOW.get(item.path.name, 1))
-    for name, work in sorted(works.items(), key=lambda entry: (-entry[1], entry[0])):
-        least = loads.index(min(loads))
-        loads[least] += work
-        if least == share:
-            mine.add(name)
-    items[:] = [item for item in items if unit(item) in mine]
+        function = item.originalname if of_module[item.path] > LARGE else ""
+        units.setdefault((item.path, item.name if item.path.name in ONE_BY_ONE else function), []).append(item)
+
+    def work(unit: list[pytest.Item]) -> int:
+        return sum(SLOW.get(item.originalname, SLOW.get(item.path.name, 1)) for item in unit)
+
+    return sorted(units.values(), key=work, reverse=True)
+
+
+def claimed(folder: str, number: int) -> bool:
+    """Whether this process is the first to ask for unit `number`."""
+    try:
+        Path(folder, str(number)).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run one unit after another of those that no other process has claimed."""
+    folder = session.config.getoption("--claims")
+    if folder is None:
+        return None
+    for number, unit in enumerate(units_of(session.items)):
+        if claimed(folder, number):
+            for item, following in zip(unit, [*unit[1:], None], strict=True):
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    return True
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -83,9 +93,10 @@ def run_all(folder: Path) -> dict[str, int]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     gpus = visible_gpus()
     shares = [folder / f"{k}.json" for k in range(PER_GPU * len(gpus))]
+    (claims := folder / "claims").mkdir()
     running = []
     for k, path in enumerate(shares):
-        own = ["--share", f"{k}/{len(shares)}", "--counts", str(path), str(TESTS)]
+        own = ["--claims", str(claims), "--counts", str(path), str(TESTS)]
         # All see all GPUs, for tests of several, but each another one first.
         first = k % len(gpus)
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
