@@ -160,12 +160,14 @@ struct Slice : SliceRows {
     __device__ __forceinline__ void entries(const OFFSET*, const int* columns, const Stored* values, Source source,
                                             Add add, Meanwhile meanwhile = {}) const {
         typedef decltype(source.look(0)) Seen;
-        constexpr int LOOKS = sizeof(Seen) > 32 ? 2 : 4, BATCH = sizeof(Stored) > 4 ? LOOKS : 8;  // as registers allow
+        // As registers allow: where values are short, for more of them than looks at once, and for one more address.
+        constexpr bool SHORT = sizeof(Stored) <= 4;
+        constexpr int LOOKS = sizeof(Seen) > 32 ? 2 : 4, BATCH = SHORT ? 8 : LOOKS;
         static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the diagonals that are held");
         uint32 bit = 1u << row, before = bit - 1;
         asm("mov.u32 %0, %0;" : "+r"(before));  // kept, not computed again for each entry
         bool has_begun = false;
-        source.values = sizeof(Stored) > 4 ? source.values + row : kept(source.values + row);
+        source.values = SHORT ? kept(source.values + row) : source.values + row;
         own_diagonals(columns, [&](const Diagonal* own, int n, OFFSET first) {
             const Stored* begin = kept(values + first);
             for (int d = 0; d < n; d += BATCH) {
