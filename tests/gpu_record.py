@@ -26,7 +26,7 @@ PACKAGE = TESTS.parent / "mcprecond"
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-PER_GPU = 3  # processes: some compile while another computes; eight take turns on the GPU and are slower
+PER_GPU = 4  # processes: some compile while another computes; eight take turns on the GPU and are slower
 LARGE = 200  # tests
 # A test of that function, or in that module, takes as long as so many others, since it compiles twins.
 SLOW = {
