@@ -1,9 +1,10 @@
 """What was tested on which GPU, with a hash of every source file, written to a JSON file.
 
-    python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, shared out among processes
+    python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, by several processes
 
 Much of the time goes into compiling kernels and twins, so more processes help although they share a GPU; where there
-are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and writes their counts.
+are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
+a run that was cut off goes on where it was, as long as no source and no test has changed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import datetime
 import hashlib
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +26,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"
+PROGRESS = TESTS / ".gpu-progress"  # a file for each unit of tests that has run, in a folder for the sources' hash
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
@@ -37,78 +41,111 @@ ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared o
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--counts", metavar="FILE", help="write how many tests passed, failed and so on to FILE")
     parser.addoption("--claims", metavar="FOLDER", help="share the tests with the processes that are given this folder")
+    parser.addoption("--progress", metavar="FOLDER", help="skip what is noted there, and note what has run")
 
 
-def units_of(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+def units_of(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
     """What a process takes at a time, the most work first: a module, which needs the same kernels, or one test function
     with all its parameters where a module is large; but each page is by itself.
     """
     of_module = Counter(item.path for item in items)
-    units: dict[tuple[Path, str], list[pytest.Item]] = {}
+    units: dict[str, list[pytest.Item]] = {}
     for item in items:
         function = item.originalname if of_module[item.path] > LARGE else ""
-        units.setdefault((item.path, item.name if item.path.name in ONE_BY_ONE else function), []).append(item)
+        name = item.name if item.path.name in ONE_BY_ONE else function
+        units.setdefault(f"{item.path.name}::{name}", []).append(item)
 
-    def work(unit: list[pytest.Item]) -> int:
-        return sum(SLOW.get(item.originalname, SLOW.get(item.path.name, 1)) for item in unit)
+    def work(unit: str) -> int:
+        return sum(SLOW.get(item.originalname, SLOW.get(item.path.name, 1)) for item in units[unit])
 
-    return sorted(units.values(), key=work, reverse=True)
+    return {unit: units[unit] for unit in sorted(units, key=work, reverse=True)}
 
 
-def claimed(folder: str, number: int) -> bool:
-    """Whether this process is the first to ask for unit `number`."""
+def file_of(folder: str | Path, unit: str) -> Path:
+    """That of a unit in a folder."""
+    return Path(folder, hashlib.sha256(unit.encode()).hexdigest()[:20])
+
+
+def claimed(claims: str, unit: str) -> bool:
+    """Whether this process is the first to ask for the unit."""
     try:
-        Path(folder, str(number)).touch(exist_ok=False)
+        file_of(claims, unit).touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run one unit after another of those that no other process has claimed."""
-    folder = session.config.getoption("--claims")
-    if folder is None:
+    """Run one unit after another of those that have not run and that no other process has claimed."""
+    claims, progress = (session.config.getoption(name) for name in ("--claims", "--progress"))
+    if claims is None:
         return None
-    for number, unit in enumerate(units_of(session.items)):
-        if claimed(folder, number):
-            for item, following in zip(unit, [*unit[1:], None], strict=True):
-                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    stats = session.config.pluginmanager.get_plugin("terminalreporter").stats
+
+    def counts() -> Counter[str]:
+        return Counter({outcome: len(stats.get(outcome, [])) for outcome in OUTCOMES})
+
+    units = units_of(session.items)
+    Path(claims, "units.json").write_text(json.dumps(list(units)))
+    for unit, items in units.items():
+        if file_of(progress, unit).exists() or not claimed(claims, unit):
+            continue
+        before = counts()
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        file_of(progress, unit).write_text(json.dumps(counts() - before))
     return True
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    path = config.getoption("--counts")
-    if path:
-        counts = {outcome: len(terminalreporter.stats.get(outcome, [])) for outcome in OUTCOMES}
-        Path(path).write_text(json.dumps(counts))
-
-
-def run_all(folder: Path) -> dict[str, int]:
+def run_all(claims: Path, progress: Path) -> Counter[str]:
     """Run the tests for a GPU in several processes, print what each says, and return the counts of all."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
-    command += ["--hypothesis-profile", "gpu", "--durations", "20"]
+    command += ["--hypothesis-profile", "gpu", "--claims", str(claims), "--progress", str(progress), str(TESTS)]
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     gpus = visible_gpus()
-    shares = [folder / f"{k}.json" for k in range(PER_GPU * len(gpus))]
-    (claims := folder / "claims").mkdir()
-    running = []
-    for k, path in enumerate(shares):
-        own = ["--claims", str(claims), "--counts", str(path), str(TESTS)]
+    running = {}
+    for k in range(PER_GPU * len(gpus)):
         # All see all GPUs, for tests of several, but each another one first.
         first = k % len(gpus)
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
-        log = path.with_suffix(".txt").open("w")
-        running.append(subprocess.Popen([*command, *own], env=environment, stdout=log, stderr=subprocess.STDOUT))
-    left = dict(zip(running, shares, strict=True))
-    while left:  # told as they end: who stops this run knows about those
-        time.sleep(0.2)
-        for process in [process for process in left if process.poll() is not None]:
-            print(left.pop(process).with_suffix(".txt").read_text(), flush=True)
-    counts = [json.loads(path.read_text()) if path.exists() else {"error": 1} for path in shares]
-    return {outcome: sum(share.get(outcome, 0) for share in counts) for outcome in OUTCOMES}
+        log = claims / f"{k}.txt"
+        running[subprocess.Popen(command, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)] = log
+    try:
+        while running:
+            time.sleep(0.2)
+            for process in [process for process in running if process.poll() is not None]:
+                print(running.pop(process).read_text(), flush=True)
+    finally:
+        for process in running:
+            process.terminate()
+    return total(claims, progress)
+
+
+def total(claims: Path, progress: Path) -> Counter[str]:
+    """The counts of all units; one that no process has come to the end of is an error."""
+    if not (claims / "units.json").exists():
+        return Counter(error=1)
+    counts: Counter[str] = Counter()
+    for unit in json.loads((claims / "units.json").read_text()):
+        path = file_of(progress, unit)
+        counts += Counter(json.loads(path.read_text())) if path.exists() else Counter(error=1)
+    return counts
+
+
+def folder_for(sources: str) -> Path:
+    """Where the progress of runs on these sources is noted: what passed before. That on others is forgotten."""
+    folder = PROGRESS / sources
+    for other in PROGRESS.glob("*"):
+        if other != folder:
+            shutil.rmtree(other)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        counts = json.loads(path.read_text() or '{"error": 1}')  # empty where it was cut off just then
+        if counts.get("failed") or counts.get("error"):
+            path.unlink()
+    return folder
 
 
 def visible_gpus() -> list[str]:
@@ -154,8 +191,11 @@ def main(path: str) -> None:
 
     if problem := gpu_problem():
         raise SystemExit(f"the tests for a GPU need one: {problem}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off; the next run goes on from here"))
+    sources = hashlib.sha256(json.dumps([hashes(PACKAGE), hashes(TESTS)]).encode()).hexdigest()
     with tempfile.TemporaryDirectory() as folder:
-        counts = run_all(Path(folder))
+        found = run_all(Path(folder), folder_for(sources))
+    counts = {outcome: found[outcome] for outcome in OUTCOMES}
     Path(path).write_text(json.dumps(record(counts), indent=1) + "\n")
     print(counts)
     raise SystemExit(bool(counts["failed"] or counts["error"]))

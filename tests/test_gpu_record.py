@@ -43,31 +43,60 @@ def test_units_are_all_tests_once(monkeypatch):
         for k in range(count)
     ]
     units = gpu_record.units_of(tests)
-    assert sorted((test.path, test.number) for unit in units for test in unit) == [(t.path, t.number) for t in tests]
-    assert all(len({test.path for test in unit}) == 1 for unit in units)
+    everything = sorted((test.path, test.number) for unit in units.values() for test in unit)
+    assert everything == [(test.path, test.number) for test in tests]
+    assert all(len({test.path for test in unit}) == 1 for unit in units.values())
     # The large one is in parts, and the one that goes test by test.
-    parts = {module: sum(unit[0].path == Path(module) for unit in units) for module in "abcdef"}
+    parts = {module: sum(unit[0].path == Path(module) for unit in units.values()) for module in "abcdef"}
     assert parts == {"a": 3, "b": 1, "c": 1, "d": 1, "e": 1, "f": 3}
-    assert units[0][0].path == Path("c")
+    assert next(iter(units)) == "c::"
 
 
-def test_every_test_runs_in_one_of_the_processes(tmp_path):
-    """Two of them, at the same time, on a module of tests and a page; and each says how many it ran."""
-    (tmp_path / "test_docs.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
-    (tmp_path / "test_module.py").write_text("def test_c(): pass\ndef test_d(): assert False\n")
-    (claims := tmp_path / "claims").mkdir()
-    command = [sys.executable, "-m", "pytest", "-p", "gpu_record", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": str(TESTS)}
-    running = [
-        subprocess.Popen(
-            [*command, "--claims", str(claims), "--counts", str(tmp_path / f"{k}.json"), str(tmp_path)],
-            env=environment, stdout=subprocess.DEVNULL,
-        )
-        for k in range(2)
-    ]  # fmt: skip
-    assert 1 in [process.wait() for process in running]
-    counts = [json.loads((tmp_path / f"{k}.json").read_text()) for k in range(2)]
-    assert sum(count["passed"] for count in counts) == 3 and sum(count["failed"] for count in counts) == 1
+@pytest.fixture
+def run_two(tmp_path):
+    """Run tests in two processes at the same time; return their exit codes and what is counted in all."""
+    (progress := tmp_path / "progress").mkdir()
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_docs.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
+    (tests / "test_module.py").write_text("def test_c(): pass\ndef test_d(): assert False\n")
+    command = [sys.executable, "-m", "pytest", "-p", "gpu_record", "-p", "no:cacheprovider", "--rootdir", str(tests)]
+
+    def run(name: str) -> tuple[list[int], dict[str, int]]:
+        (claims := tmp_path / name).mkdir()
+        options = ["--claims", str(claims), "--progress", str(progress), str(tests)]
+        environment = os.environ | {"PYTHONPATH": str(TESTS)}
+        running = [subprocess.Popen([*command, *options], env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]
+        return sorted(process.wait() for process in running), gpu_record.total(claims, progress)
+
+    return run, progress
+
+
+def test_every_test_runs_in_one_of_the_processes(run_two):
+    run, progress = run_two
+    assert run("claims") == ([0, 1], {"passed": 3, "failed": 1})
+    assert len(list(progress.iterdir())) == 3
+
+
+def test_a_run_goes_on_where_it_was_cut_off(run_two):
+    """What has passed is not run again, what is missing is, and what nobody came to the end of is an error."""
+    run, progress = run_two
+    run("claims")
+    gpu_record.file_of(progress, "test_docs.py::test_a").unlink()
+    assert gpu_record.total(progress.with_name("claims"), progress) == {"passed": 2, "failed": 1, "error": 1}
+    assert run("others") == ([0, 0], {"passed": 3, "failed": 1})
+
+
+def test_only_what_has_passed_on_these_sources_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_record, "PROGRESS", tmp_path)
+    (tmp_path / "old").mkdir()
+    (folder := tmp_path / "new").mkdir()
+    (folder / "good").write_text('{"passed": 2}')
+    (folder / "bad").write_text('{"passed": 2, "failed": 1}')
+    (folder / "cut").touch()
+    assert gpu_record.folder_for("new") == folder
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert [path.name for path in folder.iterdir()] == ["good"]
 
 
 def test_without_a_gpu_it_is_said_in_one_line(monkeypatch):
