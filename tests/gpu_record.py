@@ -142,8 +142,8 @@ def folder_for(sources: str) -> Path:
             shutil.rmtree(other)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
-        counts = json.loads(path.read_text() or '{"error": 1}')  # empty where it was cut off just then
-        if counts.get("failed") or counts.get("error"):
+        counts = json.loads(path.read_text() or "{}")  # empty where it was cut off just then
+        if counts.keys() != {"passed"}:  # what was skipped may run where there are more GPUs
             path.unlink()
     return folder
 

@@ -93,6 +93,7 @@ def test_only_what_has_passed_on_these_sources_is_kept(tmp_path, monkeypatch):
     (folder := tmp_path / "new").mkdir()
     (folder / "good").write_text('{"passed": 2}')
     (folder / "bad").write_text('{"passed": 2, "failed": 1}')
+    (folder / "skipped").write_text('{"passed": 2, "skipped": 1}')
     (folder / "cut").touch()
     assert gpu_record.folder_for("new") == folder
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
