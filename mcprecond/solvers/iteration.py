@@ -76,7 +76,8 @@ class Iteration:
         # Side by side, so that one look fetches all that the host wants to know.
         page = np.zeros(4 + SCALARS + HISTORY, np.int64)
         page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(dtype).eps) / 2) ** 2
-        self._page, self._state = xp.asarray(page), RUNNING
+        page[STATE] = self._state = RUNNING
+        self._page = xp.asarray(page)
         self._ask_for_page = backend.fetcher(self._page)
         self.control = self._page[:4]
         self.scalars, self.history = (part.view(np.float64) for part in np.split(self._page[4:], [SCALARS]))
