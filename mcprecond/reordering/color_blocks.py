@@ -234,10 +234,6 @@ class ColorBlocks:
         """What the order of the entries depends on."""
         return {"DIAGONALS": 1} if self.in_diagonals else {}
 
-    def times_diagonal(self, diagonal: Any, x: Any) -> Any:
-        """A diagonal, stored like that of the blocks, times a vector in color order."""
-        return diagonal * x
-
     @cached_property
     def color_slices(self) -> np.ndarray:
         """The number of the first slice of each color, and how many slices there are at the end. On the host."""

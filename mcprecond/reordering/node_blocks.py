@@ -75,10 +75,6 @@ class NodeBlocks(ColorBlocks):
         """See `ColorBlocks`."""
         return len(self.perm), self.block_size
 
-    def times_diagonal(self, diagonal: Any, x: Any) -> Any:
-        """See `ColorBlocks`."""
-        return (diagonal @ x[:, :, None])[:, :, 0]
-
     def _new_values(self, entries: int, dtype: Any) -> Any:
         return self.backend.xp.empty((entries, self.block_size, self.block_size), dtype)
 

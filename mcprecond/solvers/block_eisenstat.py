@@ -17,8 +17,11 @@ from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
     BETA_OF_RZ,
+    FRESH_RZ,
     ITERATION,
     LEFT,
+    OF_FIRST_RR,
+    OF_FIRST_RZ,
     PAP,
     RESIDUAL,
     RUNNING,
@@ -120,6 +123,22 @@ def sweep_forward(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
     close(PAP, total, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
+    """r'r and r'rho of the first rows, z'rho, and q = 0."""
+    first_rr, first_rz, rz = 0.0, 0.0, 0.0
+    for i in prange(n):
+        for p in range(r.shape[1]):
+            if i < first_rows:
+                first_rr += inner(r[i, p], r[i, p])
+                first_rz += inner(r[i, p], rho[i, p])
+            rz += inner(product(T[i], rho[i], p), rho[i, p])
+            q[i, p] = 0
+    close(OF_FIRST_RR, first_rr, control, scalars, history)
+    close(OF_FIRST_RZ, first_rz, control, scalars, history)
+    close(FRESH_RZ, rz, control, scalars, history)
 
 
 @KERNELS.strided_twin

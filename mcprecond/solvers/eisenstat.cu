@@ -91,6 +91,23 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
     finish(PAP, product, control, scalars, history, partials);
 }
 
+extern "C" __global__ void begin_all(long long n, long long first_rows, const PIVOT* T, const UNKNOWN* r, const UNKNOWN* rho,
+                                     UNKNOWN* q, long long* control, double* scalars, double* history,
+                                     double* partials) {
+    double first_rr = 0, first_rz = 0, rz = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        UNKNOWN rho_i = rho[i];
+        if (i < first_rows) {
+            UNKNOWN r_i = r[i];
+            first_rr += inner(r_i, r_i);
+            first_rz += inner(r_i, rho_i);
+        }
+        rz += inner(T[i] * rho_i, rho_i);
+        q[i] = UNKNOWN();
+    }
+    finish<3>({OF_FIRST_RR, OF_FIRST_RZ, FRESH_RZ}, {first_rr, first_rz, rz}, control, scalars, history, partials);
+}
+
 extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const UNKNOWN* At, const PIVOT* T,
                                        UNKNOWN* x, UNKNOWN* r, UNKNOWN* rho, UNKNOWN* t, long long* control,
                                        double* scalars, double* history, double* partials) {

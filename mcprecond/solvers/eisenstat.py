@@ -106,20 +106,14 @@ class EisenstatIteration(Iteration):
         self.sweep.residual_of_blocks(
             *self.slices, *self.lower, *self.upper, self.blocks.diagonal, self.x, self.b, self.r
         )  # fmt: skip
-        self._product(self.r, self.r, FRESH_RESIDUAL)
+        r = self.r.reshape(-1)
+        self.run.inner_product(r.size, r, r, FRESH_RESIDUAL, *self.books)
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
         make_empty(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
-        r, rho = self.r[: self.first_rows], self.rho[: self.first_rows]
-        self._product(r, r, OF_FIRST_RR)
-        self._product(r, rho, OF_FIRST_RZ)
-        self._product(self.blocks.times_diagonal(self.T, self.rho), self.rho, FRESH_RZ)
-        self.q.fill(0)
-
-    def _product(self, a: Any, b: Any, role: int) -> None:
-        self.run.inner_product(a.size, a.reshape(-1), b.reshape(-1), role, *self.books)
+        self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.books)
 
     def _complete(self) -> None:
         """Find x in the rows of the first color."""
@@ -225,6 +219,21 @@ def sweep_forward(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
     close(PAP, product, control, scalars, history)
+
+
+@KERNELS.strided_twin
+def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
+    """r'r and r'rho of the first rows, z'rho, and q = 0."""
+    first_rr, first_rz, rz = 0.0, 0.0, 0.0
+    for i in prange(n):
+        if i < first_rows:
+            first_rr += inner(r[i], r[i])
+            first_rz += inner(r[i], rho[i])
+        rz += inner(T[i] * rho[i], rho[i])
+        q[i] = 0
+    close(OF_FIRST_RR, first_rr, control, scalars, history)
+    close(OF_FIRST_RZ, first_rz, control, scalars, history)
+    close(FRESH_RZ, rz, control, scalars, history)
 
 
 @KERNELS.strided_twin
