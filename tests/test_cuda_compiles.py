@@ -63,6 +63,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
     "reordering/color_blocks.cu": [{}, {"DIAGONALS": 1}],
     "reordering/node_blocks.cu": BLOCK_SIZES,
+    "reordering/node_values.cu": BLOCK_SIZES,
     "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
     "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
     "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}],

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcprecond import MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
-from mcprecond.reordering import NodeBlocks
+from mcprecond.reordering import NodeBlocks, slices
 from mcprecond.reordering.node_blocks import node_pattern
 
 FIXTURES_STAY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -71,6 +71,26 @@ def test_permuted_is_the_matrix_in_color_order(device, backend, to_device, n_nod
     perm = backend.to_host(blocks.perm)
     unknowns = (perm[:, None] * b + np.arange(b)).reshape(-1)
     assert np.allclose(blocks.permuted().toarray(), to_device(A[unknowns][:, unknowns]).toarray(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("some", "others"),
+    [pytest.param(64, 64, id="not all rows of a slice fit"), pytest.param(6, 500, id="not even one")],
+)
+def test_slices_whose_rows_do_not_fit_into_shared_memory(device, backend, to_device, monkeypatch, some, others):
+    monkeypatch.setattr(slices, "USUAL_ROWS", 1000.0)  # many rows in a slice
+    n_nodes, b, random = some + others, 3, np.random.default_rng(some)
+    colors = np.arange(n_nodes) >= some
+    A = scipy.sparse.csr_array(
+        np.kron((colors[:, None] != colors) | np.eye(n_nodes, dtype=bool), np.ones((b, b)))
+        * random.uniform(1, 2, (n_nodes * b, n_nodes * b))
+    )
+    blocks = NodeBlocks(to_device(A), colors.astype(np.int32), block_size=b)
+    A.data = A.data[::-1].copy()
+    blocks.update(to_device(A))
+    assert np.array_equal(blocks.permuted().toarray(), to_device(A).toarray())
+    expected = np.linalg.inv(dense_blocks(A, n_nodes, b)[range(n_nodes), range(n_nodes)])
+    assert np.allclose(backend.to_host(blocks.dinv), expected, rtol=1e-9)
 
 
 @FIXTURES_STAY

@@ -101,8 +101,14 @@ extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const
 // ---- New values.
 
 #define FETCHES 8  // values under way per thread
+// With diagonals a load of a warp touches a line of A for each of up to 32 rows: of fewer warps' lines more stay in L1.
+#ifdef DIAGONALS
+#define FETCHING_BLOCKS 3
+#else
+#define FETCHING_BLOCKS 4
+#endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 4) fetch_values(
+extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_values(
                                         long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
                                         const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
                                         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,

@@ -17,7 +17,9 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
 from mcprecond.backends.inputs import canonical, csr_of_floats
 from mcprecond.coloring import Coloring
-from mcprecond.reordering.color_blocks import NO_PIVOTS, ColorBlocks, Triangle, to_be_taken
+from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
+from mcprecond.reordering.node_values import KERNELS as VALUE_KERNELS
+from mcprecond.reordering.node_values import THREADS_PER_SLICE
 
 KERNELS = KernelSet(__file__)
 
@@ -78,24 +80,25 @@ class NodeBlocks(ColorBlocks):
     def _new_values(self, entries: int, dtype: Any) -> Any:
         return self.backend.xp.empty((entries, self.block_size, self.block_size), dtype)
 
-    def _kernels(self, stored: Any) -> Any:
+    def _kernels(self, kernel_set: KernelSet, lanes: int) -> Any:
         return self.backend.kernels(
-            KERNELS,
+            kernel_set,
             OFFSET=self.lower.indptr.dtype,
             VALUE=self.dtype,
-            STORED=stored,
+            STORED=self._stored,
             SOURCE=self.lower.source.dtype,
             BLOCK_SIZE=self.block_size,
-            LANES=32,
+            LANES=lanes,
         )
 
     def _fill_values(self, csr: Any, digests: Any) -> None:
-        matrix = self.perm, int(self._full), *self._pattern(csr), csr.data, self._expected, digests
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
-        self._kernels(self._stored).fill_blocks(2 * (len(self.slices) - 1), self.slices, *lower, *upper, *matrix)
-        self._kernels(self.dtype).fill_diagonal(
-            len(self.perm), self._diagonal_source, self.diagonal, self.dinv, *matrix
-        )
+        run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
+        run.fill_blocks(
+            len(self.slices) - 1, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
+            int(self._full), *self._pattern(csr), csr.data, self._expected, digests,
+        )  # fmt: skip
+        run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, digests)
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if a block of the diagonal is singular, naming the rows of the first such block."""
@@ -131,7 +134,7 @@ class NodeBlocks(ColorBlocks):
 
     def _values_by_rows(self, triangle: Triangle) -> Any:
         values = self.backend.xp.empty_like(triangle.values)
-        self._kernels(self._stored).blocks_by_rows(
+        self._kernels(KERNELS, 32).blocks_by_rows(
             len(self.slices) - 1, self.slices, triangle.indptr, triangle.columns, triangle.values, values
         )
         return values.astype(self.dtype)
@@ -197,88 +200,6 @@ def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
                 if opens_block(b * node, row, k, b, indptr, indices):
                     node_indices[place] = indices[k] // b
                     place += 1
-
-
-@compile_part
-def copy_block(row, column, indptr, indices, values, block):
-    """The block of A in a row and a column of nodes."""
-    b = len(block)
-    block[:] = 0
-    for p in range(b):
-        begin, end = indptr[row * b + p], indptr[row * b + p + 1]
-        k = begin + np.searchsorted(indices[begin:end], column * b)
-        while k < end and indices[k] // b == column:
-            block[p, indices[k] % b] = values[k]
-            k += 1
-
-
-@compile_part
-def copy_full_block(row, number, indptr, values, block):
-    """Block `number` of a row of nodes without holes."""
-    b = len(block)
-    for p in range(b):
-        for q in range(b):
-            block[p, q] = values[indptr[row * b + p] + number * b + q]
-
-
-@compile_part
-def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indices, values):
-    """The blocks of a triangle in a row of nodes."""
-    for e in range(block_indptr[i], block_indptr[i + 1]):
-        if full:
-            copy_full_block(perm[i], source[e], indptr, values, blocks[e])
-        else:
-            copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
-
-
-@KERNELS.twin
-def fill_blocks(
-    n_parts, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
-    upper, perm, full, indptr, indices, values, expected, digests,
-):  # fmt: skip
-    """The blocks of both triangles."""
-    if not to_be_taken(expected, digests):
-        return
-    for i in prange(slices[n_parts // 2]):
-        fill_row(i, lower_indptr, lower_columns, lower_source, lower, perm, full, indptr, indices, values)
-        fill_row(i, upper_indptr, upper_columns, upper_source, upper, perm, full, indptr, indices, values)
-
-
-@compile_part
-def invert_block(block, inverse):
-    """Write the inverse of a block, by elimination with row pivots, and return whether it is finite."""
-    b = len(block)
-    rest = np.concatenate((block, np.eye(b).astype(block.dtype)), axis=1)
-    for c in range(b):
-        best = c + np.argmax(np.abs(rest[c:, c]))
-        for q in range(2 * b):
-            rest[c, q], rest[best, q] = rest[best, q], rest[c, q]
-        pivot = rest[c, c]
-        if pivot == 0:
-            inverse[:] = np.nan
-            return False
-        rest[c] /= pivot
-        for p in range(b):
-            if p != c:
-                rest[p] -= rest[p, c] * rest[c]
-    inverse[:] = rest[:, b:]
-    return bool(np.isfinite(inverse).all())
-
-
-@KERNELS.strided_twin
-def fill_diagonal(n_nodes, source, diagonal, dinv, perm, full, indptr, indices, values, expected, digests):
-    """The blocks of the diagonal and their inverses; count the singular ones."""
-    if not to_be_taken(expected, digests):
-        return
-    count, b = 0, diagonal.shape[1]
-    for i in prange(n_nodes):
-        entries = np.int64(indptr[b * perm[i] + 1] - indptr[b * perm[i]])
-        if full and source[i] < entries // b:
-            copy_full_block(perm[i], source[i], indptr, values, diagonal[i])
-        else:  # also where there is none: zeros
-            copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
-        count += not invert_block(diagonal[i], dinv[i])
-    digests[NO_PIVOTS] = count
 
 
 @KERNELS.twin
