@@ -202,7 +202,8 @@ def test_devices_agree():
     ("arguments", "error", "message"),
     [
         ({"sweep": "sideways"}, ValueError, "sweep must be one of forward, backward, symmetric"),
-        ({"omega": 2.0}, ValueError, "omega must lie between 0 and 2, got 2.0"),
+        ({"omega": 2.0}, ValueError, "omega must be a number between 0 and 2, got 2.0"),
+        ({"omega": "1"}, ValueError, "omega must be a number between 0 and 2, got '1'"),
         ({"sweeps": 0}, ValueError, "sweeps must be a positive integer"),
         ({"dtype": np.int32}, TypeError, "dtype must be float32 or float64"),
         ({"device": "tpu"}, ValueError, "device must be 'cpu' or 'gpu'"),

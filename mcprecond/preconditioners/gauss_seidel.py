@@ -83,8 +83,8 @@ class MulticolorGS(Preconditioner):
     ) -> None:
         if sweep not in SWEEPS:
             raise ValueError(f"sweep must be one of {', '.join(SWEEPS)}, got {sweep!r}")
-        if not 0 < omega < 2:
-            raise ValueError(f"omega must lie between 0 and 2, got {omega}")
+        if not isinstance(omega, int | float | np.number) or not 0 < omega < 2:
+            raise ValueError(f"omega must be a number between 0 and 2, got {omega!r}")
         if not isinstance(sweeps, int | np.integer) or sweeps < 1:
             raise ValueError(f"sweeps must be a positive integer, got {sweeps!r}")
         if not isinstance(block_size, int | np.integer) or not 1 <= block_size <= LARGEST_BLOCK:
@@ -93,7 +93,7 @@ class MulticolorGS(Preconditioner):
         self.symmetric = sweep == "symmetric"
         self._open(self._moved(A, device), coloring, dtype, int(block_size))
         self.blocks.refuse_singular_diagonal()
-        self._sweeps = Sweeps(self.blocks, self.blocks.dinv)
+        self._sweeps = Sweeps(self.blocks, self.blocks.dinv, relaxes=self.sweeps > 1)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]

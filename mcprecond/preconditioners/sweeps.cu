@@ -60,21 +60,24 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         long long i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN b = leads ? r[perm[i]] : UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN();
-        UNKNOWN total = UNKNOWN();
+        UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), total = UNKNOWN();
+        int place = leads ? load_now(perm + i) : 0;
+        auto fetch = [&] {
+            if (leads) b = r[place];
+        };
         auto add = [&](COUPLING a, int, KEPT value) { total += a * converted<UNKNOWN>(value); };
         if (backwards) {
-            slice.entries(lower_indptr, lower_columns, lower, known(old), add);
+            slice.entries(lower_indptr, lower_columns, lower, known(old), add, fetch);
             slice.entries(upper_indptr, upper_columns, upper, awaited(latest), add);
         } else {
-            slice.entries(upper_indptr, upper_columns, upper, known(old), add);
+            slice.entries(upper_indptr, upper_columns, upper, known(old), add, fetch);
             slice.entries(lower_indptr, lower_columns, lower, awaited(latest), add);
         }
         total = slice.sum(total);
         if (leads) {
             UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - total));
             publish(&latest[i], converted<KEPT>(value));
-            z[perm[i]] = value;
+            z[place] = value;
         }
     });
 }

@@ -50,19 +50,22 @@ class Sweeps:
         The inverse of the diagonal to sweep with, in color order. Both are read at each sweep, so they may change.
     columns : int
         How many right-hand sides there are.
+    relaxes : bool
+        Whether there has to be room for `relax` from the start. Otherwise `begin` makes it.
     """
 
-    def __init__(self, blocks: ColorBlocks, dinv: Any, columns: int = 1) -> None:
+    def __init__(self, blocks: ColorBlocks, dinv: Any, columns: int = 1, *, relaxes: bool = False) -> None:
         self.blocks, self.dinv = blocks, dinv
-        self._columns = columns
+        self._columns, self._relaxes = columns, relaxes
         # For other numbers of columns; not for this one, since a cycle of references would keep memory of the GPU.
         self._others: dict[int, Sweeps] = {}
         backend, dtype, stored = blocks.backend, blocks.dtype, blocks.lower.values.dtype
         shape = (*blocks.vector_shape, columns)
         # On a GPU, where looks at vectors take much of the time, they have as few bytes as the values stored.
         kept = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
-        # What the last sweep has found, in color order, and room for relaxation. Before `solve` all last bits are 0.
-        self._y, self._spare = backend.xp.zeros(shape, kept), backend.xp.empty(shape, kept)
+        # What the last sweep has found, in color order. Before `solve` all last bits are 0.
+        self._y = backend.xp.zeros(shape, kept)
+        self._spare = backend.xp.empty_like(self._y) if relaxes else None
         macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
         if kept != dtype:
             macros["SHORT_VECTORS"] = 1
@@ -92,7 +95,7 @@ class Sweeps:
         if columns == self._columns:
             return self
         if columns not in self._others:
-            self._others[columns] = Sweeps(self.blocks, self.dinv, columns)
+            self._others[columns] = Sweeps(self.blocks, self.dinv, columns, relaxes=self._relaxes)
         return self._others[columns]
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
@@ -117,6 +120,8 @@ class Sweeps:
 
     def begin(self, x: Any) -> None:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
+        if self._spare is None:
+            self._spare = self.blocks.backend.xp.empty_like(self._y)
         self._move().to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
