@@ -101,7 +101,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 def run_all(claims: Path, progress: Path) -> Counter[str]:
     """Run the tests for a GPU in several processes, print what each says, and return the counts of all."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
-    command += ["--hypothesis-profile", "gpu", "--claims", str(claims), "--progress", str(progress), str(TESTS)]
+    command += ["--hypothesis-profile", "gpu", "--durations", "8", "--claims", str(claims), "--progress", str(progress)]
+    command.append(str(TESTS))
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     gpus = visible_gpus()
