@@ -94,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
 extern "C" __global__ void begin_all(long long n, long long first_rows, const PIVOT* T, const UNKNOWN* r, const UNKNOWN* rho,
                                      UNKNOWN* q, long long* control, double* scalars, double* history,
                                      double* partials) {
+    if (control[STATE] != RUNNING) return;
     double first_rr = 0, first_rz = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         UNKNOWN rho_i = rho[i];

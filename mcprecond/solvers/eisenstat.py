@@ -224,6 +224,8 @@ def sweep_forward(
 @KERNELS.strided_twin
 def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     """r'r and r'rho of the first rows, z'rho, and q = 0."""
+    if control[STATE] != RUNNING:
+        return
     first_rr, first_rz, rz = 0.0, 0.0, 0.0
     for i in prange(n):
         if i < first_rows:
