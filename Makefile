@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
-	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals slices wide pcg
+	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals short_columns listed_columns slices wide pcg
 
 .PHONY: demo test test-gpu test-emulated readme docs clean
 

@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.inputs import FLOATS
+from mcprecond.reordering import color_blocks, diagonals, short_columns
 
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 # For the record of a GPU, whose time is short; each example costs dozens of launches.
@@ -44,3 +45,19 @@ def to_device(backend):
         return backend.xp.asarray(value)
 
     return move
+
+
+@pytest.fixture
+def listed_columns(monkeypatch):
+    """Let color blocks on a GPU list columns in one of the two ways wherever rows are sorted, not only where that pays;
+    in slices of so many rows, where asked for.
+    """
+
+    def force(way: str, rows: int | None = None) -> None:
+        monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6 if way == "in_diagonals" else 0)
+        monkeypatch.setattr(short_columns, "MOST_SHARE", 10**6)
+        monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
+        if rows is not None:
+            monkeypatch.setattr(color_blocks, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
+
+    return force

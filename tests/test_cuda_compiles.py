@@ -66,7 +66,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "reordering/node_values.cu": BLOCK_SIZES,
     "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
     "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
-    "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}],
+    "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}, {"SHORT_COLUMNS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "preconditioners/sweeps.cu": [
         {},
@@ -76,14 +76,17 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"RHS": 3},
         {"RHS": 4},
         {"RHS": 4, "DIAGONALS": 1},
+        {"SHORT_COLUMNS": 1},
+        {"RHS": 4, "SHORT_COLUMNS": 1},
         {"BLOCK_SIZE": 2, "RHS": 4},
         {"BLOCK_SIZE": 3, "RHS": 2},
         SHORT,
         {"DIAGONALS": 1, **SHORT},
+        {"SHORT_COLUMNS": 1, **SHORT},
         {"BLOCK_SIZE": 3, **SHORT},
         {"RHS": 4, **SHORT},
     ],
-    "solvers/eisenstat.cu": [{}, {"DIAGONALS": 1}, *BLOCK_SIZES],
+    "solvers/eisenstat.cu": [{}, {"DIAGONALS": 1}, {"SHORT_COLUMNS": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.
 REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]

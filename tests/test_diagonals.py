@@ -1,4 +1,4 @@
-"""Diagonals: they tell the columns of a triangle, and everything that goes through the triangles goes by them."""
+"""Diagonals: they tell the columns of a triangle. What goes by them is in test_listed_columns.py."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import DTYPES, patterns, spd, stencil27
+from graphs import spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems
+from mcprecond import ColorBlocks, color, problems
 from mcprecond.backends import get_backend
-from mcprecond.reordering import color_blocks, diagonals
+from mcprecond.reordering import diagonals
 from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
 
 
@@ -83,23 +83,11 @@ def test_rows_that_agree_pay(backend, to_device):
     assert pairs.shape == (2 * 6 + 5 * 3, 2)
 
 
-@pytest.fixture
-def forced(monkeypatch):
-    """Diagonals wherever rows are sorted, and slices of so many rows that they have several lanes."""
-    monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6)
-    monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
-
-    def force(rows: int) -> None:
-        monkeypatch.setattr(color_blocks, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
-
-    return force
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("rows", [1, 4, 16, 32])
-def test_values_go_by_diagonals(forced, rows):
+def test_values_go_by_diagonals(listed_columns, rows):
     """The order of a slice: by diagonal and row."""
-    forced(rows)
+    listed_columns("in_diagonals", rows)
     backend = get_backend("gpu")
     A = spd(stencil27(7))
     blocks = ColorBlocks(backend.sparse.csr_matrix(A), "greedy")
@@ -119,68 +107,6 @@ def test_values_go_by_diagonals(forced, rows):
         stored = blocks.by_slices(triangle, entries)
         np.testing.assert_array_equal(backend.to_host(stored), expected)
         np.testing.assert_array_equal(backend.to_host(blocks.by_rows(triangle, stored)), np.arange(len(columns)))
-
-
-OPERATORS = {
-    "SGS": lambda A, colors, dtype: MulticolorSGS(A, colors, dtype=dtype),
-    "GS, two sweeps": lambda A, colors, dtype: MulticolorGS(A, colors, sweep="backward", sweeps=2, dtype=dtype),
-    "DILU": lambda A, colors, dtype: MulticolorDILU(A, colors, dtype=dtype),
-    "ILU0": lambda A, colors, dtype: ILU0(A, coloring=colors, dtype=dtype),
-}
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("rows", [1, 2, 8, 32])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
-def test_operators_go_by_diagonals(forced, make, dtype, rows):
-    forced(rows)
-    A = spd(stencil27(6), dtype=dtype)
-    on_gpu = get_backend("gpu").sparse.csr_matrix(A)
-    colors = color(A, "greedy").colors
-    M, twin = (make(matrix, colors, dtype) for matrix in (on_gpu, A))
-    assert M.blocks.in_diagonals and not twin.blocks.in_diagonals
-    R = np.random.default_rng(0).uniform(-1, 1, (216, 4)).astype(dtype)
-    xp = get_backend("gpu").xp
-    accuracy = 1e2 * np.finfo(dtype).eps
-    for right in (R[:, 0].copy(), R):
-        expected = twin @ right
-        np.testing.assert_allclose((M @ xp.asarray(right)).get(), expected, rtol=0, atol=accuracy * abs(expected).max())
-    B = A.copy()
-    B.data *= 2
-    M.update(get_backend("gpu").sparse.csr_matrix(B))
-    expected = twin @ R / 2
-    np.testing.assert_allclose((M @ xp.asarray(R)).get(), expected, rtol=0, atol=accuracy * abs(expected).max())
-
-
-@pytest.mark.gpu
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pattern=patterns(), rows=st.sampled_from([1, 4, 32]))
-def test_blocks_of_any_pattern_in_diagonals(forced, pattern, rows):
-    forced(rows)
-    A = pattern.copy()
-    A.data = np.arange(1.0, len(A.data) + 1)
-    blocks = ColorBlocks(get_backend("gpu").sparse.csr_matrix(A))
-    perm = blocks.perm.get()
-    np.testing.assert_array_equal(blocks.permuted().get().toarray(), A.toarray()[np.ix_(perm, perm)])
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("form", ["plain", "eisenstat"])
-@pytest.mark.parametrize("rows", [1, 4, 32])
-def test_pcg_goes_by_diagonals(forced, form, rows):
-    A = spd(stencil27(8))
-    b = A @ np.random.default_rng(0).uniform(-1, 1, 512)
-    colors = color(A, "greedy").colors
-    expected = pcg(A, b, M=MulticolorSGS(A, colors), form=form)
-    forced(rows)
-    backend = get_backend("gpu")
-    on_gpu = backend.sparse.csr_matrix(A)
-    M = MulticolorSGS(on_gpu, colors)
-    assert M.blocks.in_diagonals
-    found = pcg(on_gpu, backend.xp.asarray(b), M=M, form=form)
-    assert found.iterations == expected.iterations
-    np.testing.assert_allclose(found.x.get(), expected.x, rtol=1e-6)
 
 
 @pytest.mark.gpu

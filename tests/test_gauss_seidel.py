@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
-from mcprecond.reordering import color_blocks, diagonals
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 
@@ -232,24 +231,24 @@ def test_diagonal_zero_or_missing(stored, to_device):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("in_diagonals", [False, True])
+@pytest.mark.parametrize("listed", [None, "in_diagonals", "in_two_bytes"])
 @pytest.mark.parametrize(("block_size", "sweeps"), [(1, 1), (1, 2), (3, 1), (3, 2)])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_vectors_larger_than_the_cache(dtype, block_size, sweeps, in_diagonals, monkeypatch):
+def test_vectors_larger_than_the_cache(dtype, block_size, sweeps, listed, listed_columns, monkeypatch):
     """In color order they give the same but for their last bits, which say what is there: 20 are left of float32."""
     import cupy
 
     backend = get_backend("gpu")
     A = backend.sparse.csr_matrix(spd(stencil27(6)))
     r = cupy.asarray(np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
-    if in_diagonals:
-        monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6)
-        monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
+    if listed:
+        listed_columns(listed)
     M = MulticolorSGS(A, "greedy", block_size=block_size, sweeps=sweeps, dtype=dtype)
     expected = M @ r
     monkeypatch.setattr(type(backend), "shared_cache", 1)
     moving = MulticolorSGS(A, M.coloring, block_size=block_size, sweeps=sweeps, dtype=dtype)
-    assert moving.blocks.in_diagonals == (in_diagonals and block_size == 1)
+    for way in ("in_diagonals", "in_two_bytes"):
+        assert getattr(moving.blocks, way) == (way == listed and block_size == 1)
     for _ in range(2):
         difference = float(abs(moving @ r - expected).max() / abs(expected).max())
         assert difference < (2**-50 if dtype == "float64" else 2**-18)

@@ -5,6 +5,7 @@
 #define OFFSET int  // the type of row offsets: long long from 2^31 entries on
 #endif
 
+typedef unsigned short uint16;
 typedef unsigned int uint32;
 typedef unsigned long long uint64;
 

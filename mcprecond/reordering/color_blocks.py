@@ -18,9 +18,9 @@ from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, un
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_system
 from mcprecond.coloring import Coloring
 from mcprecond.coloring.priorities import mix64
+from mcprecond.reordering import diagonals, short_columns
 from mcprecond.reordering.color_order import swept_coloring
-from mcprecond.reordering.diagonals import LEAST_ROWS, Patterns, columns_by_rows, list_of_diagonals
-from mcprecond.reordering.slices import cut_slices, interleaved, rows_per_slice
+from mcprecond.reordering.slices import LEAST_ROWS, Patterns, cut_slices, interleaved, rows_per_slice
 
 KERNELS = KernelSet(__file__)
 
@@ -33,8 +33,9 @@ class Triangle:
     ----------
     indptr : array of int32 or int64, shape (n + 1,)
         Row offsets.
-    columns : array of int32, shape (entries,) or (pairs, 2)
-        The column of each entry, or the diagonals that they lie on (see reordering/diagonals.py).
+    columns : array of int32, shape (entries,), (pairs, 2) or (numbers,)
+        The column of each entry; or the diagonals that they lie on (see reordering/diagonals.py); or a list of columns
+        in two bytes each (see reordering/short_columns.py).
     values : array, shape (entries,)
         The entries, interleaved inside of slices (see reordering/slices.py); on a GPU by rising column in all but long
         rows, otherwise in the order that A has.
@@ -105,8 +106,9 @@ class ColorBlocks:
         Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
     slices : array of int32, shape (n_slices + 1,)
         Where the pieces begin in which colors are swept.
-    in_diagonals : bool
-        Whether the columns of the triangles are stored as diagonals; only on a GPU, where that pays.
+    in_diagonals, in_two_bytes : bool
+        Whether the columns of the triangles are stored as diagonals, or in two bytes each; only on a GPU, where that
+        pays.
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
     diagonal, dinv : array, shape (n,)
@@ -166,8 +168,8 @@ class ColorBlocks:
         # are there first. On the CPU that does not pay.
         sorted_length = 8 * lanes if backend.resident_warps else 0
         patterns, sources = self._split(graph, kernels(), sorted_length, source)
-        self.slices, lists = self._cut(patterns, longest <= sorted_length)
-        self.in_diagonals = lists[0] is not None
+        self.slices = self._cut(patterns)
+        lists = self._lists(patterns, longest <= sorted_length)
         self.lower, self.upper = (
             self._triangle(*pattern, part, listed)
             for pattern, part, listed in zip(patterns, sources, lists, strict=True)
@@ -192,18 +194,27 @@ class ColorBlocks:
         run.fill_columns(*order, sorted_length, *parts, self._diagonal_source)
         return list(zip(offsets, columns, strict=True)), sources
 
-    def _cut(self, patterns: Patterns, rows_are_sorted: bool) -> tuple[Any, list[Any]]:
-        """Cut the colors into slices; and list the diagonals of both triangles where that pays, or None for each."""
+    def _cut(self, patterns: Patterns) -> Any:
+        """Cut the colors into slices."""
         n, sizes, backend = len(self.perm), np.diff(self.offsets), self.backend
         (lower_indptr, lower), (upper_indptr, upper) = patterns
         rows = rows_per_slice(sizes, (len(lower) + len(upper)) / max(n, 1), backend.resident_warps)
         colors = self.coloring.colors[self.perm]
-        slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, backend, rows)
-        wide = n > 0 and n >= LEAST_ROWS * (len(slices) - 1)
+        return cut_slices(self.offsets, colors, lower_indptr, upper_indptr, backend, rows)
+
+    def _lists(self, patterns: Patterns, rows_are_sorted: bool) -> list[Any]:
+        """Of the diagonals of both triangles, or of short columns, where that pays; or None for each."""
+        n, backend, lists = len(self.perm), self.backend, None
+        wide = n > 0 and n >= LEAST_ROWS * (len(self.slices) - 1)
         # Blocks of nodes have many bytes for each column anyway.
         may_pay = backend.resident_warps and wide and self.block_size == 1 and rows_are_sorted
-        lists = list_of_diagonals(slices, patterns, backend) if may_pay else None
-        return slices, lists or [None, None]
+        if may_pay:
+            lists = diagonals.list_of_diagonals(self.slices, patterns, backend)
+        self.in_diagonals = lists is not None
+        if may_pay and not self.in_diagonals:
+            lists = short_columns.list_of_columns(self.slices, patterns, backend)
+        self.in_two_bytes = lists is not None and not self.in_diagonals
+        return lists or [None, None]
 
     @property
     def n_colors(self) -> int:
@@ -227,7 +238,11 @@ class ColorBlocks:
     @property
     def macros(self) -> dict[str, int]:
         """What kernels that go through the triangles have to know of how these are stored."""
-        return ({"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}) | self._order_macros
+        return (
+            ({"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {})
+            | ({"SHORT_COLUMNS": 1} if self.in_two_bytes else {})
+            | self._order_macros
+        )
 
     @property
     def _order_macros(self) -> dict[str, int]:
@@ -318,18 +333,19 @@ class ColorBlocks:
 
     def columns_by_rows(self, triangle: Triangle) -> Any:
         """Return the column of each entry of a triangle, row by row."""
-        if not self.in_diagonals:
+        if not self.in_diagonals and not self.in_two_bytes:
             return self.by_rows(triangle, triangle.columns)
-        return columns_by_rows(self.slices, triangle.indptr, triangle.columns, len(triangle.values), self.backend)
+        list_columns = (diagonals if self.in_diagonals else short_columns).columns_by_rows
+        return list_columns(self.slices, triangle.indptr, triangle.columns, len(triangle.values), self.backend)
 
     def _interleaved(self, indptr: Any, columns: Any, entries: Any, result: Any = None, back: bool = False) -> Any:
         if result is None:
             result = self.backend.xp.empty_like(entries)
         return interleaved(self.slices, indptr, columns, entries, result, self.backend, back, **self._order_macros)
 
-    def _triangle(self, indptr: Any, columns: Any, source: Any, diagonals: Any) -> Triangle:
-        """Store the columns and the sources of a triangle, or its diagonals in place of the columns."""
-        stored = self._interleaved(indptr, columns, columns) if diagonals is None else diagonals
+    def _triangle(self, indptr: Any, columns: Any, source: Any, listed: Any) -> Triangle:
+        """Store the columns and the sources of a triangle, or a list in place of the columns."""
+        stored = self._interleaved(indptr, columns, columns) if listed is None else listed
         values = self._new_values(len(columns), self._stored)
         return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 

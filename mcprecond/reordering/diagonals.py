@@ -22,15 +22,13 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.reordering.slices import Patterns
 
 KERNELS = KernelSet(__file__)
-
-Patterns = list[tuple[Any, Any]]  # row offsets and columns of both triangles
 
 #: A slice has places for rows x diagonals entries. For each entry there may be so many on average, if diagonals are to
 #: pay; and a slice that has more than the second number is not looked at to the end.
 USUAL_PLACES, MOST_PLACES = 2, 4
-LEAST_ROWS = 16  # of a slice on average: with fewer, the time is not that of reading the matrix
 PAIRS_OF_HEAD = 2
 
 

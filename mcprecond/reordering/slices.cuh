@@ -1,7 +1,7 @@
 // Slices: runs of rows of one color, each the work of one warp, and the ways through their entries. See slices.py.
 //
-// Both ways of storing columns have a struct Slice and a function for_slices with the same interface: the one for plain
-// columns is here, with DIAGONALS it is that of diagonals.cuh.
+// There are three ways of storing columns. Those with one for each entry, plain or with SHORT_COLUMNS, have a struct Columns with the
+// same interface; with DIAGONALS the struct Slice and the function for_slices are those of diagonals.cuh.
 
 // ---- Where a sweep finds what it needs of neighbors: `look(j)` for number j as it is; whether that was too early, in the last
 // bit of `late(seen)`; and another look `again(j)`. Who needs nothing has `none()`, which is never too early.
@@ -125,9 +125,26 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
     return element;
 }
 
+#ifdef SHORT_COLUMNS
+#include "short_columns.cuh"
+#else
+// The columns of a slice, whose first entry is the one at `first`: what is stored for another one, to be asked for ahead; and the
+// column that this tells, once the warp holds what it needs for that.
+struct Columns {
+    const int* stored;
+
+    __device__ __forceinline__ Columns(const int* stored, long long, OFFSET first) : stored(kept(stored + first)) {}
+    __device__ __forceinline__ int ask(OFFSET place) const { return streamed(&stored[place]); }
+    __device__ __forceinline__ void hold() const {}
+    __device__ __forceinline__ int column(int told) const { return told; }
+};
+#endif
+
 struct Slice : SliceRows {
-    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1]) {}
-    __device__ __forceinline__ Slice(int first, int end) : SliceRows(first, end) {
+    long long number;
+
+    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1], k) {}
+    __device__ __forceinline__ Slice(int first, int end, long long number = -1) : SliceRows(first, end), number(number) {
         row = lane_id() >> log_lanes;
         lane = lane_id() & ((1 << log_lanes) - 1);
         apart = 1;
@@ -189,12 +206,12 @@ struct Slice : SliceRows {
     // at once, before it waits for any. Where a thread has no entry, it may add 0 * 0 with j = -1.
     // The next entries are fetched before the first looks are waited for; and once, all that `meanwhile()` asks for.
     template <typename Stored, typename Source, typename Add, typename Meanwhile = Nothing>
-    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values, Source source,
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* all_columns, const Stored* values, Source source,
                                             Add add, Meanwhile meanwhile = {}) const {
         typedef decltype(source.look(0)) Seen;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
         Steps steps(*this, indptr);
-        columns = kept(columns + steps.first);
+        Columns columns(all_columns, number, steps.first);
         values = kept(values + steps.first);
         steps.first = 0;
         Stored value[BATCH], next_value[BATCH];
@@ -205,20 +222,24 @@ struct Slice : SliceRows {
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
                 mine[e] = steps.next(step[e]);
-                column[e] = mine[e] ? streamed(&columns[step[e].place()]) : -1;
+                column[e] = mine[e] ? columns.ask(step[e].place()) : -1;
             }
             __syncwarp();  // columns, on which the looks wait, are asked for before values
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) value[e] = mine[e] ? take(values, step[e]) : Stored();
         };
         fetch(value, column);
+        columns.hold();
         meanwhile();
         while (true) {
             bool more = steps.more();
             if (more) fetch(next_value, next_column);
             Seen seen[BATCH];
 #pragma unroll
-            for (int e = 0; e < BATCH; ++e) seen[e] = column[e] >= 0 ? source.look(column[e]) : source.none();
+            for (int e = 0; e < BATCH; ++e) {
+                if (column[e] >= 0) column[e] = columns.column(column[e]);
+                seen[e] = column[e] >= 0 ? source.look(column[e]) : source.none();
+            }
             catch_up(source, seen, [&](int e) { return column[e]; });
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) add(value[e], column[e], seen[e]);
@@ -236,19 +257,19 @@ struct Slice : SliceRows {
 // done or in the hands of another warp. `slices` tells where number `first` begins. Where the next one is gets known while a
 // warp works on one. `columns` are those of the triangle that `work` begins with.
 template <typename Work>
-__device__ __forceinline__ void for_slices(long long, long long n_slices, bool backwards, const int* slices,
+__device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int* slices,
                                            const int*, Work work) {
     long long w = thread_id() / WARP, stride = thread_count() / WARP;
-    auto place = [&](long long w) { return slices + (backwards ? n_slices - 1 - w : w); };
+    auto number = [&](long long w) { return backwards ? n_slices - 1 - w : w; };
     if (w >= n_slices) return;
-    int first = load_now(place(w)), end = load_now(place(w) + 1);
+    int begin = load_now(slices + number(w)), end = load_now(slices + number(w) + 1);
     while (true) {
         bool is_last = w + stride >= n_slices;
-        const int* next = place(is_last ? w : w + stride);
-        int next_first = load_now(next), next_end = load_now(next + 1);
-        work(Slice(first, end));
+        const int* next = slices + number(is_last ? w : w + stride);
+        int next_begin = load_now(next), next_end = load_now(next + 1);
+        work(Slice(begin, end, first + number(w)));
         if (is_last) return;
-        first = next_first, end = next_end;
+        begin = next_begin, end = next_end;
         w += stride;
     }
 }

@@ -10,7 +10,7 @@ takes in step 0, then those of step 1, and so on, without padding. Lane l of a r
 l + 2 lanes, ... So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
 
 Where many rows of a slice have their entries on the same few diagonals, these are stored in place of columns, and the
-order of the entries is another one: see diagonals.py.
+order of the entries is another one: see diagonals.py. Otherwise columns may take two bytes each: see short_columns.py.
 
 On the CPU a slice is a whole color, and its entries stay in the order of CSR.
 """
@@ -26,7 +26,10 @@ from mcprecond.backends import Backend, KernelSet
 
 KERNELS = KernelSet(__file__)
 
+Patterns = list[tuple[Any, Any]]  # row offsets and columns of both triangles
+
 MOST_ROWS = 32
+LEAST_ROWS = 16  # on average, for columns to be stored in fewer bytes: with less, the time is not that of reading them
 LONG = 64  # entries per lane that make a row a slice by itself
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
 

@@ -1,0 +1,135 @@
+"""Short columns: those of a triangle in two bytes each, counted from a few bases of their slice.
+
+The rows of a slice are near each other, and mostly so are their neighbors of each color. So the columns of a slice lie
+in few windows of equal width, each of which begins at a base: by rising column, the first base is the first column,
+and the next one the first column behind the window. A column is stored as a code of 16 bits, the number of its base
+times the width, plus how far it is behind the base. The width is a power of two, the largest one for which a slice has
+no more bases than the code has room for; its logarithm is the shift.
+
+The list of a triangle is an array of int32. It begins with where its codes are and a number without meaning; a head for
+each slice and one more: where its bases begin, and its shift. Then come the bases, and then the codes, two in each
+number, in the order in which the entries are stored. Places are counted from the beginning of the array.
+
+This pays where sweeps take as long as it takes to read the matrix, so for slices of many rows, and where bases are few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.reordering.slices import Patterns, interleaved
+
+KERNELS = KernelSet(__file__)
+
+MOST_SHARE = 1 / 5  # of the bytes that codes save, for bases and heads
+LEAST_SHIFT, MOST_SHIFT = 9, 12
+TOO_MANY = 1 << 34  # bases of a slice for which there is no shift: more than pay, and sums of it fit into an int64
+
+
+def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> list[Any] | None:
+    """Return the list of each triangle, arrays of int32, or None where short columns do not pay.
+
+    Parameters
+    ----------
+    slices : array of int32, shape (n_slices + 1,)
+        Where slices begin, and n at the end; there is at least one.
+    patterns : list of two pairs of arrays
+        Row offsets and columns of the lower and of the upper triangle. Rows are sorted.
+    """
+    xp, n_slices = backend.xp, len(slices) - 1
+    entries = sum(len(indices) for _, indices in patterns)
+    run = backend.kernels(KERNELS, OFFSET=patterns[0][0].dtype, LANES=32)
+    shifts, counts = xp.empty(2 * n_slices, np.int32), xp.zeros(2 * n_slices + 1, np.int64)
+    run.count_bases(n_slices, slices, *patterns[0], *patterns[1], TOO_MANY, shifts, counts[1:])
+    ends = xp.cumsum(counts)
+    totals = backend.to_host(ends[::n_slices]).tolist()
+    if 4 * totals[-1] + 16 * n_slices > MOST_SHARE * 2 * entries:
+        return None
+    lists = []
+    for t, (indptr, indices) in enumerate(patterns):
+        begin = 2 * (n_slices + 2) + totals[t + 1] - totals[t]
+        numbers = xp.zeros(begin + (len(indices) + 1) // 2, np.int32)
+        codes = xp.empty(len(indices), np.uint16)
+        run.list_bases(
+            n_slices, slices, indptr, indices, shifts[t * n_slices :], ends[t * n_slices :], numbers, codes
+        )  # fmt: skip
+        interleaved(slices, indptr, indices, codes, codes_of(numbers, begin, len(codes)), backend, back=False)
+        lists.append(numbers)
+    return lists
+
+
+def codes_of(numbers: Any, begin: int, entries: int) -> Any:
+    """The codes in a list, where they begin at a number."""
+    return numbers[begin:].view(np.uint16)[:entries]
+
+
+def columns_by_rows(slices: Any, indptr: Any, numbers: Any, entries: int, backend: Backend) -> Any:
+    """Return the column of each entry of a triangle, row by row: int32, shape (entries,)."""
+    columns, codes = backend.xp.empty(entries, np.int32), backend.xp.empty(entries, np.uint16)
+    stored = codes_of(numbers, int(numbers[0]), entries)
+    interleaved(slices, indptr, numbers, stored, codes, backend, back=True)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=32)
+    run.list_columns(len(slices) - 1, slices, indptr, numbers, codes, columns)
+    return columns
+
+
+@compile_part
+def bases_of(columns, shift):
+    """The bases of columns, for windows of width 2 ** shift."""
+    rising = np.sort(columns)
+    bases = rising[:0].copy()
+    while len(rising):
+        bases = np.append(bases, rising[0])
+        rising = rising[np.searchsorted(rising, np.int64(rising[0]) + (1 << shift)) :]
+    return bases
+
+
+@KERNELS.twin
+def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, too_many, shifts, counts):
+    """The largest shift of each slice for which there is room for its bases, and how many these are."""
+    for k in prange(n_slices):
+        first, end = slices[k], slices[k + 1]
+        for t in range(2):
+            if t == 0:
+                columns = lower_indices[lower_indptr[first] : lower_indptr[end]]
+            else:
+                columns = upper_indices[upper_indptr[first] : upper_indptr[end]]
+            shift, place = MOST_SHIFT, t * n_slices + k
+            count = len(bases_of(columns, shift))
+            while shift >= LEAST_SHIFT and count > 1 << (16 - shift):
+                shift -= 1
+                count = len(bases_of(columns, shift))
+            shifts[place], counts[place] = shift, count if shift >= LEAST_SHIFT else too_many
+
+
+@KERNELS.twin
+def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
+    """Heads, bases, and codes row by row; ends[k] - ends[0] is the number of bases of the slices before k."""
+    heads = numbers[2 : 2 * (n_slices + 2)].reshape(-1, 2)
+    numbers[0] = 2 * (n_slices + 2) + ends[n_slices] - ends[0]
+    for k in prange(n_slices + 1):
+        place = 2 * (n_slices + 2) + ends[k] - ends[0]
+        heads[k, 0], heads[k, 1] = place, 0
+        if k < n_slices:
+            shift = heads[k, 1] = shifts[k]
+            first, end = indptr[slices[k]], indptr[slices[k + 1]]
+            bases = bases_of(indices[first:end], shift)
+            numbers[place : place + len(bases)] = bases
+            for e in range(first, end):
+                number = np.searchsorted(bases, indices[e], side="right") - 1
+                codes[e] = (number << shift) + (indices[e] - bases[number])
+
+
+@KERNELS.twin
+def list_columns(n_slices, slices, indptr, numbers, codes, columns):
+    """The columns of each row, from its slice's bases and its codes."""
+    heads = numbers[2 : 2 * (n_slices + 2)].reshape(-1, 2)
+    for k in prange(n_slices):
+        first, shift = heads[k, 0], heads[k, 1]
+        for e in range(indptr[slices[k]], indptr[slices[k + 1]]):
+            number = np.int64(codes[e]) >> shift
+            columns[e] = numbers[first + number] + np.int64(codes[e]) - (number << shift)

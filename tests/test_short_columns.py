@@ -1,0 +1,128 @@
+"""Short columns: lists of two bytes for each entry tell the columns. What goes by them is in test_listed_columns.py."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import spd, stencil27
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcprecond import ColorBlocks, color
+from mcprecond.backends import get_backend
+from mcprecond.reordering import short_columns
+from mcprecond.reordering.short_columns import LEAST_SHIFT, MOST_SHIFT, columns_by_rows, list_of_columns
+
+
+@st.composite
+def sliced_triangles(draw: st.DrawFn):
+    """Where slices begin, and two triangles: rows with rising columns, some of them near each other."""
+    n = draw(st.integers(1, 50))
+    cuts = sorted(draw(st.sets(st.integers(1, n), max_size=n)) | {0, n})
+    cuts = [c for a, b in pairwise(cuts) for c in range(a, b, 32)] + [n]
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    centers, spread = random.integers(0, 2**31 - 4001, draw(st.integers(1, 40))), draw(st.integers(1, 4000))
+    triangles = []
+    for _ in range(2):
+        rows = [random.choice(centers, k) + random.integers(0, spread, k) for k in random.integers(0, 12, n)]
+        indptr = np.concatenate([[0], np.cumsum([len(set(row)) for row in rows])]).astype(np.int32)
+        triangles.append((indptr, np.concatenate([np.unique(row) for row in rows]).astype(np.int32)))
+    return np.array(cuts, np.int32), triangles
+
+
+def bases_by_hand(columns, shift):
+    """The first column, and those that are the first behind a window."""
+    bases: list[int] = []
+    for column in sorted(columns):
+        if not bases or column >= bases[-1] + 2**shift:
+            bases.append(column)
+    return bases
+
+
+def largest_shift(columns):
+    """The largest shift with room for the bases, and these; None where there is none."""
+    for shift in range(MOST_SHIFT, LEAST_SHIFT - 1, -1):
+        bases = bases_by_hand(columns, shift)
+        if len(bases) <= 2 ** (16 - shift):
+            return shift, bases
+    return None
+
+
+def in_slice(cuts, indptr, columns, k):
+    return columns[indptr[cuts[k]] : indptr[cuts[k + 1]]].astype(np.int64)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=sliced_triangles())
+def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
+    monkeypatch.setattr(short_columns, "MOST_SHARE", 10**6)
+    cuts, triangles = case
+    n_slices = len(cuts) - 1
+    if not sum(len(columns) for _, columns in triangles):
+        return
+    patterns = [(to_device(indptr), to_device(columns)) for indptr, columns in triangles]
+    lists = list_of_columns(to_device(cuts), patterns, backend)
+    slices = [in_slice(cuts, *triangle, k) for triangle in triangles for k in range(n_slices)]
+    if not all(largest_shift(columns) for columns in slices):
+        assert lists is None
+        return
+    for numbers, (indptr, columns), pattern in zip(lists, triangles, patterns, strict=True):
+        host = backend.to_host(numbers)
+        heads = host[2 : 2 * (n_slices + 2)].reshape(-1, 2)
+        assert host[0] == heads[-1, 0]
+        for k in range(n_slices):
+            bases = host[heads[k, 0] : heads[k + 1, 0]].tolist()
+            assert (heads[k, 1], bases) == largest_shift(in_slice(cuts, indptr, columns, k))
+        told = columns_by_rows(to_device(cuts), pattern[0], numbers, len(columns), backend)
+        np.testing.assert_array_equal(backend.to_host(told), columns)
+
+
+@pytest.mark.parametrize("shift", range(LEAST_SHIFT, MOST_SHIFT + 1))
+def test_as_many_bases_as_there_is_room_for(backend, to_device, monkeypatch, shift):
+    """And with one more the next shift, until there is none."""
+    monkeypatch.setattr(short_columns, "MOST_SHARE", 10**6)
+    room = 2 ** (16 - shift)
+    for count in (room, room + 1):
+        columns = (2**MOST_SHIFT * np.arange(count) + 1).astype(np.int32)
+        pattern = (to_device(np.array([0, count], np.int32)), to_device(columns))
+        empty = (to_device(np.zeros(2, np.int32)), to_device(columns[:0]))
+        lists = list_of_columns(to_device(np.array([0, 1], np.int32)), [pattern, empty], backend)
+        if count > room and shift == LEAST_SHIFT:
+            assert lists is None
+        else:
+            assert backend.to_host(lists[0])[3] == shift - (count > room)
+            told = columns_by_rows(to_device(np.array([0, 1], np.int32)), pattern[0], lists[0], count, backend)
+            np.testing.assert_array_equal(backend.to_host(told), columns)
+
+
+def test_rows_with_neighbors_near_each_other_pay(backend, to_device):
+    """32 rows with ten neighbors in one window, then in random ones."""
+    cuts = np.arange(0, 161, 32).astype(np.int32)
+    indptr = np.arange(0, 1601, 10).astype(np.int32)
+    random = np.random.default_rng(0)
+    for largest, pay in ((1000, True), (10**6, False)):
+        columns = np.sort([random.choice(largest, 10, replace=False) for _ in range(160)], axis=1)
+        pattern = (to_device(indptr), to_device(columns.reshape(-1).astype(np.int32)))
+        assert (list_of_columns(to_device(cuts), [pattern, pattern], backend) is not None) == pay
+
+
+@pytest.mark.gpu
+def test_meshes_in_other_orders_have_short_columns():
+    """By less memory than the matrix itself has, in few bytes more than two for each entry; random graphs have none."""
+    A = spd(stencil27(64))
+    on_gpu = get_backend("gpu").sparse.csr_matrix(A)
+    blocks = ColorBlocks(on_gpu, color(on_gpu, "jpl"))
+    assert blocks.in_two_bytes and not blocks.in_diagonals
+    columns = sum(triangle.columns.nbytes for triangle in (blocks.lower, blocks.upper))
+    assert columns < 0.65 * A.indices.nbytes
+    perm = blocks.perm.get()
+    expected = A[perm][:, perm]
+    expected.sort_indices()
+    difference = blocks.permuted().get() - sp.csr_matrix(expected)
+    assert difference.nnz == 0 or abs(difference).max() == 0
+    scattered = np.random.default_rng(0).permutation(A.shape[0])
+    other = get_backend("gpu").sparse.csr_matrix(A[scattered][:, scattered])
+    assert not ColorBlocks(other, color(other, "jpl")).in_two_bytes
