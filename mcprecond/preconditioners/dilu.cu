@@ -8,7 +8,7 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
         double tiny, VALUE* pivots, VALUE* shifts) {
     for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         int own = slice.row < slice.rows ? perm[i] : 0;
         VALUE subtracted = VALUE();
         REAL largest = 0;

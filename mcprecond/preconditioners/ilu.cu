@@ -28,7 +28,7 @@ struct Row {
 
     __device__ __forceinline__ Row(const Slice& slice, const OFFSET* lower_indptr, const OFFSET* upper_indptr) {
         bool there = slice.row < slice.rows;
-        i = (int)slice.index();
+        i = slice.index();
         begin_lower = there ? lower_indptr[i] : 0;
         begin_upper = there ? upper_indptr[i] : 0;
         n_lower = there ? (int)(lower_indptr[i + 1] - begin_lower) : 0;

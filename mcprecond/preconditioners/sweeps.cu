@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, KEPT* y,
         long long last, long long finish, UNKNOWN* z) {
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN b = leads && !perm ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* dinv, const int* perm, double omega, KEPT* y, UNKNOWN* z) {
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         const COUPLING* upper, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, const KEPT* old,
         KEPT* latest, UNKNOWN* z) {
     for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), total = UNKNOWN();

@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
     for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         // As few loads as possible wait for each other: what needs nothing is asked for first.
         auto lower_way = slice.way(lower_indptr), upper_way = slice.way(upper_indptr);
-        long long i = slice.index();
+        int i = slice.index();
         bool is_there = slice.row < slice.rows, leads = slice.leads();
         int row = is_there ? perm[i] : 0;
         long long number = leads ? diagonal_source[i] : 0;

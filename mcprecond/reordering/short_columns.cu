@@ -72,7 +72,7 @@ extern "C" __global__ void list_columns(long long n_slices, const int* slices, c
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    Columns bases(list, k, 0);
+    Columns bases(list, slice.number, 0);
     bases.hold();
     OFFSET end = indptr[slice.first + slice.rows];
     for (OFFSET e = indptr[slice.first] + lane_id(); e < end; e += WARP) columns[e] = bases.column(codes[e]);

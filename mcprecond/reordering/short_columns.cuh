@@ -23,7 +23,7 @@ struct Columns {
     const uint16* codes;
     int begin, end, shift, own[USUAL];
 
-    __device__ __forceinline__ Columns(const int* list, long long slice, OFFSET first) : list(list) {
+    __device__ __forceinline__ Columns(const int* list, int slice, OFFSET first) : list(list) {
         const Head* head = heads_of(list) + slice;
         begin = head[0].first, end = head[1].first, shift = head[0].shift;
         codes = kept(codes_of(list) + first);
@@ -40,6 +40,7 @@ struct Columns {
         __syncwarp();  // nobody needs those before
 #pragma unroll
         for (int k = 0; k < USUAL; ++k) held[k * WARP + lane_id()] = own[k];
+#pragma unroll 1
         for (int k = USUAL * WARP + lane_id(); begin + k < end; k += WARP) held[k] = base(k);
         __syncwarp();
     }

@@ -59,7 +59,7 @@ struct Step {
 };
 
 struct SliceRows {
-    long long first;  // row of the slice
+    int first;  // row of the slice
     int rows;
     int log_lanes;  // of the number of threads per row
     int row, lane;  // this thread's row in the slice, and its place among the threads of that row
@@ -68,7 +68,7 @@ struct SliceRows {
     __device__ __forceinline__ SliceRows(int first, int end) : first(first), rows(end - first) {
         log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
     }
-    __device__ __forceinline__ long long index() const { return first + row; }
+    __device__ __forceinline__ int index() const { return first + row; }
     __device__ __forceinline__ bool leads() const { return row < rows && lane == 0; }
 
     // The values of the threads of a row, put together by `both(a, b)`; every one of them gets it. Whole warps call it.
@@ -133,7 +133,7 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
 struct Columns {
     const int* stored;
 
-    __device__ __forceinline__ Columns(const int* stored, long long, OFFSET first) : stored(kept(stored + first)) {}
+    __device__ __forceinline__ Columns(const int* stored, int, OFFSET first) : stored(kept(stored + first)) {}
     __device__ __forceinline__ int ask(OFFSET place) const { return streamed(&stored[place]); }
     __device__ __forceinline__ void hold() const {}
     __device__ __forceinline__ int column(int told) const { return told; }
@@ -141,10 +141,10 @@ struct Columns {
 #endif
 
 struct Slice : SliceRows {
-    long long number;
+    int number;
 
-    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1], k) {}
-    __device__ __forceinline__ Slice(int first, int end, long long number = -1) : SliceRows(first, end), number(number) {
+    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1], (int)k) {}
+    __device__ __forceinline__ Slice(int first, int end, int number = -1) : SliceRows(first, end), number(number) {
         row = lane_id() >> log_lanes;
         lane = lane_id() & ((1 << log_lanes) - 1);
         apart = 1;
@@ -259,15 +259,15 @@ struct Slice : SliceRows {
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int* slices,
                                            const int*, Work work) {
-    long long w = thread_id() / WARP, stride = thread_count() / WARP;
-    auto number = [&](long long w) { return backwards ? n_slices - 1 - w : w; };
+    int w = (int)(thread_id() / WARP), stride = (int)(thread_count() / WARP);
+    auto number = [&](int w) { return (int)(backwards ? n_slices - 1 - w : w); };
     if (w >= n_slices) return;
     int begin = load_now(slices + number(w)), end = load_now(slices + number(w) + 1);
     while (true) {
         bool is_last = w + stride >= n_slices;
         const int* next = slices + number(is_last ? w : w + stride);
         int next_begin = load_now(next), next_end = load_now(next + 1);
-        work(Slice(begin, end, first + number(w)));
+        work(Slice(begin, end, (int)first + number(w)));
         if (is_last) return;
         begin = next_begin, end = next_end;
         w += stride;

@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
         const PIVOT* Tinv, const UNKNOWN* r, UNKNOWN* rho) {
     for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? Tinv[i] : PIVOT();
         UNKNOWN b = leads ? r[i] : UNKNOWN(), total = UNKNOWN();
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         bool leads = slice.leads(), is_first = slice.first < first_rows;
         PIVOT T_i = leads ? T[i] : PIVOT();
         UNKNOWN rho_i = leads ? rho[i] : UNKNOWN(), q_i = leads && !is_first ? q[i] : UNKNOWN(), total = UNKNOWN();
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
     double product = 0;
     bool same = diagonal == T;  // Gauss-Seidel: one array less to read
     for_slices(first, n_slices, false, slices, columns, [&](const Slice& slice) {
-        long long i = slice.index();
+        int i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT();
@@ -141,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
         auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
         slice.entries(indptr, columns, values, known((const UNKNOWN*)x), add);
         total = slice.sum(total);
-        long long i = slice.index();
+        int i = slice.index();
         if (slice.leads()) x[i] = Tinv[i] * (b[i] - left * r[i] - total);
     });
 }
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_b
         slice.entries(lower_indptr, lower_columns, lower, known(x), add);
         slice.entries(upper_indptr, upper_columns, upper, known(x), add);
         total = slice.sum(total);
-        long long i = slice.index();
+        int i = slice.index();
         if (slice.leads()) r[i] = b[i] - (diagonal[i] * x[i] + total);
     });
 }
