@@ -68,13 +68,12 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         UNKNOWN* At, long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
-    bool same = diagonal == T;  // Gauss-Seidel: one array less to read
     for_slices(first, n_slices, false, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT();
-        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = same ? T_i : diagonal[i];
+        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = diagonal[i];
         slice.entries(indptr, columns, values, Pairs{{ts}}, [&](COUPLING a, int, Pair both) {
             L_t += a * both.t;
             L_s += a * both.s;
