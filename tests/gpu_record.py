@@ -4,7 +4,8 @@
 
 Much of the time goes into compiling kernels and twins, so more processes help although they share a GPU; where there
 are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
-a run that was cut off goes on where it was, as long as no source and no test has changed.
+a run that was cut off goes on where it was, but for modules of tests that have changed since; if a source has changed,
+or what tests share, it begins anew.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     def counts() -> Counter[str]:
         return Counter({outcome: len(stats.get(outcome, [])) for outcome in OUTCOMES})
 
-    units = units_of(session.items)
+    # With a hash of the module: when it changes, its units have not run.
+    units = {f"{unit} {digest_of(items[0].path)}": items for unit, items in units_of(session.items).items()}
     Path(claims, "units.json").write_text(json.dumps(list(units)))
     for unit, items in units.items():
         if file_of(progress, unit).exists() or not claimed(claims, unit):
@@ -184,7 +186,11 @@ def gpu() -> dict[str, object]:
 def hashes(package: Path) -> dict[str, str]:
     """SHA-256 of every source file, by its path inside the package."""
     sources = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh"))
-    return {path.relative_to(package).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
+    return {path.relative_to(package).as_posix(): digest_of(path) for path in sources}
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def main(path: str) -> None:
@@ -193,7 +199,8 @@ def main(path: str) -> None:
     if problem := gpu_problem():
         raise SystemExit(f"the tests for a GPU need one: {problem}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off; the next run goes on from here"))
-    sources = hashlib.sha256(json.dumps([hashes(PACKAGE), hashes(TESTS)]).encode()).hexdigest()
+    shared = {name: digest for name, digest in hashes(TESTS).items() if not name.startswith("test_")}
+    sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
     with tempfile.TemporaryDirectory() as folder:
         found = run_all(Path(folder), folder_for(sources))
     counts = {outcome: found[outcome] for outcome in OUTCOMES}

@@ -78,13 +78,27 @@ def test_every_test_runs_in_one_of_the_processes(run_two):
     assert len(list(progress.iterdir())) == 3
 
 
+def file_of(progress, text):
+    """That of the unit in whose name a text is."""
+    units = json.loads((progress.with_name("claims") / "units.json").read_text())
+    return gpu_record.file_of(progress, next(unit for unit in units if text in unit))
+
+
 def test_a_run_goes_on_where_it_was_cut_off(run_two):
     """What has passed is not run again, what is missing is, and what nobody came to the end of is an error."""
     run, progress = run_two
     run("claims")
-    gpu_record.file_of(progress, "test_docs.py::test_a").unlink()
+    file_of(progress, "test_a").unlink()
     assert gpu_record.total(progress.with_name("claims"), progress) == {"passed": 2, "failed": 1, "error": 1}
     assert run("others") == ([0, 0], {"passed": 3, "failed": 1})
+
+
+def test_only_modules_that_have_changed_are_run_again(run_two):
+    run, progress = run_two
+    run("claims")
+    file_of(progress, "test_a").write_text('{"passed": 10}')  # tells whether it stays
+    (progress.with_name("tests") / "test_module.py").write_text("def test_c(): pass\ndef test_d(): pass\n")
+    assert run("others") == ([0, 0], {"passed": 13})
 
 
 def test_only_what_has_passed_on_these_sources_is_kept(tmp_path, monkeypatch):
