@@ -4,8 +4,8 @@
 
 Much of the time goes into compiling kernels and twins, so more processes help although they share a GPU; where there
 are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
-a run that was cut off goes on where it was, but for modules of tests that have changed since; if a source has changed,
-or what tests share, it begins anew.
+a run that was cut off goes on where it was, but for modules of tests that have changed since, or that import one that
+has; if a source has changed, or what all tests share, it begins anew.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import datetime
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,7 @@ SLOW = {
     "test_deterministic_methods_agree_on_both_devices": 15,
     "test_docs.py": 40, "test_advice.py": 10, "test_choice.py": 10, "test_diagonals.py": 3, "test_ilu.py": 2,
 }  # fmt: skip
+IMPORT = re.compile(r"^(?:from|import) (test_\w+)", re.MULTILINE)
 ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared out by itself
 
 
@@ -87,8 +89,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     def counts() -> Counter[str]:
         return Counter({outcome: len(stats.get(outcome, [])) for outcome in OUTCOMES})
 
-    # With a hash of the module: when it changes, its units have not run.
-    units = {f"{unit} {digest_of(items[0].path)}": items for unit, items in units_of(session.items).items()}
+    # With hashes of the module and those that it imports: when one changes, its units have not run.
+    units = {f"{unit} {tests_behind(items[0].path)}": items for unit, items in units_of(session.items).items()}
     Path(claims, "units.json").write_text(json.dumps(list(units)))
     for unit, items in units.items():
         if file_of(progress, unit).exists() or not claimed(claims, unit):
@@ -187,6 +189,14 @@ def hashes(package: Path) -> dict[str, str]:
     """SHA-256 of every source file, by its path inside the package."""
     sources = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh"))
     return {path.relative_to(package).as_posix(): digest_of(path) for path in sources}
+
+
+def tests_behind(module: Path) -> dict[str, str]:
+    """SHA-256 of a module of tests, and of those that it imports, by their names."""
+    found = {module.name: digest_of(module)}
+    for name in IMPORT.findall(module.read_text()):
+        found |= tests_behind(module.with_name(f"{name}.py"))
+    return dict(sorted(found.items()))
 
 
 def digest_of(path: Path) -> str:

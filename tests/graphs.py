@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
@@ -87,6 +89,13 @@ def patterns(draw: st.DrawFn) -> sp.csr_matrix:
     order = np.argsort(rows, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))]).astype(np.int32)
     return sp.csr_matrix((np.ones(count), columns[order], indptr), shape=(n, n))
+
+
+@st.composite
+def slices_of(draw: st.DrawFn, n: int) -> np.ndarray:
+    """Where slices of n rows begin, and n: any, of 32 rows at most."""
+    cuts = sorted(draw(st.sets(st.integers(1, n), max_size=n)) | {0, n})
+    return np.array([*(c for a, b in pairwise(cuts) for c in range(a, b, 32)), n], np.int32)
 
 
 def neighbors(A: sp.sparray) -> list[set[int]]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import spd, stencil27
+from graphs import slices_of, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,8 +21,7 @@ from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
 def sliced_triangles(draw: st.DrawFn):
     """Where slices begin, and two triangles: rows with rising columns, those of neighboring rows alike."""
     n = draw(st.integers(1, 50))
-    cuts = sorted(draw(st.sets(st.integers(1, n), max_size=n)) | {0, n})
-    cuts = [c for a, b in pairwise(cuts) for c in range(a, b, 32)] + [n]
+    cuts = draw(slices_of(n))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     triangles = []
     for _ in range(2):
@@ -30,7 +29,7 @@ def sliced_triangles(draw: st.DrawFn):
         rows = [np.unique(i + shifts[random.uniform(size=len(shifts)) < kept]) for i in range(n)]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int32)
         triangles.append((indptr, np.concatenate(rows).astype(np.int32)))
-    return np.array(cuts, np.int32), triangles
+    return cuts, triangles
 
 
 def by_hand(cuts, indptr, columns):

@@ -101,6 +101,22 @@ def test_only_modules_that_have_changed_are_run_again(run_two):
     assert run("others") == ([0, 0], {"passed": 13})
 
 
+def test_a_module_has_changed_if_one_that_it_imports_has(tmp_path):
+    texts = {"test_a": "from test_b import b\n", "test_b": "import test_c\n", "test_c": "c = 1\n", "test_d": "d = 1\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+
+    def behind() -> list[dict[str, str]]:
+        return [gpu_record.tests_behind(tmp_path / f"{name}.py") for name in texts]
+
+    before = behind()
+    assert [list(found) for found in before] == [
+        ["test_a.py", "test_b.py", "test_c.py"], ["test_b.py", "test_c.py"], ["test_c.py"], ["test_d.py"]
+    ]  # fmt: skip
+    (tmp_path / "test_c.py").write_text("c = 2\n")
+    assert [now != then for now, then in zip(behind(), before, strict=True)] == [True, True, True, False]
+
+
 def test_only_what_has_passed_on_these_sources_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_record, "PROGRESS", tmp_path)
     (tmp_path / "old").mkdir()

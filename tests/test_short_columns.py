@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import spd, stencil27
+from graphs import slices_of, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,8 +19,7 @@ from mcprecond.reordering.short_columns import LEAST_SHIFT, MOST_SHIFT, columns_
 def sliced_triangles(draw: st.DrawFn):
     """Where slices begin, and two triangles: rows with rising columns, some of them near each other."""
     n = draw(st.integers(1, 50))
-    cuts = sorted(draw(st.sets(st.integers(1, n), max_size=n)) | {0, n})
-    cuts = [c for a, b in pairwise(cuts) for c in range(a, b, 32)] + [n]
+    cuts = draw(slices_of(n))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     centers, spread = random.integers(0, 2**31 - 4001, draw(st.integers(1, 40))), draw(st.integers(1, 4000))
     triangles = []
@@ -30,7 +27,7 @@ def sliced_triangles(draw: st.DrawFn):
         rows = [random.choice(centers, k) + random.integers(0, spread, k) for k in random.integers(0, 12, n)]
         indptr = np.concatenate([[0], np.cumsum([len(set(row)) for row in rows])]).astype(np.int32)
         triangles.append((indptr, np.concatenate([np.unique(row) for row in rows]).astype(np.int32)))
-    return np.array(cuts, np.int32), triangles
+    return cuts, triangles
 
 
 def bases_by_hand(columns, shift):
