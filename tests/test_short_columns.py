@@ -21,7 +21,7 @@ def sliced_triangles(draw: st.DrawFn):
     n = draw(st.integers(1, 50))
     cuts = draw(slices_of(n))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    centers, spread = random.integers(0, 2**31 - 4001, draw(st.integers(1, 40))), draw(st.integers(1, 4000))
+    centers, spread = random.integers(0, 2**31 - 4001, draw(st.integers(1, 200))), draw(st.integers(1, 4000))
     triangles = []
     for _ in range(2):
         rows = [random.choice(centers, k) + random.integers(0, spread, k) for k in random.integers(0, 12, n)]
@@ -48,6 +48,17 @@ def largest_shift(columns):
     return None
 
 
+def cut_by_hand(cuts, triangles):
+    """Slices with too many bases in halves, until there are none."""
+    while True:
+        n_slices = len(cuts) - 1
+        bad = {k for k in range(n_slices) for t in triangles if not largest_shift(in_slice(cuts, *t, k))}
+        if not bad:
+            return cuts
+        middles = [cuts[k] + (cuts[k + 1] - cuts[k]) // 2 for k in bad]
+        cuts = np.array(sorted({*cuts, *middles}), np.int32)
+
+
 def in_slice(cuts, indptr, columns, k):
     return columns[indptr[cuts[k]] : indptr[cuts[k + 1]]].astype(np.int64)
 
@@ -56,16 +67,16 @@ def in_slice(cuts, indptr, columns, k):
 @given(case=sliced_triangles())
 def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
     monkeypatch.setattr(short_columns, "MOST_SHARE", 10**6)
+    monkeypatch.setattr(short_columns, "MOST_CUT", 1)
     cuts, triangles = case
-    n_slices = len(cuts) - 1
     if not sum(len(columns) for _, columns in triangles):
         return
     patterns = [(to_device(indptr), to_device(columns)) for indptr, columns in triangles]
-    lists = list_of_columns(to_device(cuts), patterns, backend)
-    slices = [in_slice(cuts, *triangle, k) for triangle in triangles for k in range(n_slices)]
-    if not all(largest_shift(columns) for columns in slices):
-        assert lists is None
-        return
+    slices, lists = list_of_columns(to_device(cuts), patterns, backend)
+    cuts = cut_by_hand(cuts, triangles)
+    n_slices = len(cuts) - 1
+    assert slices.dtype == np.int32
+    np.testing.assert_array_equal(backend.to_host(slices), cuts)
     for numbers, (indptr, columns), pattern in zip(lists, triangles, patterns, strict=True):
         host = backend.to_host(numbers)
         heads = host[2 : 2 * (n_slices + 2)].reshape(-1, 2)
@@ -86,13 +97,27 @@ def test_as_many_bases_as_there_is_room_for(backend, to_device, monkeypatch, shi
         columns = (2**MOST_SHIFT * np.arange(count) + 1).astype(np.int32)
         pattern = (to_device(np.array([0, count], np.int32)), to_device(columns))
         empty = (to_device(np.zeros(2, np.int32)), to_device(columns[:0]))
-        lists = list_of_columns(to_device(np.array([0, 1], np.int32)), [pattern, empty], backend)
+        listed = list_of_columns(to_device(np.array([0, 1], np.int32)), [pattern, empty], backend)
         if count > room and shift == LEAST_SHIFT:
-            assert lists is None
+            assert listed is None
         else:
+            _, lists = listed
             assert backend.to_host(lists[0])[3] == shift - (count > room)
             told = columns_by_rows(to_device(np.array([0, 1], np.int32)), pattern[0], lists[0], count, backend)
             np.testing.assert_array_equal(backend.to_host(told), columns)
+
+
+def test_only_few_slices_are_cut(backend, to_device):
+    """A slice of two rows with too many bases among many that have one: then among few."""
+    for others, listed in ((200, True), (20, False)):
+        rows = [np.arange(100), *(4096 * np.arange(k, 200, 2) for k in range(2)), *[np.arange(100)] * (2 * others - 1)]
+        indptr = to_device(np.arange(0, 100 * len(rows) + 1, 100).astype(np.int32))
+        columns = to_device(np.concatenate(rows).astype(np.int32))
+        cuts = np.array([0, *range(1, len(rows) + 1, 2)], np.int32)
+        found = list_of_columns(to_device(cuts), [(indptr, columns)] * 2, backend)
+        assert (found is not None) == listed
+        if listed:
+            np.testing.assert_array_equal(backend.to_host(found[0]), np.sort([*cuts, 2]))
 
 
 def test_rows_with_neighbors_near_each_other_pay(backend, to_device):

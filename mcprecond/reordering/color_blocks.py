@@ -168,8 +168,7 @@ class ColorBlocks:
         # are there first. On the CPU that does not pay.
         sorted_length = 8 * lanes if backend.resident_warps else 0
         patterns, sources = self._split(graph, kernels(), sorted_length, source)
-        self.slices = self._cut(patterns)
-        lists = self._lists(patterns, longest <= sorted_length)
+        self.slices, lists = self._cut(patterns, longest <= sorted_length)
         self.lower, self.upper = (
             self._triangle(*pattern, part, listed)
             for pattern, part, listed in zip(patterns, sources, lists, strict=True)
@@ -194,27 +193,26 @@ class ColorBlocks:
         run.fill_columns(*order, sorted_length, *parts, self._diagonal_source)
         return list(zip(offsets, columns, strict=True)), sources
 
-    def _cut(self, patterns: Patterns) -> Any:
-        """Cut the colors into slices."""
+    def _cut(self, patterns: Patterns, rows_are_sorted: bool) -> tuple[Any, list[Any]]:
+        """Cut the colors into slices; list the diagonals of both triangles, or short columns, where that pays, or None
+        for each.
+        """
         n, sizes, backend = len(self.perm), np.diff(self.offsets), self.backend
         (lower_indptr, lower), (upper_indptr, upper) = patterns
         rows = rows_per_slice(sizes, (len(lower) + len(upper)) / max(n, 1), backend.resident_warps)
         colors = self.coloring.colors[self.perm]
-        return cut_slices(self.offsets, colors, lower_indptr, upper_indptr, backend, rows)
-
-    def _lists(self, patterns: Patterns, rows_are_sorted: bool) -> list[Any]:
-        """Of the diagonals of both triangles, or of short columns, where that pays; or None for each."""
-        n, backend, lists = len(self.perm), self.backend, None
-        wide = n > 0 and n >= LEAST_ROWS * (len(self.slices) - 1)
+        slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, backend, rows)
+        self.in_diagonals = self.in_two_bytes = False
+        wide = n > 0 and n >= LEAST_ROWS * (len(slices) - 1)
         # Blocks of nodes have many bytes for each column anyway.
-        may_pay = backend.resident_warps and wide and self.block_size == 1 and rows_are_sorted
-        if may_pay:
-            lists = diagonals.list_of_diagonals(self.slices, patterns, backend)
-        self.in_diagonals = lists is not None
-        if may_pay and not self.in_diagonals:
-            lists = short_columns.list_of_columns(self.slices, patterns, backend)
-        self.in_two_bytes = lists is not None and not self.in_diagonals
-        return lists or [None, None]
+        if backend.resident_warps and wide and self.block_size == 1 and rows_are_sorted:
+            if lists := diagonals.list_of_diagonals(slices, patterns, backend):
+                self.in_diagonals = True
+                return slices, lists
+            if listed := short_columns.list_of_columns(slices, patterns, backend):
+                self.in_two_bytes = True
+                return listed
+        return slices, [None, None]
 
     @property
     def n_colors(self) -> int:

@@ -27,7 +27,7 @@ __device__ __forceinline__ int for_bases(const Slice& slice, const OFFSET* indpt
 
 extern "C" __global__ void count_bases(long long n_slices, const int* slices, const OFFSET* lower_indptr,
                                        const int* lower_indices, const OFFSET* upper_indptr, const int* upper_indices,
-                                       long long too_many, int* shifts, long long* counts) {
+                                       int* shifts, long long* counts) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
@@ -40,7 +40,7 @@ extern "C" __global__ void count_bases(long long n_slices, const int* slices, co
         }
         if (lane_id()) return;
         shifts[place] = shift;
-        counts[place] = shift < LEAST_SHIFT ? too_many : found;
+        counts[place] = shift < LEAST_SHIFT ? 0 : found;
     };
     count(lower_indptr, lower_indices, k);
     count(upper_indptr, upper_indices, n_slices + k);

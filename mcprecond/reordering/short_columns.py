@@ -10,7 +10,8 @@ The list of a triangle is an array of int32. It begins with where its codes are 
 each slice and one more: where its bases begin, and its shift. Then come the bases, and then the codes, two in each
 number, in the order in which the entries are stored. Places are counted from the beginning of the array.
 
-This pays where sweeps take as long as it takes to read the matrix, so for slices of many rows, and where bases are few.
+A slice with too many bases is cut in two, if there are few of them. Short columns pay where sweeps take as long as it
+takes to read the matrix, so for slices of many rows, and where bases are few.
 """
 
 from __future__ import annotations
@@ -26,29 +27,40 @@ from mcprecond.reordering.slices import Patterns, interleaved
 KERNELS = KernelSet(__file__)
 
 MOST_SHARE = 1 / 5  # of the bytes that codes save, for bases and heads
+MOST_CUT = 1 / 50  # of the slices, each time
 LEAST_SHIFT, MOST_SHIFT = 9, 12
-TOO_MANY = 1 << 34  # bases of a slice for which there is no shift: more than pay, and sums of it fit into an int64
+NO_SHIFT = LEAST_SHIFT - 1  # there are too many bases for any
 
 
-def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> list[Any] | None:
-    """Return the list of each triangle, arrays of int32, or None where short columns do not pay.
+def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> tuple[Any, list[Any]] | None:
+    """Return slices and the list of each triangle, arrays of int32, or None where short columns do not pay.
 
     Parameters
     ----------
     slices : array of int32, shape (n_slices + 1,)
-        Where slices begin, and n at the end; there is at least one.
+        Where slices begin, and n at the end; there is at least one. Those returned are the same or pieces of them.
     patterns : list of two pairs of arrays
         Row offsets and columns of the lower and of the upper triangle. Rows are sorted.
     """
-    xp, n_slices = backend.xp, len(slices) - 1
+    xp = backend.xp
     entries = sum(len(indices) for _, indices in patterns)
     run = backend.kernels(KERNELS, OFFSET=patterns[0][0].dtype, LANES=32)
-    shifts, counts = xp.empty(2 * n_slices, np.int32), xp.zeros(2 * n_slices + 1, np.int64)
-    run.count_bases(n_slices, slices, *patterns[0], *patterns[1], TOO_MANY, shifts, counts[1:])
-    ends = xp.cumsum(counts)
-    totals = backend.to_host(ends[::n_slices]).tolist()
-    if 4 * totals[-1] + 16 * n_slices > MOST_SHARE * 2 * entries:
-        return None
+    while True:
+        n_slices = len(slices) - 1
+        shifts, counts = xp.empty(2 * n_slices, np.int32), xp.zeros(2 * n_slices + 1, np.int64)
+        run.count_bases(n_slices, slices, *patterns[0], *patterns[1], shifts, counts[1:])
+        ends = xp.cumsum(counts)
+        begins = slices[:-1][(shifts.reshape(2, -1) == NO_SHIFT).any(axis=0)]
+        totals = backend.to_host(ends[::n_slices]).tolist()
+        if 4 * totals[-1] + 16 * n_slices > MOST_SHARE * 2 * entries or len(begins) > MOST_CUT * n_slices:
+            return None
+        if len(begins) == 0:
+            break
+        following = slices[xp.searchsorted(slices, begins) + 1]
+        middles = begins + (following - begins) // 2
+        if bool((middles == begins).any()):
+            return None  # a row by itself
+        slices = xp.sort(xp.concatenate([slices, middles]))
     lists = []
     for t, (indptr, indices) in enumerate(patterns):
         begin = 2 * (n_slices + 2) + totals[t + 1] - totals[t]
@@ -59,7 +71,7 @@ def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> list[A
         )  # fmt: skip
         interleaved(slices, indptr, indices, codes, codes_of(numbers, begin, len(codes)), backend, back=False)
         lists.append(numbers)
-    return lists
+    return slices, lists
 
 
 def codes_of(numbers: Any, begin: int, entries: int) -> Any:
@@ -89,8 +101,8 @@ def bases_of(columns, shift):
 
 
 @KERNELS.twin
-def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, too_many, shifts, counts):
-    """The largest shift of each slice for which there is room for its bases, and how many these are."""
+def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, shifts, counts):
+    """The largest shift of each slice for which there is room for its bases, and how many these are: none, else 0."""
     for k in prange(n_slices):
         first, end = slices[k], slices[k + 1]
         for t in range(2):
@@ -103,7 +115,7 @@ def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upp
             while shift >= LEAST_SHIFT and count > 1 << (16 - shift):
                 shift -= 1
                 count = len(bases_of(columns, shift))
-            shifts[place], counts[place] = shift, count if shift >= LEAST_SHIFT else too_many
+            shifts[place], counts[place] = shift, count if shift > NO_SHIFT else 0
 
 
 @KERNELS.twin
