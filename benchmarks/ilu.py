@@ -5,7 +5,7 @@
 
 writes benchmarks/results/ilu-gpu.json or ilu-cpu.json (or where --output says). b = A x* with random x*.
 Opponents in the same run: on a GPU cuSPARSE, csrilu02 and a pair of SpSV with all analysis done before and timed apart,
-on the matrix and on the matrix in the order of our colors, and CuPy's spilu as it comes; on a CPU SciPy's
+on the matrix and on the matrix in the orders of two colorings of ours, and CuPy's spilu as it comes; on a CPU SciPy's
 spilu(fill_factor=1, drop_tol=0). cuSPARSE solves systems under our CG, which captures it if that is possible; those in
 color order start from the permuted system. Where cuSPARSE has lost csrilu02, it solves with our factors.
 """
@@ -16,6 +16,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ VERY_LONG_SECONDS = 10.0  # nor is one that takes longer than this warmed up
 CASES: dict[str, Callable[[bool, str], Any]] = {
     name: SWEEP_CASES[name] for name in ("fenl_50", "fenl_100", "grid2d_1024", "elasticity48")
 } | {"circuit1259": lambda small, device: problems.circuit(64 if small else 1259, device=device)}
+#: Order -> coloring of a matrix.
+COLORINGS: dict[str, Callable[[Any], Any]] = {"color": color, "first-fit": partial(color, method="jp", order="natural")}
 
 
 def main() -> None:
@@ -79,21 +82,25 @@ class Case:
     def measure_ours(self) -> None:
         """Plain CG, SGS, DILU and ILU(0) by color, ILU(0) in natural order."""
         A = self.A
-        self.coloring = color(A)
-        self.document["coloring_ms"] = self._wall(lambda: color(A))
+        self.colorings = {order: colored(A) for order, colored in COLORINGS.items()}
         self._add("plain CG", lambda: self._solve(A, self.b, None), levels=None, setup_ms=0.0)
         kinds: dict[str, Callable[[Any], Any]] = {
-            "SGS color": lambda coloring: MulticolorSGS(A, coloring),
-            "DILU color": lambda coloring: MulticolorDILU(A, coloring),
-            "ILU0 color": lambda coloring: ILU0(A, coloring=coloring),
-            "ILU0 natural": lambda _: ILU0(A, ordering="natural"),
+            "SGS": lambda coloring: MulticolorSGS(A, coloring),
+            "DILU": lambda coloring: MulticolorDILU(A, coloring),
+            "ILU0": lambda coloring: ILU0(A, coloring=coloring),
         }
-        for name, build in kinds.items():
-            M = build(self.coloring)  # one coloring for all
-
-            def setup(name: str = name, build: Callable[[Any], Any] = build) -> Any:
-                return build(color(A) if name != "ILU0 natural" else None)
-
+        builds: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+            f"{kind} {order}": (
+                lambda build=build, order=order: build(self.colorings[order]),  # type: ignore[misc]
+                lambda build=build, order=order: build(COLORINGS[order](A)),  # type: ignore[misc]
+            )
+            for order in COLORINGS
+            for kind, build in kinds.items()
+        }
+        natural = partial(ILU0, A, ordering="natural")
+        builds["ILU0 natural"] = natural, natural
+        for name, (build, setup) in builds.items():
+            M = build()  # of one coloring for all
             z = self.backend.xp.empty_like(self.b)
             costs = {"setup_ms": self._wall(setup), "update_ms": self._wall(lambda: M.update(A))}
             if isinstance(M, ILU0):
@@ -102,16 +109,16 @@ class Case:
             self._add(name, lambda M=M: self._solve(A, self.b, M), levels=M.n_colors, **costs)  # type: ignore[misc]
 
     def measure_cusparse(self) -> None:
-        """csrilu02 and SpSV on A, and on A in the order of the colors."""
+        """csrilu02 and SpSV on A, and on A in the orders of colors."""
         import cupy
         from csrilu import CsrIlu
 
-        for ordering in ("color", "natural"):
-            natural = ordering == "natural"
-            perm = self.coloring.permutation()
-            A = self.A if natural else self.A[perm][:, perm].tocsr()
+        for ordering in (*COLORINGS, "natural"):
+            A, b = self.A, self.b
+            if ordering in COLORINGS:
+                perm = self.colorings[ordering].permutation()
+                A, b = A[perm][:, perm].tocsr(), b[perm]
             A.sort_indices()
-            b = self.b if natural else self.b[perm]
             opponent = CsrIlu(A)
             costs: dict[str, Any] = {}
             if opponent.can_factorize:
