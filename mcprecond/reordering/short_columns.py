@@ -64,7 +64,7 @@ def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> tuple[
     lists = []
     for t, (indptr, indices) in enumerate(patterns):
         begin = 2 * (n_slices + 2) + totals[t + 1] - totals[t]
-        numbers = xp.zeros(begin + (len(indices) + 1) // 2, np.int32)
+        numbers = xp.empty(begin + (len(indices) + 1) // 2, np.int32)
         codes = xp.empty(len(indices), np.uint16)
         run.list_bases(
             n_slices, slices, indptr, indices, shifts[t * n_slices :], ends[t * n_slices :], numbers, codes
