@@ -40,6 +40,7 @@ class Preconditioner:
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
+    #: With the upper triangle divided by pivots.
     blocks: ColorBlocks
     _sweeps: Sweeps
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
@@ -59,7 +60,7 @@ class Preconditioner:
         name = type(self).__name__
         raise TypeError(f"{name} cannot be copied or pickled; build another one: {name}(A, coloring=M.coloring, ...)")
 
-    def _open(self, A: Any, coloring: Any, dtype: Any, block_size: int = 1) -> None:
+    def _open(self, A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
         complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
         if dtype is not None and np.dtype(dtype) not in complex_or_real:
@@ -67,9 +68,9 @@ class Preconditioner:
         coloring, choice = chosen(A, coloring, block_size)
         self.choice = choice or self.choice
         self.blocks = (
-            ColorBlocks(A, coloring, dtype=dtype)
+            ColorBlocks(A, coloring, dtype=dtype, divides=divides)
             if block_size == 1
-            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
+            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype, divides=divides)
         )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._applications: dict[int, tuple[Any, Any, Any]] = {}
@@ -116,8 +117,8 @@ class Preconditioner:
 
     @property
     @abstractmethod
-    def splitting(self) -> tuple[Any, Any]:
-        """T and its inverse, in color order, where there is no obstacle."""
+    def splitting(self) -> tuple[Any, Any, float]:
+        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U; where there is no obstacle."""
 
     @property
     @abstractmethod

@@ -113,6 +113,7 @@ class MulticolorDILU(Factored):
         )  # fmt: skip
         self._judge_pivots(shifts)
         xp.divide(1, self._pivots, out=self._dinv)
+        blocks.divide_upper(self._pivots)
 
     def _transposed(self, conjugate: bool) -> MulticolorDILU:
         """The same for Aᵀ, which has the same pivots."""

@@ -91,9 +91,9 @@ class MulticolorGS(Preconditioner):
             raise ValueError(f"block_size must be an integer from 1 to {LARGEST_BLOCK}, got {block_size!r}")
         self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
         self.symmetric = sweep == "symmetric"
-        self._open(self._moved(A, device), coloring, dtype, int(block_size))
+        self._open(self._moved(A, device), coloring, dtype, block_size=int(block_size), divides=True)
         self.blocks.refuse_singular_diagonal()
-        self._sweeps = Sweeps(self.blocks, self.blocks.dinv, relaxes=self.sweeps > 1)
+        self._sweeps = Sweeps(self.blocks, relaxes=self.sweeps > 1)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]
@@ -103,10 +103,10 @@ class MulticolorGS(Preconditioner):
         return "M makes several sweeps" if self.sweeps > 1 else None
 
     @property
-    def splitting(self) -> tuple[Any, Any]:
+    def splitting(self) -> tuple[Any, Any, float]:
         """See `Preconditioner`: D / w."""
         D, Dinv, omega = self.blocks.diagonal, self.blocks.dinv, self.dtype.type(self.omega)
-        return (D, Dinv) if omega == 1 else (D / omega, Dinv * omega)
+        return (D, Dinv, 1.0) if omega == 1 else (D / omega, Dinv * omega, self.omega)
 
     @property
     def keeps_diagonal(self) -> bool:

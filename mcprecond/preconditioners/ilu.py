@@ -250,6 +250,7 @@ class ILU0(Factored):
         found = self.backend.to_host(self._found)
         self.is_dilu = not found[TRIANGLES]
         self._judge_pivots(shifts if found[SHIFTED] else None)
+        blocks.divide_upper(self._pivots)
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
@@ -258,6 +259,7 @@ class ILU0(Factored):
         turned._prepare(canonical(turned._moved(A, self.backend.name)), levels, self._pivot_rule, self._dtype)
         for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
             other[...] = own.conj() if conjugate else own
+        turned.blocks.divide_upper(turned._pivots)
         turned.is_dilu, turned.shifted = self.is_dilu, self.shifted
         return turned
 

@@ -34,7 +34,7 @@ class Shifts(NamedTuple):
 class Factored(Preconditioner):
     """``M = (T + L) inv(T) (T + U)`` with a diagonal T of pivots, which a subclass computes into `_pivots`.
 
-    The strict triangles L and U are those that the color blocks store.
+    The color blocks store L and inv(T) U.
     """
 
     symmetric = True
@@ -53,7 +53,7 @@ class Factored(Preconditioner):
             raise ValueError(f"A stores no diagonal entry in row {row}, so there is no pivot; store one or {ADVICE}")
         self._tiny = TINY * float(np.finfo(blocks.dtype).eps)
         self._pivots, self._dinv = xp.empty(self.shape[0], blocks.dtype), blocks.dinv
-        self._sweeps = Sweeps(blocks, self._dinv)
+        self._sweeps = Sweeps(blocks)
 
     def _judge_pivots(self, shifts: Any) -> None:
         """Raise, or take note of what was added to the pivots: in color order, 0 if nothing; None if nothing to any."""
@@ -69,9 +69,9 @@ class Factored(Preconditioner):
         self.shifted = Shifts(rows[order].astype(np.int64), amounts[order])
 
     @property
-    def splitting(self) -> tuple[Any, Any]:
+    def splitting(self) -> tuple[Any, Any, float]:
         """See `Preconditioner`: the pivots."""
-        return self._pivots, self._dinv
+        return self._pivots, self._dinv, 1.0
 
     @property
     def keeps_diagonal(self) -> bool:

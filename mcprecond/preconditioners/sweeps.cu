@@ -2,8 +2,9 @@
 
 #include "../reordering/slices.cuh"
 
-// In `substitute` perm is null where y holds r in color order, at turn 0, and in both z is null where the result is only put
-// into y. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
+// Rows of the upper triangle are divided by their pivots already. In `substitute` perm is null where y holds r in color order, at
+// turn 0, and in both z is null where the result is only put into y. Rows from `last` on have no entries in the other triangle:
+// what `substitute` finds for them is the result.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
@@ -23,7 +24,9 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
             });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = d * (rounded_product((REAL)scale, b) - (REAL)omega * total);
+            b = rounded_product((REAL)scale, b);
+            total = rounded_product((REAL)omega, total);
+            UNKNOWN value = backwards ? d * b - total : d * (b - total);
             write_now(&y[i], of_turn(converted<KEPT>(value), i < last));
             if (z && (finish || i >= last)) z[place] = value;
         }
@@ -32,11 +35,10 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* dinv, const int* perm, double omega, KEPT* y, UNKNOWN* z) {
+        const int* perm, double omega, KEPT* y, UNKNOWN* z) {
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads();
-        PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
         int place = leads && z ? load_now(perm + i) : 0;
         slice.entries(
@@ -44,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
             [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = own - (REAL)omega * (d * total);
+            UNKNOWN value = own - (REAL)omega * total;
             write_now(&y[i], of_turn(converted<KEPT>(value), 0));
             if (z) z[place] = value;
         }
@@ -60,22 +62,24 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         int i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), total = UNKNOWN();
+        UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), below = UNKNOWN(), above = UNKNOWN();
         int place = leads ? load_now(perm + i) : 0;
         auto fetch = [&] {
             if (leads) b = r[place];
         };
-        auto add = [&](COUPLING a, int, KEPT value) { total += a * converted<UNKNOWN>(value); };
+        auto add_below = [&](COUPLING a, int, KEPT value) { below += a * converted<UNKNOWN>(value); };
+        auto add_above = [&](COUPLING a, int, KEPT value) { above += a * converted<UNKNOWN>(value); };
         if (backwards) {
-            slice.entries(lower_indptr, lower_columns, lower, known(old), add, fetch);
-            slice.entries(upper_indptr, upper_columns, upper, awaited(latest), add);
+            slice.entries(lower_indptr, lower_columns, lower, known(old), add_below, fetch);
+            slice.entries(upper_indptr, upper_columns, upper, awaited(latest), add_above);
         } else {
-            slice.entries(upper_indptr, upper_columns, upper, known(old), add, fetch);
-            slice.entries(lower_indptr, lower_columns, lower, awaited(latest), add);
+            slice.entries(upper_indptr, upper_columns, upper, known(old), add_above, fetch);
+            slice.entries(lower_indptr, lower_columns, lower, awaited(latest), add_below);
         }
-        total = slice.sum(total);
+        below = slice.sum(below);
+        above = slice.sum(above);
         if (leads) {
-            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - total));
+            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - above);
             publish(&latest[i], converted<KEPT>(value));
             z[place] = value;
         }

@@ -46,16 +46,16 @@ class Sweeps:
     Parameters
     ----------
     blocks : ColorBlocks
-    dinv : array, of the shape of blocks.diagonal
-        The inverse of the diagonal to sweep with, in color order. Both are read at each sweep, so they may change.
+        With the upper triangle divided by the pivots; whose inverses, and the values, are read at each sweep, so they
+        may change.
     columns : int
         How many right-hand sides there are.
     relaxes : bool
         Whether there has to be room for `relax` from the start. Otherwise `begin` makes it.
     """
 
-    def __init__(self, blocks: ColorBlocks, dinv: Any, columns: int = 1, *, relaxes: bool = False) -> None:
-        self.blocks, self.dinv = blocks, dinv
+    def __init__(self, blocks: ColorBlocks, columns: int = 1, *, relaxes: bool = False) -> None:
+        self.blocks = blocks
         self._columns, self._relaxes = columns, relaxes
         # For other numbers of columns; not for this one, since a cycle of references would keep memory of the GPU.
         self._others: dict[int, Sweeps] = {}
@@ -95,11 +95,11 @@ class Sweeps:
         if columns == self._columns:
             return self
         if columns not in self._others:
-            self._others[columns] = Sweeps(self.blocks, self.dinv, columns, relaxes=self._relaxes)
+            self._others[columns] = Sweeps(self.blocks, columns, relaxes=self._relaxes)
         return self._others[columns]
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
-        """z = inv(D + w U) D inv(D + w L) (scale r)."""
+        """z = inv(T + w U) T inv(T + w L) (scale r)."""
         blocks, n = self.blocks, len(self.blocks.perm)
         perm, result = blocks.perm, self._rows(z)
         if self._orders:
@@ -109,7 +109,7 @@ class Sweeps:
                 perm = NULL
         self._substitute(blocks.lower, perm, r, result, omega, scale, self._last_rows)
         self._run.back_substitute(
-            *self._before_last, *blocks.upper.rows, self.dinv, blocks.perm, omega, self._y, result
+            *self._before_last, *blocks.upper.rows, blocks.perm, omega, self._y, result
         )  # fmt: skip
         if self._orders:
             self._move().to_row_order(n, blocks.inverse, self._y, z)
@@ -125,7 +125,7 @@ class Sweeps:
         self._move().to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
-        """z = inv(D + w T) (scale r) with the lower triangle T, or backwards with the upper one."""
+        """z = inv(T + w L) (scale r), or backwards with U in place of L."""
         triangle = self.blocks.upper if backwards else self.blocks.lower
         self._substitute(
             triangle, self.blocks.perm, r, self._rows(z), omega, scale, len(self.blocks.perm), backwards, finish=True
@@ -136,8 +136,8 @@ class Sweeps:
         lower, upper = self.blocks.lower, self.blocks.upper
         make_empty(self._spare)
         self._run.relax(
-            *self._slices, int(backwards), *lower.rows, *upper.rows, self.dinv, self.blocks.perm, self._rows(r), omega,
-            self._y, self._spare, self._rows(z),
+            *self._slices, int(backwards), *lower.rows, *upper.rows, self.blocks.dinv, self.blocks.perm, self._rows(r),
+            omega, self._y, self._spare, self._rows(z),
         )  # fmt: skip
         self._y, self._spare = self._spare, self._y
 
@@ -150,8 +150,8 @@ class Sweeps:
         finish: bool = False,
     ) -> None:  # fmt: skip
         self._run.substitute(
-            *self._slices, int(backwards), *triangle.rows, self.dinv, perm, self._rows(r), omega, scale, self._y, last,
-            int(finish), z,
+            *self._slices, int(backwards), *triangle.rows, self.blocks.dinv, perm, self._rows(r), omega, scale, self._y,
+            last, int(finish), z,
         )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ class Sweeps:
 
 @compile_inlined
 def product(i, c, indptr, columns, values, y):
-    """sum_j T_ij y_j of right-hand side c."""
+    """Row i of a triangle times right-hand side c."""
     total = y.dtype.type(0)
     for k in range(indptr[i], indptr[i + 1]):
         total += values[k] * y[columns[k], c]
@@ -182,15 +182,16 @@ def four_products(i, indptr, columns, values, y, sums):
 
 
 @compile_loop
-def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
+def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         four = y.shape[1] == 4
         if four:
             four_products(i, indptr, columns, values, y, y[i])
         for c in range(y.shape[1]):
-            total = y[i, c] if four else product(i, c, indptr, columns, values, y)
-            y[i, c] = (scale * r[perm[i], c] - omega * total) * dinv[i]
+            total = omega * (y[i, c] if four else product(i, c, indptr, columns, values, y))
+            b = scale * r[perm[i], c]
+            y[i, c] = b * dinv[i] - total if backwards else (b - total) * dinv[i]
             if finish:
                 z[perm[i], c] = y[i, c]
 
@@ -199,20 +200,21 @@ def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, s
 def substitute(
     n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):  # fmt: skip
-    """y_i = (scale r_i - w sum_j T_ij y_j) / d_i, to z as well if this finishes the sweep; a turn from 0 to 1.
+    """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; a turn from 0 to 1.
 
-    From row `last` on, this is the result of symmetric substitution, and goes to z, too; these rows stay at 0.
+    Backwards, U is in place of L, and stored as V = inv(T) U. From row `last` on, this is the result of symmetric
+    substitution, and goes to z, too; these rows stay at 0.
     """
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         first, end = slices[k], slices[k + 1]
         substitute_rows(
-            first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
+            first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
         )  # fmt: skip
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
+def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z):
     """The rows of one color."""
     for i in prange(first, end):
         four = y.shape[1] == 4
@@ -220,15 +222,15 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
             four_products(i, indptr, columns, values, y, z[perm[i]])
         for c in range(y.shape[1]):
             total = z[perm[i], c] if four else product(i, c, indptr, columns, values, y)
-            y[i, c] -= omega * (dinv[i] * total)
+            y[i, c] -= omega * total
             z[perm[i], c] = y[i, c]
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
-    """t_i = y_i - w / d_i sum_j U_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
+def back_substitute(n_slices, slices, indptr, columns, values, perm, omega, y, z):
+    """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, perm, omega, y, z)
 
 
 @compile_loop
@@ -239,12 +241,12 @@ def relax_rows(
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(new.shape[1]):
-            total = new.dtype.type(0)
+            below, above = new.dtype.type(0), new.dtype.type(0)
             for k in range(lower_indptr[i], lower_indptr[i + 1]):
-                total += lower[k] * (old if backwards else new)[lower_columns[k], c]
+                below += lower[k] * (old if backwards else new)[lower_columns[k], c]
             for k in range(upper_indptr[i], upper_indptr[i + 1]):
-                total += upper[k] * (new if backwards else old)[upper_columns[k], c]
-            new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - total))
+                above += upper[k] * (new if backwards else old)[upper_columns[k], c]
+            new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - below) - above)
             z[perm[i], c] = new[i, c]
 
 
@@ -253,7 +255,7 @@ def relax(
     n_slices, slices, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r,
     omega, old, new, z,
 ):  # fmt: skip
-    """new_i = (1 - w) old_i + w (r_i - sum_j (L + U)_ij y_j) / d_i, y new where the sweep was already."""
+    """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         relax_rows(

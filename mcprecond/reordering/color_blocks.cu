@@ -113,18 +113,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                                         const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
                                         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
                                         const int* upper_columns, const SOURCE* upper_source, STORED* upper,
-                                        const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv,
+                                        const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv, long long divides,
                                         const uint64* expected, uint64* digests) {
     if (!to_be_taken(expected, digests)) return;
     for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         // As few loads as possible wait for each other: what needs nothing is asked for first.
         auto lower_way = slice.way(lower_indptr), upper_way = slice.way(upper_indptr);
         int i = slice.index();
-        bool is_there = slice.row < slice.rows, leads = slice.leads();
+        bool is_there = slice.row < slice.rows;
         int row = is_there ? perm[i] : 0;
-        long long number = leads ? diagonal_source[i] : 0;
+        long long number = is_there ? diagonal_source[i] : 0;
         OFFSET begin = is_there ? indptr[row] : 0, end = is_there ? indptr[row + 1] : 0;
-        auto fetch = [&](auto way, const int* columns, const SOURCE* source, STORED* result) {
+        auto fetch = [&](auto way, const int* columns, const SOURCE* source, VALUE factor, STORED* result) {
             slice.batches<FETCHES>(way, columns, [&](const OFFSET* places) {
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
@@ -134,17 +134,33 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e)
-                    if (places[e] >= 0) stream(&result[places[e]], (STORED)value[e]);
+                    if (places[e] >= 0) stream(&result[places[e]], (STORED)(factor * value[e]));
             });
         };
-        fetch(lower_way, lower_columns, lower_source, lower);
-        VALUE pivot = leads && begin + number < end ? values[begin + number] : VALUE();
-        fetch(upper_way, upper_columns, upper_source, upper);
-        if (leads) {
+        fetch(lower_way, lower_columns, lower_source, VALUE(1), lower);
+        VALUE pivot = begin + number < end ? values[begin + number] : VALUE(), inverse = VALUE(1) / pivot;
+        fetch(upper_way, upper_columns, upper_source, divides ? inverse : VALUE(1), upper);
+        if (slice.leads()) {
             diagonal[i] = pivot;
-            dinv[i] = (VALUE)1 / pivot;
+            dinv[i] = inverse;
             if (!(fabs(pivot) > 0)) atomicAdd(&digests[NO_PIVOTS], 1ull);
         }
+    });
+}
+
+extern "C" __global__ void divide_rows(long long n_slices, const int* slices, const OFFSET* indptr, const int* columns,
+                                       STORED* values, const VALUE* dinv) {
+    for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
+        VALUE inverse = slice.row < slice.rows ? dinv[slice.index()] : VALUE();
+        slice.batches<FETCHES>(slice.way(indptr), columns, [&](const OFFSET* places) {
+            STORED value[FETCHES];
+#pragma unroll
+            for (int e = 0; e < FETCHES; ++e)
+                if (places[e] >= 0) value[e] = values[places[e]];
+#pragma unroll
+            for (int e = 0; e < FETCHES; ++e)
+                if (places[e] >= 0) stream(&values[places[e]], (STORED)(inverse * (VALUE)value[e]));
+        });
     });
 }
 

@@ -96,6 +96,8 @@ class ColorBlocks:
         `in_best_order`); or a coloring of A, which is checked, its colors in the order of their numbers.
     dtype : dtype, optional
         Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
+    divides : bool
+        Whether the rows of the upper triangle are divided by their diagonal entries at once. Sweeps need them divided.
 
     Attributes
     ----------
@@ -113,6 +115,8 @@ class ColorBlocks:
         Entries whose column has a smaller, or a larger, color than their row.
     diagonal, dinv : array, shape (n,)
         In color order; 0 where A stores none. And its inverse; a factorization puts that of its pivots there.
+    pivots : array, shape (n,), or None
+        What the rows of the upper triangle are divided by, in color order.
 
     Raises
     ------
@@ -137,12 +141,16 @@ class ColorBlocks:
     #: Unknowns per row of the blocks; `NodeBlocks` has more.
     block_size = 1
 
-    def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None) -> None:
+    pivots: Any
+
+    def __init__(
+        self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None, divides: bool = False
+    ) -> None:
         csr, backend = csr_of_floats(A)
         csr = canonical(csr)
-        self._build(csr, csr, backend, coloring, dtype)
+        self._build(csr, csr, backend, coloring, dtype, divides)
 
-    def _build(self, csr: Any, graph: Any, backend: Backend, coloring: Any, dtype: Any) -> None:
+    def _build(self, csr: Any, graph: Any, backend: Backend, coloring: Any, dtype: Any, divides: bool) -> None:
         """Store the matrix `csr` in the order of a coloring of `graph`, whose entries are those of the triangles.
 
         Both are canonical.
@@ -174,6 +182,7 @@ class ColorBlocks:
             for pattern, part, listed in zip(patterns, sources, lists, strict=True)
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
+        self._divides, self.pivots = divides, self.diagonal if divides else None
         self._run = kernels(**self._order_macros)
         self._zeros: list[Any] = []
         self._expected = self._digest(csr)
@@ -299,17 +308,29 @@ class ColorBlocks:
             raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
         self._told = told
 
+    def divide_upper(self, pivots: Any) -> None:
+        """Divide the rows of the upper triangle by pivots, whose inverses are in `dinv`."""
+        self._run.divide_rows(
+            len(self.slices) - 1, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
+        )  # fmt: skip
+        self.pivots = pivots
+
     def permuted(self) -> Any:
-        """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry."""
+        """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry.
+
+        What was divided by pivots is multiplied by them, so that it is as in A up to rounding.
+        """
         xp, n = self.backend.xp, self.shape[0]
         indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
         indices = xp.empty(int(indptr[-1]), np.int32)
         values = xp.empty(len(indices), self.dtype)
-        rows = [
-            (triangle.indptr, self.columns_by_rows(triangle), self.by_rows(triangle, triangle.values))
-            for triangle in (self.lower, self.upper)
-        ]
-        self._run.join(n, *rows[0], *rows[1], self.diagonal, indptr, indices, values)
+        lower, upper = (self.by_rows(triangle, triangle.values) for triangle in (self.lower, self.upper))
+        if self.pivots is not None:
+            upper *= self.pivots[self._rows_of(self.upper)]
+        self._run.join(
+            n, self.lower.indptr, self.columns_by_rows(self.lower), lower, self.upper.indptr,
+            self.columns_by_rows(self.upper), upper, self.diagonal, indptr, indices, values,
+        )  # fmt: skip
         matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
         matrix.sort_indices()
         return matrix
@@ -362,14 +383,13 @@ class ColorBlocks:
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
             len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
-            self._diagonal_source, self.diagonal, self.dinv, self._expected, digests,
+            self._diagonal_source, self.diagonal, self.dinv, int(self._divides), self._expected, digests,
         )  # fmt: skip
 
-    def _rows_and_columns(self, triangle: Triangle) -> tuple[Any, Any]:
-        """Of the entries of a triangle by rows, in color order."""
+    def _rows_of(self, triangle: Triangle) -> Any:
+        """The row of each entry of a triangle, row by row, in color order."""
         xp = self.backend.xp
-        rows = xp.searchsorted(triangle.indptr, xp.arange(len(triangle.values)), side="right") - 1
-        return rows.astype(np.int32), self.columns_by_rows(triangle)
+        return xp.searchsorted(triangle.indptr, xp.arange(len(triangle.values)), side="right").astype(np.int32) - 1
 
     def _where_other(self, csr: Any) -> str:
         """Where the pattern of a canonical matrix is not that of the blocks."""
@@ -382,9 +402,8 @@ class ColorBlocks:
         diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)
         rows, columns = [diagonal], [diagonal]
         for triangle in (self.lower, self.upper):
-            of_triangle = self._rows_and_columns(triangle)
-            rows.append(host(of_triangle[0]))
-            columns.append(host(of_triangle[1]))
+            rows.append(host(self._rows_of(triangle)))
+            columns.append(host(self.columns_by_rows(triangle)))
         before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
         now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
         before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
@@ -473,9 +492,9 @@ def to_be_taken(expected, digests):
 @KERNELS.strided_twin
 def fetch_values(
     n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
-    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv, expected, digests,
+    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv, divides, expected, digests,
 ):  # fmt: skip
-    """The values of row i: entries of row perm[i] of A; count zeros on the diagonal."""
+    """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count zero pivots."""
     if not to_be_taken(expected, digests):
         return
     no_pivots = 0
@@ -483,12 +502,21 @@ def fetch_values(
         begin, number = indptr[perm[i]], np.int64(diagonal_source[i])
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             lower[e] = values[begin + lower_source[e]]
-        for e in range(upper_indptr[i], upper_indptr[i + 1]):
-            upper[e] = values[begin + upper_source[e]]
         pivot = values[begin + number] if begin + number < indptr[perm[i] + 1] else values.dtype.type(0)
         diagonal[i], dinv[i] = pivot, 1 / pivot if pivot != 0 else np.inf
+        for e in range(upper_indptr[i], upper_indptr[i + 1]):
+            value = values[begin + upper_source[e]]
+            upper[e] = dinv[i] * value if divides else value
         no_pivots += pivot == 0
     digests[NO_PIVOTS] = no_pivots
+
+
+@KERNELS.strided_twin
+def divide_rows(n_slices, slices, indptr, columns, values, dinv):
+    """The entries of row i times dinv[i]."""
+    for i in prange(slices[n_slices]):
+        for e in range(indptr[i], indptr[i + 1]):
+            values[e] *= dinv[i]
 
 
 @compile_part

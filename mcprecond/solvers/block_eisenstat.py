@@ -53,46 +53,44 @@ def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
 
 
 @compile_loop
-def sweep_back_rows(first, end, indptr, columns, values, T, Tinv, rho, beta, q, t, ts):
+def sweep_back_rows(first, end, indptr, columns, values, omega, rho, beta, q, t, ts):
     """The rows of one color."""
     for i in prange(first, end):
         work = ts[i, 1]  # which the forward sweep will write
         work[:] = 0
         add_products(i, indptr, columns, values, t, work)
         for p in range(len(work)):
-            q[i, p] = product(T[i], rho[i], p) + beta * q[i, p]
-            work[p] = q[i, p] - work[p]
-        for p in range(len(work)):
-            t[i, p] = product(Tinv[i], work, p)
+            q[i, p] = rho[i, p] + beta * q[i, p]
+            t[i, p] = q[i, p] - omega * work[p]
         ts[i, 0] = t[i]
 
 
 @compile_loop
-def sweep_first_rows(end, indptr, columns, values, Tinv, rho, step, t, ts):
+def sweep_first_rows(end, indptr, columns, values, omega, rho, step, t, ts):
     """The rows of the first color where T = D."""
     for i in prange(end):
         total = np.zeros_like(t[i])
         add_products(i, indptr, columns, values, t, total)
         for p in range(len(total)):
-            ts[i, 1, p] = product(Tinv[i], total, p)
+            ts[i, 1, p] = omega * total[p]
             ts[i, 0, p] = step * rho[i, p] - ts[i, 1, p]
 
 
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, columns, values, first_rows, T, Tinv, rho, q, t, ts, control, scalars):
-    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty. In the first rows, s as well."""
+def sweep_back(n_slices, slices, indptr, columns, values, first_rows, omega, rho, q, t, ts, control, scalars):
+    """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
     beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
     for c in range(n_slices - 1, 0 if first_rows else -1, -1):
-        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
+        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, omega, rho, beta, q, t, ts)
     if first_rows:  # even an empty loop wakes the threads
-        sweep_first_rows(first_rows, indptr, columns, values, Tinv, rho, step, t, ts)
+        sweep_first_rows(first_rows, indptr, columns, values, omega, rho, step, t, ts)
 
 
 @compile_loop
 def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
-    """The rows of one color, and their share of q'w."""
+    """The rows of one color, and their share of q'T w."""
     total = 0.0
     for i in prange(first, end):
         t, s = ts[i, 0], ts[i, 1]
@@ -100,12 +98,13 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
         add_products(i, indptr, columns, values, ts[:, 0], L_t)
         add_products(i, indptr, columns, values, ts[:, 1], work)
         for p in range(len(t)):
-            T_t, D_t = product(T[i], t, p), product(diagonal[i], t, p)
-            work[p] = q[i, p] - (2 * T_t - D_t) - work[p]
-            At[i, p] = q[i, p] + L_t[p] + (D_t - T_t)
+            T_q, T_t, D_t = product(T[i], q[i], p), product(T[i], t, p), product(diagonal[i], t, p)
+            work[p] = T_q - (2 * T_t - D_t) - work[p]
+            At[i, p] = T_q + L_t[p] + (D_t - T_t)
         for p in range(len(t)):
             s[p] = product(Tinv[i], work, p)
-            total += inner(q[i, p], t[p] + s[p])
+        for p in range(len(t)):
+            total += inner(product(T[i], q[i], p), t[p] + s[p])
     return total
 
 
@@ -114,7 +113,7 @@ def sweep_forward(
     n_slices, slices, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
     partials,
 ):  # fmt: skip
-    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows, in slices from number `first` on."""
+    """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
     if control[STATE] != RUNNING:
         return
     total = 0.0
@@ -163,40 +162,47 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
 
 
 @compile_loop
-def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
+def solve_first_rows(end, indptr, columns, values, Tinv, omega, b, r, left, x):
     """The rows of the first color."""
     for i in prange(end):
         total = np.zeros_like(r[i])
         add_products(i, indptr, columns, values, x, total)
+        rest = b[i] - left * r[i]
         for p in range(len(total)):
-            total[p] = b[i, p] - left * r[i, p] - total[p]
-        for p in range(len(total)):
-            x[i, p] = product(Tinv[i], total, p)
+            x[i, p] = product(Tinv[i], rest, p) - omega * total[p]
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, Tinv, b, r, x, control, scalars):
-    """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
+def solve_first(n_slices, slices, indptr, columns, values, Tinv, omega, b, r, x, control, scalars):
+    """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(slices[n_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
+        solve_first_rows(
+            slices[n_slices], indptr, columns, values, Tinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
+        )  # fmt: skip
 
 
 @compile_loop
-def residual_rows(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r):
+def residual_rows(
+    n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b, r
+):  # fmt: skip
     """The same for CSR."""
     for i in prange(n):
+        above = np.zeros_like(x[i])
+        add_products(i, upper_indptr, upper_columns, upper, x, above)
+        above *= omega
         for p in range(r.shape[1]):
-            r[i, p] = product(diagonal[i], x[i], p)
+            r[i, p] = product(diagonal[i], x[i], p) + product(T[i], above, p)
         add_products(i, lower_indptr, lower_columns, lower, x, r[i])
-        add_products(i, upper_indptr, upper_columns, upper, x, r[i])
         r[i] = b[i] - r[i]
 
 
 @KERNELS.resident_twin
 def residual_of_blocks(
-    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
+    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b,
+    r,
 ):  # fmt: skip
-    """r = b - (L + D + U) x."""
+    """r = b - (L + D + T V) x."""
     residual_rows(
-        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
+        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x,
+        b, r,
     )  # fmt: skip

@@ -1,4 +1,5 @@
-// Eisenstat's form: one warp per slice, in color order; values are waited for. See eisenstat.py.
+// Eisenstat's form: one warp per slice, in color order; values are waited for. Of the upper triangle U, inv(T) U is what `omega`
+// times the stored one is. See eisenstat.py.
 
 #include "../reordering/slices.cuh"
 #include "books.cuh"
@@ -36,24 +37,22 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        long long first_rows, const PIVOT* T, const PIVOT* Tinv, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts,
-        const long long* control, const double* scalars) {
+        long long first_rows, double omega, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts, const long long* control,
+        const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads(), is_first = slice.first < first_rows;
-        PIVOT T_i = leads ? T[i] : PIVOT();
         UNKNOWN rho_i = leads ? rho[i] : UNKNOWN(), q_i = leads && !is_first ? q[i] : UNKNOWN(), total = UNKNOWN();
         slice.entries(indptr, columns, values, awaited(t), [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; });
-        total = slice.sum(total);
+        total = rounded_product((REAL)omega, slice.sum(total));
         if (!leads) return;
         if (is_first) {
-            UNKNOWN s_i = INVERTED(T_i, i) * total;
-            ts[i].t = step * rho_i - s_i;
-            publish(&ts[i].s, s_i);
+            ts[i].t = step * rho_i - total;
+            publish(&ts[i].s, total);
         } else {
-            UNKNOWN own = T_i * rho_i + beta * q_i, value = INVERTED(T_i, i) * (own - total);
+            UNKNOWN own = rho_i + beta * q_i, value = own - total;
             publish(&t[i], value);
             q[i] = own;
             ts[i].t = value;
@@ -73,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT();
-        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = diagonal[i];
+        if (leads) t_i = ts[i].t, T_i = T[i], D_i = diagonal[i], q_i = T_i * q[i];
         slice.entries(indptr, columns, values, Pairs{{ts}}, [&](COUPLING a, int, Pair both) {
             L_t += a * both.t;
             L_s += a * both.s;
@@ -131,7 +130,7 @@ extern "C" __global__ void advance_all(long long n, long long first_rows, const 
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* Tinv, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
+        const PIVOT* Tinv, double omega, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
         const double* scalars) {
     if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
     REAL left = (REAL)scalars[LEFT];
@@ -141,21 +140,21 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
         slice.entries(indptr, columns, values, known((const UNKNOWN*)x), add);
         total = slice.sum(total);
         int i = slice.index();
-        if (slice.leads()) x[i] = Tinv[i] * (b[i] - left * r[i] - total);
+        if (slice.leads()) x[i] = Tinv[i] * (b[i] - left * r[i]) - rounded_product((REAL)omega, total);
     });
 }
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_blocks(
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns, const COUPLING* upper,
-        const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
+        const PIVOT* T, double omega, const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
     for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
-        UNKNOWN total = UNKNOWN();
-        auto add = [&](COUPLING a, int, UNKNOWN x_j) { total += a * x_j; };
-        slice.entries(lower_indptr, lower_columns, lower, known(x), add);
-        slice.entries(upper_indptr, upper_columns, upper, known(x), add);
-        total = slice.sum(total);
+        UNKNOWN below = UNKNOWN(), above = UNKNOWN();
+        slice.entries(lower_indptr, lower_columns, lower, known(x), [&](COUPLING a, int, UNKNOWN x_j) { below += a * x_j; });
+        slice.entries(upper_indptr, upper_columns, upper, known(x), [&](COUPLING a, int, UNKNOWN x_j) { above += a * x_j; });
+        below = slice.sum(below);
+        above = slice.sum(above);
         int i = slice.index();
-        if (slice.leads()) r[i] = b[i] - (diagonal[i] * x[i] + total);
+        if (slice.leads()) r[i] = b[i] - (diagonal[i] * x[i] + below + T[i] * ((REAL)omega * above));
     });
 }

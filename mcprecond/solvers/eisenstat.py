@@ -1,25 +1,25 @@
 """PCG with symmetric Gauss-Seidel or DILU in Eisenstat's form: one pass over the matrix per iteration.
 
 In the order of the colors let A = L + D + U and M = (T + L) inv(T) (T + U) with a diagonal T: T = D for symmetric
-Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG), the pivots for DILU. For q = (T + U) p
-and t = p,
+Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG), the pivots for DILU. The color blocks
+store V = inv(T) U, or V / w. For q = (I + V) p and t = p,
 
-    A t = q + L t + (D - T) t,
-    inv(T + L) A t = t + s,    s = inv(T + L) (q - (2 T - D) t),
+    A t = T q + L t + (D - T) t,
+    inv(T + L) A t = t + s,    s = inv(T + L) (T q - (2 T - D) t),
 
-so one sweep over U gives t from q, and one over L gives both the product A t, which the residual needs, and the
+so one sweep over V gives t from q, and one over L gives both the product A t, which the residual needs, and the
 transformed residual's direction w = t + s. CG runs on rho = inv(T + L) r with the weight T, where z = T rho: its
-iterates x and its scalars are those of PCG with M. An iteration is three kernels: the two sweeps, and one that advances
-all vectors.
+iterates x and its scalars are those of PCG with M, and q is the direction that rho and beta give. An iteration is three
+kernels: the two sweeps, and one that advances all vectors.
 
-The first color has no entries in L. Where T = D in its rows, A t = q and w = inv(T) q there, number by number. So, with
-r and rho as they are at the start, in every later iteration r and rho are `LEFT` times these, and q is `STEP` times
-T rho: two numbers that follow alpha and beta. These vectors are not touched again, their share of each inner product is
-known, and the sweep over U finds s = inv(T) U t together with t. x is found from the other colors when it is asked for.
-On a grid of two colors two fifths of all that is read and written of vectors are saved.
+The first color has no entries in L. Where T = D in its rows, A t = T q and w = q there, number by number. So, with r
+and rho as they are at the start, in every later iteration r and rho are `LEFT` times these, and q is `STEP` times rho:
+two numbers that follow alpha and beta. These vectors are not touched again, their share of each inner product is known,
+and the sweep over V finds s = V t together with t. x is found from the other colors when it is asked for. On a grid of
+two colors two fifths of all that is read and written of vectors are saved.
 
 For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
-adjoint of inv(T + U), and t*A t = q*w, r*z = rho*T rho.
+adjoint of inv(T + U), and t*A t = q*T w, r*z = rho*T rho.
 
 Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, SIAM J. Sci. Stat. Comput.
 2, 1981.
@@ -84,7 +84,7 @@ class EisenstatIteration(Iteration):
         shape = blocks.vector_shape
         self.b = b.reshape(shape)[blocks.perm]
         self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.reshape(shape)[blocks.perm]
-        self.T, self.Tinv = M.splitting
+        self.T, self.Tinv, self.omega = M.splitting
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
@@ -104,13 +104,13 @@ class EisenstatIteration(Iteration):
         """See `Iteration`."""
         self._complete()
         self.sweep.residual_of_blocks(
-            *self.slices, *self.lower, *self.upper, self.blocks.diagonal, self.x, self.b, self.r
+            *self.slices, *self.lower, *self.upper, self.T, self.omega, self.blocks.diagonal, self.x, self.b, self.r
         )  # fmt: skip
         r = self.r.reshape(-1)
         self.run.inner_product(r.size, r, r, FRESH_RESIDUAL, *self.books)
 
     def precondition(self) -> None:
-        """See `Iteration`: rho = inv(T + L) r; the first sweep makes q = T rho of it."""
+        """See `Iteration`: rho = inv(T + L) r, which is the first q."""
         make_empty(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
         self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.books)
@@ -118,14 +118,13 @@ class EisenstatIteration(Iteration):
     def _complete(self) -> None:
         """Find x in the rows of the first color."""
         self.sweep.solve_first(
-            *self.first_slices, *self.upper, self.Tinv, self.b, self.r, self.x, self.control, self.scalars
+            *self.first_slices, *self.upper, self.Tinv, self.omega, self.b, self.r, self.x, self.control, self.scalars
         )  # fmt: skip
 
     def _step(self) -> None:
         blocks, rows = self.blocks, self.first_rows
         self.sweep.sweep_back(
-            *self.slices, *self.upper, rows, self.T, self.Tinv, self.rho, self.q, self.t, self.ts, self.control,
-            self.scalars,
+            *self.slices, *self.upper, rows, self.omega, self.rho, self.q, self.t, self.ts, self.control, self.scalars
         )  # fmt: skip
         self.sweep.sweep_forward(
             *self.others, *self.lower, self.first_slices[0], self.T, self.Tinv, blocks.diagonal, self.q, self.ts,
@@ -154,54 +153,54 @@ def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
 
 
 @compile_loop
-def sweep_back_rows(first, end, indptr, columns, values, T, Tinv, rho, beta, q, t, ts):
+def sweep_back_rows(first, end, indptr, columns, values, omega, rho, beta, q, t, ts):
     """The rows of one color."""
     for i in prange(first, end):
         total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * t[columns[k]]
-        q[i] = T[i] * rho[i] + beta * q[i]
-        t[i] = (q[i] - total) * Tinv[i]
+        q[i] = rho[i] + beta * q[i]
+        t[i] = q[i] - omega * total
         ts[i, 0] = t[i]
 
 
 @compile_loop
-def sweep_first_rows(end, indptr, columns, values, Tinv, rho, step, t, ts):
+def sweep_first_rows(end, indptr, columns, values, omega, rho, step, t, ts):
     """The rows of the first color where T = D."""
     for i in prange(end):
         total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * t[columns[k]]
-        ts[i, 1] = total * Tinv[i]
+        ts[i, 1] = omega * total
         ts[i, 0] = step * rho[i] - ts[i, 1]
 
 
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, columns, values, first_rows, T, Tinv, rho, q, t, ts, control, scalars):
-    """q = T rho + beta q and t = inv(T + U) q; in CUDA, s becomes empty. In the first rows, s as well."""
+def sweep_back(n_slices, slices, indptr, columns, values, first_rows, omega, rho, q, t, ts, control, scalars):
+    """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
     beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
     for c in range(n_slices - 1, 0 if first_rows else -1, -1):
-        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, rho, beta, q, t, ts)
+        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, omega, rho, beta, q, t, ts)
     if first_rows:  # even an empty loop wakes the threads
-        sweep_first_rows(first_rows, indptr, columns, values, Tinv, rho, step, t, ts)
+        sweep_first_rows(first_rows, indptr, columns, values, omega, rho, step, t, ts)
 
 
 @compile_loop
 def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
-    """The rows of one color, and their share of q'w."""
+    """The rows of one color, and their share of q'T w."""
     product = 0.0
     for i in prange(first, end):
         L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             L_t += values[k] * ts[columns[k], 0]
             L_s += values[k] * ts[columns[k], 1]
-        t = ts[i, 0]
-        s = (q[i] - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
+        t, T_q = ts[i, 0], T[i] * q[i]
+        s = (T_q - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
         ts[i, 1] = s
-        At[i] = q[i] + L_t + (diagonal[i] - T[i]) * t
-        product += inner(q[i], t + s)
+        At[i] = T_q + L_t + (diagonal[i] - T[i]) * t
+        product += inner(T_q, t + s)
     return product
 
 
@@ -210,7 +209,7 @@ def sweep_forward(
     n_slices, slices, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
     partials,
 ):  # fmt: skip
-    """s = inv(T + L) (q - (2 T - D) t), A t, and q'w, from which alpha follows, in slices from number `first` on."""
+    """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
     if control[STATE] != RUNNING:
         return
     product = 0.0
@@ -256,39 +255,45 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
 
 
 @compile_loop
-def solve_first_rows(end, indptr, columns, values, Tinv, b, r, left, x):
+def solve_first_rows(end, indptr, columns, values, Tinv, omega, b, r, left, x):
     """The rows of the first color."""
     for i in prange(end):
-        total = b[i] - left * r[i]
+        total = x.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
-            total -= values[k] * x[columns[k]]
-        x[i] = total * Tinv[i]
+            total += values[k] * x[columns[k]]
+        x[i] = (b[i] - left * r[i]) * Tinv[i] - omega * total
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, Tinv, b, r, x, control, scalars):
-    """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
+def solve_first(n_slices, slices, indptr, columns, values, Tinv, omega, b, r, x, control, scalars):
+    """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(slices[n_slices], indptr, columns, values, Tinv, b, r, x.dtype.type(scalars[LEFT]), x)
+        solve_first_rows(
+            slices[n_slices], indptr, columns, values, Tinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
+        )  # fmt: skip
 
 
 @compile_loop
-def residual_rows(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r):
+def residual_rows(
+    n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b, r
+):  # fmt: skip
     """The same for CSR."""
     for i in prange(n):
-        total = diagonal[i] * x[i]
+        below, above = diagonal[i] * x[i], x.dtype.type(0)
         for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            total += lower[k] * x[lower_columns[k]]
+            below += lower[k] * x[lower_columns[k]]
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            total += upper[k] * x[upper_columns[k]]
-        r[i] = b[i] - total
+            above += upper[k] * x[upper_columns[k]]
+        r[i] = b[i] - (below + T[i] * (omega * above))
 
 
 @KERNELS.resident_twin
 def residual_of_blocks(
-    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
+    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b,
+    r,
 ):  # fmt: skip
-    """r = b - (L + D + U) x."""
+    """r = b - (L + D + T V) x."""
     residual_rows(
-        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, x, b, r
+        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x,
+        b, r,
     )  # fmt: skip
