@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from mcprecond import ColorBlocks, color
 from mcprecond.backends import get_backend
 from mcprecond.reordering import short_columns
-from mcprecond.reordering.short_columns import LEAST_SHIFT, MOST_SHIFT, columns_by_rows, list_of_columns
+from mcprecond.reordering.short_columns import (
+    FIRST_HEAD,
+    HEAD,
+    LEAST_SHIFT,
+    MOST_SHIFT,
+    columns_by_rows,
+    list_of_columns,
+)
 
 
 @st.composite
@@ -79,11 +86,15 @@ def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
     np.testing.assert_array_equal(backend.to_host(slices), cuts)
     for numbers, (indptr, columns), pattern in zip(lists, triangles, patterns, strict=True):
         host = backend.to_host(numbers)
-        heads = host[2 : 2 * (n_slices + 2)].reshape(-1, 2)
+        heads = host[FIRST_HEAD : FIRST_HEAD + HEAD * (n_slices + 1)].reshape(-1, HEAD)
         assert host[0] == heads[-1, 0]
         for k in range(n_slices):
             bases = host[heads[k, 0] : heads[k + 1, 0]].tolist()
             assert (heads[k, 1], bases) == largest_shift(in_slice(cuts, indptr, columns, k))
+            rows, lengths = cuts[k + 1] - cuts[k], heads[k, 4:].view(np.uint8)
+            assert heads[k, 2:4].view(np.int64)[0] == indptr[cuts[k]]
+            np.testing.assert_array_equal(lengths[:rows], np.diff(indptr[cuts[k] : cuts[k + 1] + 1]))
+            assert not lengths[rows:].any()
         told = columns_by_rows(to_device(cuts), pattern[0], numbers, len(columns), backend)
         np.testing.assert_array_equal(backend.to_host(told), columns)
 
@@ -102,7 +113,7 @@ def test_as_many_bases_as_there_is_room_for(backend, to_device, monkeypatch, shi
             assert listed is None
         else:
             _, lists = listed
-            assert backend.to_host(lists[0])[3] == shift - (count > room)
+            assert backend.to_host(lists[0])[FIRST_HEAD + 1] == shift - (count > room)
             told = columns_by_rows(to_device(np.array([0, 1], np.int32)), pattern[0], lists[0], count, backend)
             np.testing.assert_array_equal(backend.to_host(told), columns)
 

@@ -118,7 +118,7 @@ class Preconditioner:
     @property
     @abstractmethod
     def splitting(self) -> tuple[Any, Any, float]:
-        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U; where there is no obstacle."""
+        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U; if there is no obstacle."""
 
     @property
     @abstractmethod

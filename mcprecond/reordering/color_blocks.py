@@ -174,7 +174,7 @@ class ColorBlocks:
         )  # fmt: skip
         # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that
         # are there first. On the CPU that does not pay.
-        sorted_length = 8 * lanes if backend.resident_warps else 0
+        sorted_length = min(8 * lanes, 255) if backend.resident_warps else 0
         patterns, sources = self._split(graph, kernels(), sorted_length, source)
         self.slices, lists = self._cut(patterns, longest <= sorted_length)
         self.lower, self.upper = (

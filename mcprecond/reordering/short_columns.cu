@@ -52,13 +52,17 @@ extern "C" __global__ void list_bases(long long n_slices, const int* slices, con
     if (k >= n_slices) return;
     Slice slice(slices, k);
     Head* heads = (Head*)heads_of(list);
-    auto place = [&](long long k) { return (int)(2 * (n_slices + 2) + ends[k] - ends[0]); };
+    auto place = [&](long long k) { return (int)(4 + sizeof(Head) / 4 * (n_slices + 1) + ends[k] - ends[0]); };
     int first = place(k), shift = shifts[k];
     if (lane_id() == 0) {
-        heads[k] = Head{first, shift};
+        heads[k].first = first;
+        heads[k].shift = shift;
+        heads[k].entry = indptr[slice.first];
         if (k == 0) list[0] = place(n_slices);
-        if (k + 1 == n_slices) heads[n_slices] = Head{place(n_slices), 0};
+        if (k + 1 == n_slices) heads[n_slices].first = place(n_slices);
     }
+    const OFFSET* own = indptr + slice.first + lane_id();
+    heads[k].lengths[lane_id()] = lane_id() < slice.rows ? (unsigned char)(own[1] - own[0]) : 0;
     for_bases(
         slice, indptr, indices, shift, MOST_BASES,
         [&](int number, int base) {
@@ -72,7 +76,7 @@ extern "C" __global__ void list_columns(long long n_slices, const int* slices, c
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);
-    Columns bases(list, slice.number, 0);
+    Columns bases(indptr, list, slice, slice.number);
     bases.hold();
     OFFSET end = indptr[slice.first + slice.rows];
     for (OFFSET e = indptr[slice.first] + lane_id(); e < end; e += WARP) columns[e] = bases.column(codes[e]);

@@ -3,12 +3,15 @@
 #define LEAST_SHIFT 9
 #define MOST_BASES (1 << 16 - LEAST_SHIFT)
 
-// Where the bases of a slice begin in its list, counted in numbers of four bytes; the next slice's begin where they end.
-struct __align__(8) Head {
+// Where the bases of a slice begin in its list, counted in numbers of four bytes; the next slice's begin where they end. The
+// slice's first entry, and how many each row has: that is fewer bytes than row offsets.
+struct __align__(16) Head {
     int first, shift;
+    long long entry;
+    unsigned char lengths[WARP];
 };
 // The list begins with where its codes are, and heads.
-__device__ __forceinline__ const Head* heads_of(const int* list) { return (const Head*)list + 1; }
+__device__ __forceinline__ const Head* heads_of(const int* list) { return (const Head*)(list + 4); }
 __device__ __forceinline__ const uint16* codes_of(const int* list) { return (const uint16*)(list + list[0]); }
 
 // Room for the bases that a warp works with: the same for all slices in a kernel.
@@ -19,12 +22,15 @@ __device__ __forceinline__ int* held_by_warp() {
 
 struct Columns {
     static constexpr int USUAL = 2;  // bases for each thread
+    OFFSET first;
+    int length;
     const int* list;
     const uint16* codes;
     int begin, end, shift, own[USUAL];
 
-    __device__ __forceinline__ Columns(const int* list, int slice, OFFSET first) : list(list) {
-        const Head* head = heads_of(list) + slice;
+    __device__ __forceinline__ Columns(const OFFSET*, const int* list, const SliceRows& slice, int number) : list(list) {
+        const Head* head = heads_of(list) + number;
+        length = head[0].lengths[slice.row], first = (OFFSET)head[0].entry;
         begin = head[0].first, end = head[1].first, shift = head[0].shift;
         codes = kept(codes_of(list) + first);
 #pragma unroll

@@ -6,9 +6,11 @@ and the next one the first column behind the window. A column is stored as a cod
 times the width, plus how far it is behind the base. The width is a power of two, the largest one for which a slice has
 no more bases than the code has room for; its logarithm is the shift.
 
-The list of a triangle is an array of int32. It begins with where its codes are and a number without meaning; a head for
-each slice and one more: where its bases begin, and its shift. Then come the bases, and then the codes, two in each
-number, in the order in which the entries are stored. Places are counted from the beginning of the array.
+The list of a triangle is an array of int32. It begins with where its codes are and three numbers without meaning; a
+head for each slice and one more: where its bases begin, its shift, its first entry as an int64, and in a byte for each
+of 32 rows how many entries these have. Then come the bases, and then the codes, two in each number, in the order in
+which the entries are stored. Places are counted from the beginning of the array. Who goes through the columns of a
+slice needs no row offsets.
 
 A slice with too many bases is cut in two, if there are few of them. Short columns pay where sweeps take as long as it
 takes to read the matrix, so for slices of many rows, and where bases are few.
@@ -26,10 +28,11 @@ from mcprecond.reordering.slices import Patterns, interleaved
 
 KERNELS = KernelSet(__file__)
 
-MOST_SHARE = 1 / 5  # of the bytes that codes save, for bases and heads
+MOST_SHARE = 1 / 5  # of the bytes that codes save, for bases and where they begin
 MOST_CUT = 1 / 50  # of the slices, each time
 LEAST_SHIFT, MOST_SHIFT = 9, 12
 NO_SHIFT = LEAST_SHIFT - 1  # there are too many bases for any
+FIRST_HEAD, HEAD = 4, 12  # where heads are, and what one takes, in numbers
 
 
 def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> tuple[Any, list[Any]] | None:
@@ -40,7 +43,7 @@ def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> tuple[
     slices : array of int32, shape (n_slices + 1,)
         Where slices begin, and n at the end; there is at least one. Those returned are the same or pieces of them.
     patterns : list of two pairs of arrays
-        Row offsets and columns of the lower and of the upper triangle. Rows are sorted.
+        Row offsets and columns of the lower and of the upper triangle. Rows are sorted, and have at most 255 entries.
     """
     xp = backend.xp
     entries = sum(len(indices) for _, indices in patterns)
@@ -63,7 +66,7 @@ def list_of_columns(slices: Any, patterns: Patterns, backend: Backend) -> tuple[
         slices = xp.sort(xp.concatenate([slices, middles]))
     lists = []
     for t, (indptr, indices) in enumerate(patterns):
-        begin = 2 * (n_slices + 2) + totals[t + 1] - totals[t]
+        begin = FIRST_HEAD + HEAD * (n_slices + 1) + totals[t + 1] - totals[t]
         numbers = xp.empty(begin + (len(indices) + 1) // 2, np.int32)
         codes = xp.empty(len(indices), np.uint16)
         run.list_bases(
@@ -121,14 +124,20 @@ def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upp
 @KERNELS.twin
 def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
     """Heads, bases, and codes row by row; ends[k] - ends[0] is the number of bases of the slices before k."""
-    heads = numbers[2 : 2 * (n_slices + 2)].reshape(-1, 2)
-    numbers[0] = 2 * (n_slices + 2) + ends[n_slices] - ends[0]
+    first_base = FIRST_HEAD + HEAD * (n_slices + 1)
+    heads = numbers[FIRST_HEAD:first_base].reshape(-1, HEAD)
+    numbers[0] = first_base + ends[n_slices] - ends[0]
     for k in prange(n_slices + 1):
-        place = 2 * (n_slices + 2) + ends[k] - ends[0]
-        heads[k, 0], heads[k, 1] = place, 0
+        place = first_base + ends[k] - ends[0]
+        heads[k, 0] = place
         if k < n_slices:
             shift = heads[k, 1] = shifts[k]
             first, end = indptr[slices[k]], indptr[slices[k + 1]]
+            heads[k, 2:4].view(np.int64)[0] = first
+            lengths = heads[k, 4:].view(np.uint8)
+            lengths[:] = 0
+            for i in range(slices[k], slices[k + 1]):
+                lengths[i - slices[k]] = indptr[i + 1] - indptr[i]
             bases = bases_of(indices[first:end], shift)
             numbers[place : place + len(bases)] = bases
             for e in range(first, end):
@@ -139,7 +148,7 @@ def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
 @KERNELS.twin
 def list_columns(n_slices, slices, indptr, numbers, codes, columns):
     """The columns of each row, from its slice's bases and its codes."""
-    heads = numbers[2 : 2 * (n_slices + 2)].reshape(-1, 2)
+    heads = numbers[FIRST_HEAD : FIRST_HEAD + HEAD * (n_slices + 1)].reshape(-1, HEAD)
     for k in prange(n_slices):
         first, shift = heads[k, 0], heads[k, 1]
         for e in range(indptr[slices[k]], indptr[slices[k + 1]]):

@@ -70,6 +70,9 @@ struct SliceRows {
     }
     __device__ __forceinline__ int index() const { return first + row; }
     __device__ __forceinline__ bool leads() const { return row < rows && lane == 0; }
+    __device__ __forceinline__ int length(const OFFSET* indptr) const {
+        return row < rows ? (int)(indptr[index() + 1] - indptr[index()]) : 0;
+    }
 
     // The values of the threads of a row, put together by `both(a, b)`; every one of them gets it. Whole warps call it.
     template <typename Value, typename Both>
@@ -128,12 +131,18 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
 #ifdef SHORT_COLUMNS
 #include "short_columns.cuh"
 #else
-// The columns of a slice, whose first entry is the one at `first`: what is stored for another one, to be asked for ahead; and the
-// column that this tells, once the warp holds what it needs for that.
+// The columns of a slice, and how many this thread's row has: what is stored for another one behind the first entry, to be asked
+// for ahead; and the column that this tells, once the warp holds what it needs for that.
 struct Columns {
+    OFFSET first;
+    int length;
     const int* stored;
 
-    __device__ __forceinline__ Columns(const int* stored, int, OFFSET first) : stored(kept(stored + first)) {}
+    __device__ __forceinline__ Columns(const OFFSET* indptr, const int* stored, const SliceRows& slice, int) {
+        first = indptr[slice.first];
+        length = slice.length(indptr);
+        this->stored = kept(stored + first);
+    }
     __device__ __forceinline__ int ask(OFFSET place) const { return streamed(&stored[place]); }
     __device__ __forceinline__ void hold() const {}
     __device__ __forceinline__ int column(int told) const { return told; }
@@ -155,14 +164,11 @@ struct Slice : SliceRows {
         OFFSET first;
         int left;  // entries of this thread
 
-        __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr) {
-            first = indptr[slice.first];
-            left = 0;
-            if (slice.row < slice.rows) {
-                int length = (int)(indptr[slice.index() + 1] - indptr[slice.index()]);
-                left = (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
-            }
+        __device__ __forceinline__ Steps(const Slice& slice, OFFSET first, int length) : first(first) {
+            left = (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
         }
+        __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr)
+            : Steps(slice, indptr[slice.first], slice.length(indptr)) {}
         __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left > 0); }
 
         // The next step, and whether this thread takes part.
@@ -210,10 +216,9 @@ struct Slice : SliceRows {
                                             Add add, Meanwhile meanwhile = {}) const {
         typedef decltype(source.look(0)) Seen;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Seen) > 32 ? 2 : 4;  // as registers allow
-        Steps steps(*this, indptr);
-        Columns columns(all_columns, number, steps.first);
-        values = kept(values + steps.first);
-        steps.first = 0;
+        Columns columns(indptr, all_columns, *this, number);
+        Steps steps(*this, 0, columns.length);
+        values = kept(values + columns.first);
         Stored value[BATCH], next_value[BATCH];
         int column[BATCH], next_column[BATCH];
         auto fetch = [&](Stored* value, int* column) {
