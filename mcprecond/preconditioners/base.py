@@ -40,7 +40,7 @@ class Preconditioner:
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: With the upper triangle divided by pivots.
+    #: With the upper triangle divided by pivots, unless block_size is more than 1.
     blocks: ColorBlocks
     _sweeps: Sweeps
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
@@ -70,7 +70,7 @@ class Preconditioner:
         self.blocks = (
             ColorBlocks(A, coloring, dtype=dtype, divides=divides)
             if block_size == 1
-            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype, divides=divides)
+            else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
         )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._applications: dict[int, tuple[Any, Any, Any]] = {}

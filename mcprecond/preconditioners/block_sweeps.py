@@ -21,7 +21,7 @@ KERNELS = KernelSet(str(Path(__file__).with_name("sweeps.py")))
 
 @compile_part
 def add_products(i, indptr, columns, values, y, total):
-    """total += row i of a triangle times y."""
+    """total += sum_j T_ij y_j."""
     b = len(total)
     for k in range(indptr[i], indptr[i + 1]):
         j = columns[k]
@@ -40,7 +40,7 @@ def product(block, x, p):
 
 
 @compile_loop
-def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
+def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(y.shape[2]):
@@ -48,12 +48,9 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
             total[:] = 0
             add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
-                y[i, p, c] = omega * total[p]
-                b = scale * r[perm[i], p, c]
-                total[p] = b if backwards else b - y[i, p, c]
+                total[p] = scale * r[perm[i], p, c] - omega * total[p]
             for p in range(len(total)):
-                value = product(dinv[i], total, p)
-                y[i, p, c] = value - y[i, p, c] if backwards else value
+                y[i, p, c] = product(dinv[i], total, p)
         if finish:
             z[perm[i]] = y[i]
 
@@ -62,17 +59,17 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
 def substitute(
     n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):  # fmt: skip
-    """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; see sweeps.py."""
+    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; see sweeps.py."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         first, end = slices[k], slices[k + 1]
         substitute_rows(
-            first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
+            first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
         )  # fmt: skip
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(y.shape[2]):
@@ -80,15 +77,15 @@ def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z)
             total[:] = 0
             add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
-                y[i, p, c] -= omega * total[p]
+                y[i, p, c] -= omega * product(dinv[i], total, p)
         z[perm[i]] = y[i]
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, columns, values, perm, omega, y, z):
-    """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix."""
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
+    """t_i = y_i - w inv(D_i) sum_j U_ij t_j, in place of y, and to z in the order of the matrix."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, perm, omega, y, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 
 
 @compile_loop
@@ -99,14 +96,14 @@ def relax_rows(
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(new.shape[2]):
-            below, above = z[perm[i], :, c], new[i, :, c]
-            below[:], above[:] = 0, 0
-            add_products(i, lower_indptr, lower_columns, lower, (old if backwards else new)[:, :, c], below)
-            add_products(i, upper_indptr, upper_columns, upper, (new if backwards else old)[:, :, c], above)
-            for p in range(len(below)):
-                below[p] = r[perm[i], p, c] - below[p]
-            for p in range(len(below)):
-                new[i, p, c] = (1 - omega) * old[i, p, c] + omega * (product(dinv[i], below, p) - above[p])
+            total = z[perm[i], :, c]
+            total[:] = 0
+            add_products(i, lower_indptr, lower_columns, lower, (old if backwards else new)[:, :, c], total)
+            add_products(i, upper_indptr, upper_columns, upper, (new if backwards else old)[:, :, c], total)
+            for p in range(len(total)):
+                total[p] = r[perm[i], p, c] - total[p]
+            for p in range(len(total)):
+                new[i, p, c] = (1 - omega) * old[i, p, c] + omega * product(dinv[i], total, p)
         z[perm[i]] = new[i]
 
 
@@ -115,7 +112,7 @@ def relax(
     n_slices, slices, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r,
     omega, old, new, z,
 ):  # fmt: skip
-    """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
+    """new_i = (1 - w) old_i + w inv(D_i) (r_i - sum_j (L + U)_ij y_j), y new where the sweep was already."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         relax_rows(

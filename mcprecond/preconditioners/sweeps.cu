@@ -2,9 +2,8 @@
 
 #include "../reordering/slices.cuh"
 
-// Rows of the upper triangle are divided by their pivots already. In `substitute` perm is null where y holds r in color order, at
-// turn 0, and in both z is null where the result is only put into y. Rows from `last` on have no entries in the other triangle:
-// what `substitute` finds for them is the result.
+// In `substitute` perm is null where y holds r in color order, at turn 0, and in both z is null where the result is only put
+// into y. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
@@ -26,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         if (leads) {
             b = rounded_product((REAL)scale, b);
             total = rounded_product((REAL)omega, total);
-            UNKNOWN value = backwards ? d * b - total : d * (b - total);
+            UNKNOWN value = backwards ? d * b - divided(total, d) : d * (b - total);
             write_now(&y[i], of_turn(converted<KEPT>(value), i < last));
             if (z && (finish || i >= last)) z[place] = value;
         }
@@ -35,10 +34,11 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const int* perm, double omega, KEPT* y, UNKNOWN* z) {
+        const PIVOT* dinv, const int* perm, double omega, KEPT* y, UNKNOWN* z) {
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads();
+        PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
         int place = leads && z ? load_now(perm + i) : 0;
         slice.entries(
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
             [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
         total = slice.sum(total);
         if (leads) {
-            UNKNOWN value = own - (REAL)omega * total;
+            UNKNOWN value = own - (REAL)omega * divided(total, d);
             write_now(&y[i], of_turn(converted<KEPT>(value), 0));
             if (z) z[place] = value;
         }
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         below = slice.sum(below);
         above = slice.sum(above);
         if (leads) {
-            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - above);
+            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - divided(above, d));
             publish(&latest[i], converted<KEPT>(value));
             z[place] = value;
         }

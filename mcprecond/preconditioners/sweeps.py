@@ -46,8 +46,8 @@ class Sweeps:
     Parameters
     ----------
     blocks : ColorBlocks
-        With the upper triangle divided by the pivots; whose inverses, and the values, are read at each sweep, so they
-        may change.
+        With the upper triangle divided by the pivots, unless these are blocks. The values, and the inverses of the
+        pivots, are read at each sweep, so they may change.
     columns : int
         How many right-hand sides there are.
     relaxes : bool
@@ -109,7 +109,7 @@ class Sweeps:
                 perm = NULL
         self._substitute(blocks.lower, perm, r, result, omega, scale, self._last_rows)
         self._run.back_substitute(
-            *self._before_last, *blocks.upper.rows, blocks.perm, omega, self._y, result
+            *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result
         )  # fmt: skip
         if self._orders:
             self._move().to_row_order(n, blocks.inverse, self._y, z)
@@ -227,7 +227,7 @@ def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z)
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, columns, values, perm, omega, y, z):
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
     for k in range(n_slices - 1, -1, -1):
         back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, perm, omega, y, z)

@@ -124,7 +124,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
         int row = is_there ? perm[i] : 0;
         long long number = is_there ? diagonal_source[i] : 0;
         OFFSET begin = is_there ? indptr[row] : 0, end = is_there ? indptr[row + 1] : 0;
-        auto fetch = [&](auto way, const int* columns, const SOURCE* source, VALUE factor, STORED* result) {
+        VALUE pivot = VALUE();
+        bool has_pivot = false;
+        auto fetch_pivot = [&] {
+            if (!has_pivot && begin + number < end) pivot = values[begin + number];
+            has_pivot = true;
+        };
+        auto fetch = [&](auto way, const int* columns, const SOURCE* source, STORED* result, auto meanwhile, auto scaled) {
             slice.batches<FETCHES>(way, columns, [&](const OFFSET* places) {
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
@@ -132,14 +138,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                 for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? __ldcs(&source[places[e]]) : 0;
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
+                meanwhile();
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e)
-                    if (places[e] >= 0) stream(&result[places[e]], (STORED)(factor * value[e]));
+                    if (places[e] >= 0) stream(&result[places[e]], (STORED)scaled(value[e]));
             });
         };
-        fetch(lower_way, lower_columns, lower_source, VALUE(1), lower);
-        VALUE pivot = begin + number < end ? values[begin + number] : VALUE(), inverse = VALUE(1) / pivot;
-        fetch(upper_way, upper_columns, upper_source, divides ? inverse : VALUE(1), upper);
+        fetch(lower_way, lower_columns, lower_source, lower, fetch_pivot, [](VALUE value) { return value; });
+        fetch_pivot();
+        VALUE inverse = VALUE(1) / pivot, factor = divides ? inverse : VALUE(1);
+        fetch(upper_way, upper_columns, upper_source, upper, Nothing(), [&](VALUE value) { return factor * value; });
         if (slice.leads()) {
             diagonal[i] = pivot;
             dinv[i] = inverse;

@@ -35,8 +35,8 @@ class NodeBlocks(ColorBlocks):
         A method of `color`, or a coloring of the graph of nodes, which is checked.
     block_size : int
         b, at least 2.
-    dtype, divides
-        As in `ColorBlocks`; rows are divided by blocks, from the left.
+    dtype : dtype, optional
+        Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class NodeBlocks(ColorBlocks):
         As in `ColorBlocks`, of nodes.
     lower, upper : Triangle
         With values of shape (entries, b, b).
-    diagonal, dinv, pivots : array, shape (n_nodes, b, b)
-        As in `ColorBlocks`, of blocks.
+    diagonal : array, shape (n_nodes, b, b)
+        In color order.
 
     Raises
     ------
@@ -63,22 +63,14 @@ class NodeBlocks(ColorBlocks):
             [-1., -2.]]])
     """
 
-    def __init__(
-        self,
-        A: Any,
-        coloring: str | Coloring | Any = "eb",
-        *,
-        block_size: int,
-        dtype: Any = None,
-        divides: bool = False,
-    ) -> None:
+    def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
         csr, backend = csr_of_floats(A)
         self.block_size = block_size
         csr = canonical(csr)
         nodes = node_pattern(csr, block_size, backend)
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
         self._full = csr.indices.size == nodes.indices.size * block_size**2
-        self._build(csr, nodes, backend, coloring, dtype, divides)
+        self._build(csr, nodes, backend, coloring, dtype, divides=False)
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
@@ -102,11 +94,11 @@ class NodeBlocks(ColorBlocks):
     def _fill_values(self, csr: Any, digests: Any) -> None:
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
-        rows_of_A = self.perm, int(self._full), *self._pattern(csr), csr.data, self._expected, digests
-        run.invert_diagonal(len(self.perm), self._diagonal_source, self.diagonal, self.dinv, *rows_of_A)
         run.fill_blocks(
-            len(self.slices) - 1, self.slices, *lower, *upper, self.dinv, int(self._divides), *rows_of_A
+            len(self.slices) - 1, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
+            int(self._full), *self._pattern(csr), csr.data, self._expected, digests,
         )  # fmt: skip
+        run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, digests)
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if a block of the diagonal is singular, naming the rows of the first such block."""
@@ -126,8 +118,6 @@ class NodeBlocks(ColorBlocks):
             rows.append(self._rows_of(triangle))
             columns.append(self.columns_by_rows(triangle))
             values.append(self._values_by_rows(triangle))
-        if self.pivots is not None:
-            values[-1] = xp.matmul(self.pivots[rows[-1]], values[-1])
         row, column, value = (xp.concatenate(arrays) for arrays in (rows, columns, values))
         within = xp.arange(b, dtype=np.int32)
         i = xp.broadcast_to(row[:, None, None] * b + within[:, None], value.shape).reshape(-1)

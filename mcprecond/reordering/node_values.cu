@@ -31,37 +31,17 @@ struct FullRow {
         : first(indptr[row * BLOCK_SIZE]), length((int)(indptr[row * BLOCK_SIZE + 1] - first)) {}
     __device__ __forceinline__ int size() const { return BLOCK_SIZE * length; }
 
-};
-
-// Number (p, q) is numbers[p * length + q] and goes to block[(p * BLOCK_SIZE + q) * stride].
-template <typename Number>
-__device__ __forceinline__ void copy_full_block(const VALUE* numbers, int length, Number* block, int stride) {
+    // A block of it, from where its first number is; number (p, q) goes to block[(p * BLOCK_SIZE + q) * stride].
+    template <typename Number>
+    __device__ __forceinline__ void copy(const VALUE* first_number, int k, Number* block, int stride) const {
+        const VALUE* numbers = first_number + k * BLOCK_SIZE;
 #pragma unroll
-    for (int p = 0; p < BLOCK_SIZE; ++p)
+        for (int p = 0; p < BLOCK_SIZE; ++p)
 #pragma unroll
-        for (int q = 0; q < BLOCK_SIZE; ++q)
-            block[(p * BLOCK_SIZE + q) * (long long)stride] = (Number)numbers[p * length + q];
-}
-
-// A block times `inverse` from the left: number (p, q) is numbers[p * below + q * beside] and goes to
-// block[(p * BLOCK_SIZE + q) * stride], which may be the same.
-template <typename Given, typename Number>
-__device__ __forceinline__ void divide_block(const VALUE* inverse, const Given* numbers, long long below, long long beside,
-                                             Number* block, int stride) {
-#pragma unroll
-    for (int q = 0; q < BLOCK_SIZE; ++q) {
-        VALUE column[BLOCK_SIZE];
-#pragma unroll
-        for (int p = 0; p < BLOCK_SIZE; ++p) column[p] = (VALUE)numbers[p * below + q * beside];
-#pragma unroll
-        for (int p = 0; p < BLOCK_SIZE; ++p) {
-            VALUE total = VALUE();
-#pragma unroll
-            for (int c = 0; c < BLOCK_SIZE; ++c) total += inverse[p * BLOCK_SIZE + c] * column[c];
-            block[(p * BLOCK_SIZE + q) * (long long)stride] = (Number)total;
-        }
+            for (int q = 0; q < BLOCK_SIZE; ++q)
+                block[(p * BLOCK_SIZE + q) * (long long)stride] = (Number)numbers[p * length + q];
     }
-}
+};
 
 // By a whole warp, several numbers under way at once.
 __device__ __forceinline__ void hold(const VALUE* numbers, int count, VALUE* held) {
@@ -82,8 +62,9 @@ __device__ __forceinline__ void hold(const VALUE* numbers, int count, VALUE* hel
 extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr, const int* upper_columns,
-        const SOURCE* upper_source, STORED* upper, const VALUE* dinv, long long divides, const int* perm, long long full,
-        const OFFSET* indptr, const int* indices, const VALUE* values, const uint64* expected, const uint64* digests) {
+        const SOURCE* upper_source, STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal,
+        const int* perm, long long full, const OFFSET* indptr, const int* indices, const VALUE* values,
+        const uint64* expected, const uint64* digests) {
     __shared__ VALUE held[ROOM];
     if (!to_be_taken(expected, digests)) return;
     Slice slice(slices, blockIdx.x);
@@ -107,8 +88,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
             }
             __syncthreads();
         }
-        const VALUE* own_numbers = holds ? held + (slice.row - begin) * longest : values + own_row.first;
-        const VALUE* inverse = dinv + slice.index() * (long long)(BLOCK_SIZE * BLOCK_SIZE);
+        auto numbers_of = [&](int number, const FullRow& row) {
+            return holds ? held + (number - begin) * longest : values + row.first;
+        };
 
         bool is_among = begin <= slice.row && slice.row < end;
         int turn = 0;  // the warp that takes this step
@@ -117,20 +99,23 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
                 Step step;
                 if (!steps.next(step) || !is_among || turn != warp) continue;
                 STORED* block = (above ? upper : lower) + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
-                if (full) {
-                    int number = (above ? upper_source : lower_source)[step.place()];
-                    const VALUE* numbers = own_numbers + number * BLOCK_SIZE;
-                    if (above && divides)
-                        divide_block(inverse, numbers, own_row.length, 1, block, step.count);
-                    else
-                        copy_full_block(numbers, own_row.length, block, step.count);
-                } else {
-                    int column = (above ? upper_columns : lower_columns)[step.place()];
-                    copy_block(own, perm[column], indptr, indices, values, block, step.count);
-                    if (above && divides)
-                        divide_block(inverse, block, BLOCK_SIZE * step.count, step.count, block, step.count);
-                }
+                int number = (above ? upper_source : lower_source)[step.place()];
+                if (full)
+                    own_row.copy(numbers_of(slice.row, own_row), number, block, step.count);
+                else
+                    copy_block(own, perm[(above ? upper_columns : lower_columns)[step.place()]], indptr, indices, values,
+                               block, step.count);
             }
+
+        int number = begin + lane_id();
+        if (warp < WARPS - 1 || number >= end) continue;  // the last warp has the diagonal
+        int i = (int)slice.first + number, k = diagonal_source[i];
+        VALUE* block = diagonal + i * (long long)(BLOCK_SIZE * BLOCK_SIZE);
+        FullRow row(row_of_A(number), indptr);
+        if (full && k < row.length / BLOCK_SIZE)
+            row.copy(numbers_of(number, row), k, block, 1);
+        else  // also where there is none: zeros
+            copy_block(row_of_A(number), row_of_A(number), indptr, indices, values, block, 1);
     }
 }
 
@@ -177,18 +162,11 @@ __device__ bool invert_block(const VALUE* block, VALUE* inverse) {
     return finite;
 }
 
-extern "C" __global__ void invert_diagonal(
-        long long n_nodes, const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv, const int* perm, long long full,
-        const OFFSET* indptr, const int* indices, const VALUE* values, const uint64* expected, uint64* digests) {
+extern "C" __global__ void invert_diagonal(long long n_nodes, const VALUE* diagonal, VALUE* dinv, const uint64* expected,
+                                           uint64* digests) {
     if (!to_be_taken(expected, digests)) return;
     for (long long i = thread_id(); i < n_nodes; i += thread_count()) {
         const long long first = i * (BLOCK_SIZE * BLOCK_SIZE);
-        int own = perm[i], k = diagonal_source[i];
-        FullRow row(own, indptr);
-        if (full && k < row.length / BLOCK_SIZE)
-            copy_full_block(values + row.first + k * BLOCK_SIZE, row.length, diagonal + first, 1);
-        else  // also where there is none: zeros
-            copy_block(own, own, indptr, indices, values, diagonal + first, 1);
         if (!invert_block(diagonal + first, dinv + first)) atomicAdd(&digests[NO_PIVOTS], 1ull);
     }
 }

@@ -1,4 +1,4 @@
-"""The numbers of blocks of nodes: taken from A into the order of node_blocks.py, behind the inverses of the diagonal's.
+"""The numbers of blocks of nodes: taken from A into the order of node_blocks.py, with the inverses of the diagonal's.
 
 On a GPU each slice is the work of a block of threads. It reads its rows of A once, from one end to the other, and keeps
 them in shared memory, since what the slice stores of a row, in the order of columns, is far apart in it.
@@ -53,30 +53,20 @@ def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indic
 @KERNELS.twin
 def fill_blocks(
     n_slices, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
-    upper, dinv, divides, perm, full, indptr, indices, values, expected, digests,
+    upper, diagonal_source, diagonal, perm, full, indptr, indices, values, expected, digests,
 ):  # fmt: skip
-    """The blocks of both triangles, of the upper one times those of dinv if asked for."""
+    """The blocks of both triangles and of the diagonal."""
     if not to_be_taken(expected, digests):
         return
+    b = diagonal.shape[1]
     for i in prange(slices[n_slices]):
         fill_row(i, lower_indptr, lower_columns, lower_source, lower, perm, full, indptr, indices, values)
         fill_row(i, upper_indptr, upper_columns, upper_source, upper, perm, full, indptr, indices, values)
-        if divides:
-            for e in range(upper_indptr[i], upper_indptr[i + 1]):
-                divide_block(dinv[i], upper[e])
-
-
-@compile_part
-def divide_block(inverse, block):
-    """Multiply a block by `inverse` from the left."""
-    b = len(block)
-    for q in range(b):
-        column = block[:, q].copy()
-        for p in range(b):
-            total = inverse[p, 0] * column[0]
-            for c in range(1, b):
-                total += inverse[p, c] * column[c]
-            block[p, q] = total
+        entries = np.int64(indptr[b * perm[i] + 1] - indptr[b * perm[i]])
+        if full and diagonal_source[i] < entries // b:
+            copy_full_block(perm[i], diagonal_source[i], indptr, values, diagonal[i])
+        else:  # also where there is none: zeros
+            copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
 
 
 @compile_part
@@ -101,18 +91,11 @@ def invert_block(block, inverse):
 
 
 @KERNELS.strided_twin
-def invert_diagonal(
-    n_nodes, diagonal_source, diagonal, dinv, perm, full, indptr, indices, values, expected, digests
-):  # fmt: skip
-    """The blocks of the diagonal and their inverses; count the singular ones."""
+def invert_diagonal(n_nodes, diagonal, dinv, expected, digests):
+    """The inverses of the diagonal's blocks; count the singular ones."""
     if not to_be_taken(expected, digests):
         return
-    count, b = 0, diagonal.shape[1]
+    count = 0
     for i in prange(n_nodes):
-        entries = np.int64(indptr[b * perm[i] + 1] - indptr[b * perm[i]])
-        if full and diagonal_source[i] < entries // b:
-            copy_full_block(perm[i], diagonal_source[i], indptr, values, diagonal[i])
-        else:  # also where there is none: zeros
-            copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
         count += not invert_block(diagonal[i], dinv[i])
     digests[NO_PIVOTS] = count

@@ -87,6 +87,16 @@ struct SliceRows {
     }
 };
 
+// A sum over a row of the upper triangle, divided by the row's pivot. Rows are stored divided: on the way back a sweep needs nothing
+// of the diagonal. But not those of blocks, which take longer to be divided than that saves.
+#ifdef BLOCK_SIZE
+template <typename Sum, typename Pivot>
+__device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) { return inverse * sum; }
+#else
+template <typename Sum, typename Pivot>
+__device__ __forceinline__ Sum divided(const Sum& sum, const Pivot&) { return sum; }
+#endif
+
 // Where nothing is to be done, or known.
 struct Nothing {
     __device__ __forceinline__ void operator()() const {}

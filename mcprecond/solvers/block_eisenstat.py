@@ -53,7 +53,7 @@ def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
 
 
 @compile_loop
-def sweep_back_rows(first, end, indptr, columns, values, omega, rho, beta, q, t, ts):
+def sweep_back_rows(first, end, indptr, columns, values, dinv, omega, rho, beta, q, t, ts):
     """The rows of one color."""
     for i in prange(first, end):
         work = ts[i, 1]  # which the forward sweep will write
@@ -61,31 +61,33 @@ def sweep_back_rows(first, end, indptr, columns, values, omega, rho, beta, q, t,
         add_products(i, indptr, columns, values, t, work)
         for p in range(len(work)):
             q[i, p] = rho[i, p] + beta * q[i, p]
-            t[i, p] = q[i, p] - omega * work[p]
+            t[i, p] = q[i, p] - omega * product(dinv[i], work, p)
         ts[i, 0] = t[i]
 
 
 @compile_loop
-def sweep_first_rows(end, indptr, columns, values, omega, rho, step, t, ts):
+def sweep_first_rows(end, indptr, columns, values, dinv, omega, rho, step, t, ts):
     """The rows of the first color where T = D."""
     for i in prange(end):
         total = np.zeros_like(t[i])
         add_products(i, indptr, columns, values, t, total)
         for p in range(len(total)):
-            ts[i, 1, p] = omega * total[p]
+            ts[i, 1, p] = omega * product(dinv[i], total, p)
             ts[i, 0, p] = step * rho[i, p] - ts[i, 1, p]
 
 
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, columns, values, first_rows, omega, rho, q, t, ts, control, scalars):
-    """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
+def sweep_back(
+    n_slices, slices, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
+):  # fmt: skip
+    """q = rho + beta q and t = inv(T + U) T q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
     beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
     for c in range(n_slices - 1, 0 if first_rows else -1, -1):
-        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, omega, rho, beta, q, t, ts)
+        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, dinv, omega, rho, beta, q, t, ts)
     if first_rows:  # even an empty loop wakes the threads
-        sweep_first_rows(first_rows, indptr, columns, values, omega, rho, step, t, ts)
+        sweep_first_rows(first_rows, indptr, columns, values, dinv, omega, rho, step, t, ts)
 
 
 @compile_loop
@@ -162,47 +164,20 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
 
 
 @compile_loop
-def solve_first_rows(end, indptr, columns, values, Tinv, omega, b, r, left, x):
+def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
     for i in prange(end):
         total = np.zeros_like(r[i])
         add_products(i, indptr, columns, values, x, total)
-        rest = b[i] - left * r[i]
+        total[:] = b[i] - left * r[i] - total
         for p in range(len(total)):
-            x[i, p] = product(Tinv[i], rest, p) - omega * total[p]
+            x[i, p] = omega * product(dinv[i], total, p)
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, Tinv, omega, b, r, x, control, scalars):
-    """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
+def solve_first(n_slices, slices, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
+    """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         solve_first_rows(
-            slices[n_slices], indptr, columns, values, Tinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
+            slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
         )  # fmt: skip
-
-
-@compile_loop
-def residual_rows(
-    n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b, r
-):  # fmt: skip
-    """The same for CSR."""
-    for i in prange(n):
-        above = np.zeros_like(x[i])
-        add_products(i, upper_indptr, upper_columns, upper, x, above)
-        above *= omega
-        for p in range(r.shape[1]):
-            r[i, p] = product(diagonal[i], x[i], p) + product(T[i], above, p)
-        add_products(i, lower_indptr, lower_columns, lower, x, r[i])
-        r[i] = b[i] - r[i]
-
-
-@KERNELS.resident_twin
-def residual_of_blocks(
-    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b,
-    r,
-):  # fmt: skip
-    """r = b - (L + D + T V) x."""
-    residual_rows(
-        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x,
-        b, r,
-    )  # fmt: skip

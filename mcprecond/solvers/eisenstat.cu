@@ -1,5 +1,4 @@
-// Eisenstat's form: one warp per slice, in color order; values are waited for. Of the upper triangle U, inv(T) U is what `omega`
-// times the stored one is. See eisenstat.py.
+// Eisenstat's form: one warp per slice, in color order; values are waited for. See eisenstat.py.
 
 #include "../reordering/slices.cuh"
 #include "books.cuh"
@@ -37,16 +36,17 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_lower(
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) sweep_back(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        long long first_rows, double omega, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts, const long long* control,
-        const double* scalars) {
+        long long first_rows, const PIVOT* dinv, double omega, const UNKNOWN* rho, UNKNOWN* q, UNKNOWN* t, Pair* ts,
+        const long long* control, const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads(), is_first = slice.first < first_rows;
+        PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN rho_i = leads ? rho[i] : UNKNOWN(), q_i = leads && !is_first ? q[i] : UNKNOWN(), total = UNKNOWN();
         slice.entries(indptr, columns, values, awaited(t), [&](COUPLING a, int, UNKNOWN t_j) { total += a * t_j; });
-        total = rounded_product((REAL)omega, slice.sum(total));
+        total = rounded_product((REAL)omega, divided(slice.sum(total), d));
         if (!leads) return;
         if (is_first) {
             ts[i].t = step * rho_i - total;
@@ -130,7 +130,7 @@ extern "C" __global__ void advance_all(long long n, long long first_rows, const 
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* Tinv, double omega, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
+        const PIVOT* dinv, double omega, const UNKNOWN* b, const UNKNOWN* r, UNKNOWN* x, const long long* control,
         const double* scalars) {
     if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
     REAL left = (REAL)scalars[LEFT];
@@ -140,21 +140,8 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) solve_first(
         slice.entries(indptr, columns, values, known((const UNKNOWN*)x), add);
         total = slice.sum(total);
         int i = slice.index();
-        if (slice.leads()) x[i] = Tinv[i] * (b[i] - left * r[i]) - rounded_product((REAL)omega, total);
-    });
-}
-
-extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) residual_of_blocks(
-        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
-        const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns, const COUPLING* upper,
-        const PIVOT* T, double omega, const PIVOT* diagonal, const UNKNOWN* x, const UNKNOWN* b, UNKNOWN* r) {
-    for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
-        UNKNOWN below = UNKNOWN(), above = UNKNOWN();
-        slice.entries(lower_indptr, lower_columns, lower, known(x), [&](COUPLING a, int, UNKNOWN x_j) { below += a * x_j; });
-        slice.entries(upper_indptr, upper_columns, upper, known(x), [&](COUPLING a, int, UNKNOWN x_j) { above += a * x_j; });
-        below = slice.sum(below);
-        above = slice.sum(above);
-        int i = slice.index();
-        if (slice.leads()) r[i] = b[i] - (diagonal[i] * x[i] + below + T[i] * ((REAL)omega * above));
+        if (!slice.leads()) return;
+        PIVOT d = dinv[i];
+        x[i] = (REAL)omega * (d * (b[i] - left * r[i]) - divided(total, d));
     });
 }

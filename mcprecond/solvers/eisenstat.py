@@ -1,8 +1,8 @@
 """PCG with symmetric Gauss-Seidel or DILU in Eisenstat's form: one pass over the matrix per iteration.
 
 In the order of the colors let A = L + D + U and M = (T + L) inv(T) (T + U) with a diagonal T: T = D for symmetric
-Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG), the pivots for DILU. The color blocks
-store V = inv(T) U, or V / w. For q = (I + V) p and t = p,
+Gauss-Seidel, T = D / w for SSOR (whose constant factor does not matter to CG), the pivots for DILU. With V = inv(T) U,
+which the color blocks store, up to a factor w, and q = (I + V) p and t = p,
 
     A t = T q + L t + (D - T) t,
     inv(T + L) A t = t + s,    s = inv(T + L) (T q - (2 T - D) t),
@@ -73,16 +73,15 @@ class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
     def __init__(self, csr: Any, b: Any, x0: Any, M: Preconditioner, backend: Backend) -> None:
-        xp, blocks = backend.xp, M.blocks
-        n, offset = csr.shape[0], blocks.lower.indptr.dtype
-        super().__init__(n, csr.dtype, offset, 1, backend)
+        super().__init__(csr, backend)
+        xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
         kernels = BLOCK_KERNELS if blocks.block_size > 1 else KERNELS
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
         self.sweep, self.vector = backend.kernels(kernels, LANES=32, **macros), backend.kernels(kernels, **macros)
         self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
-        self.b = b.reshape(shape)[blocks.perm]
+        self._b, self.b = b, b.reshape(shape)[blocks.perm]
         self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.reshape(shape)[blocks.perm]
         self.T, self.Tinv, self.omega = M.splitting
         # Rows and slices of the first color, if T = D there and others follow; see above.
@@ -97,17 +96,17 @@ class EisenstatIteration(Iteration):
 
     def solution(self) -> Any:
         """The iterate, in the order of A."""
-        self._complete()
+        self.sweep.solve_first(
+            *self.first_slices, *self.upper, self.blocks.dinv, self.omega, self.b, self.r, self.x, self.control,
+            self.scalars,
+        )  # fmt: skip
         return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self) -> None:
-        """See `Iteration`."""
-        self._complete()
-        self.sweep.residual_of_blocks(
-            *self.slices, *self.lower, *self.upper, self.T, self.omega, self.blocks.diagonal, self.x, self.b, self.r
-        )  # fmt: skip
-        r = self.r.reshape(-1)
-        self.run.inner_product(r.size, r, r, FRESH_RESIDUAL, *self.books)
+        """See `Iteration`; in the order of A, with its values."""
+        residual = self.backend.xp.empty_like(self._b)
+        self.run.residual(self.n, *self.A, self.solution(), self._b, residual, FRESH_RESIDUAL, *self.books)
+        self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r, which is the first q."""
@@ -115,16 +114,11 @@ class EisenstatIteration(Iteration):
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
         self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.books)
 
-    def _complete(self) -> None:
-        """Find x in the rows of the first color."""
-        self.sweep.solve_first(
-            *self.first_slices, *self.upper, self.Tinv, self.omega, self.b, self.r, self.x, self.control, self.scalars
-        )  # fmt: skip
-
     def _step(self) -> None:
         blocks, rows = self.blocks, self.first_rows
         self.sweep.sweep_back(
-            *self.slices, *self.upper, rows, self.omega, self.rho, self.q, self.t, self.ts, self.control, self.scalars
+            *self.slices, *self.upper, rows, blocks.dinv, self.omega, self.rho, self.q, self.t, self.ts, self.control,
+            self.scalars,
         )  # fmt: skip
         self.sweep.sweep_forward(
             *self.others, *self.lower, self.first_slices[0], self.T, self.Tinv, blocks.diagonal, self.q, self.ts,
@@ -176,7 +170,9 @@ def sweep_first_rows(end, indptr, columns, values, omega, rho, step, t, ts):
 
 
 @KERNELS.resident_twin
-def sweep_back(n_slices, slices, indptr, columns, values, first_rows, omega, rho, q, t, ts, control, scalars):
+def sweep_back(
+    n_slices, slices, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
+):  # fmt: skip
     """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
@@ -255,45 +251,19 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
 
 
 @compile_loop
-def solve_first_rows(end, indptr, columns, values, Tinv, omega, b, r, left, x):
+def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
     for i in prange(end):
         total = x.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * x[columns[k]]
-        x[i] = (b[i] - left * r[i]) * Tinv[i] - omega * total
+        x[i] = omega * ((b[i] - left * r[i]) * dinv[i] - total)
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, Tinv, omega, b, r, x, control, scalars):
+def solve_first(n_slices, slices, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         solve_first_rows(
-            slices[n_slices], indptr, columns, values, Tinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
+            slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
         )  # fmt: skip
-
-
-@compile_loop
-def residual_rows(
-    n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b, r
-):  # fmt: skip
-    """The same for CSR."""
-    for i in prange(n):
-        below, above = diagonal[i] * x[i], x.dtype.type(0)
-        for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            below += lower[k] * x[lower_columns[k]]
-        for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            above += upper[k] * x[upper_columns[k]]
-        r[i] = b[i] - (below + T[i] * (omega * above))
-
-
-@KERNELS.resident_twin
-def residual_of_blocks(
-    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x, b,
-    r,
-):  # fmt: skip
-    """r = b - (L + D + T V) x."""
-    residual_rows(
-        slices[n_slices], lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, T, omega, diagonal, x,
-        b, r,
-    )  # fmt: skip

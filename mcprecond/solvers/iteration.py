@@ -69,13 +69,15 @@ class Iteration:
     b: Any
     r: Any
 
-    def __init__(self, n: int, dtype: Any, offset: Any, lanes: int, backend: Backend) -> None:
-        xp = backend.xp
-        self.backend, self.n = backend, n
-        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, LANES=lanes)
+    def __init__(self, csr: Any, backend: Backend) -> None:
+        xp, entries = backend.xp, csr.indices.size
+        self.backend, self.n = backend, csr.shape[0]
+        offset = offset_type(entries)
+        self.A = _csr_arrays(csr, offset, xp)
+        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(self.n, 1)))
         # Side by side, so that one look fetches all that the host wants to know.
         page = np.zeros(4 + SCALARS + HISTORY, np.int64)
-        page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(dtype).eps) / 2) ** 2
+        page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
         page[STATE] = self._state = RUNNING
         self._page = xp.asarray(page)
         self._ask_for_page = backend.fetcher(self._page)
@@ -178,11 +180,9 @@ class PlainIteration(Iteration):
     """Algorithm 9.1 of Saad, in the order of A, with any M."""
 
     def __init__(self, csr: Any, b: Any, x0: Any, M: Any, backend: Backend) -> None:
-        xp, n = backend.xp, csr.shape[0]
-        offset = offset_type(csr.indices.size)
-        super().__init__(n, csr.dtype, offset, _lanes(csr.indices.size / max(n, 1)), backend)
+        super().__init__(csr, backend)
+        xp, n = backend.xp, self.n
         self.b, self.x = b, xp.zeros(n, csr.dtype) if x0 is None else x0
-        self.A = _csr_arrays(csr, offset, xp)
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
         self.z = self.r if M is None else xp.empty(n, csr.dtype)
         self.M = Matrix(M, self.books, backend) if backend.sparse.issparse(M) else M
