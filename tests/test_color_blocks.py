@@ -67,6 +67,33 @@ def test_update_takes_new_values(backend, to_device):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_upper_rows_divided_by_pivots(backend, to_device, dtype):
+    """At once and at each update, or afterwards, or never; `permuted` makes up for it."""
+    A, B = (spd(stencil27(5), seed, dtype) for seed in range(2))
+    accuracy = 8 * np.finfo(dtype).eps
+    plain = ColorBlocks(to_device(A), "greedy")
+    divided = ColorBlocks(to_device(A), plain.coloring, divides=True)
+    afterwards = ColorBlocks(to_device(A), plain.coloring)
+    assert plain.pivots is None
+    for matrix in (A, B):
+        for blocks in (plain, divided, afterwards):
+            blocks.update(to_device(matrix))
+        afterwards.divide_upper(afterwards.diagonal)
+        indptr, diagonal, upper = (
+            backend.to_host(array)
+            for array in (plain.upper.indptr, plain.diagonal, plain.by_rows(plain.upper, plain.upper.values))
+        )
+        expected = upper / np.repeat(diagonal, np.diff(indptr))
+        for blocks in (divided, afterwards):
+            found = backend.to_host(blocks.by_rows(blocks.upper, blocks.upper.values))
+            np.testing.assert_allclose(found, expected, rtol=accuracy)
+            np.testing.assert_array_equal(*(backend.to_host(b.lower.values) for b in (blocks, plain)))
+            np.testing.assert_array_equal(*(backend.to_host(b) for b in (blocks.pivots, plain.diagonal)))
+            permuted = [backend.to_host(b.permuted().toarray()) for b in (blocks, plain)]
+            np.testing.assert_allclose(*permuted, rtol=accuracy)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_hold_their_matrix_to_the_last_bit(to_device, dtype):
     A = spd(grid5(6), dtype=dtype)
     blocks = ColorBlocks(to_device(A), "greedy")

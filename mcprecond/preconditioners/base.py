@@ -40,7 +40,7 @@ class Preconditioner:
     symmetric: bool
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
     obstacle: str | None
-    #: With the upper triangle divided by pivots, unless block_size is more than 1.
+    #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
     blocks: ColorBlocks
     _sweeps: Sweeps
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
@@ -61,7 +61,10 @@ class Preconditioner:
         raise TypeError(f"{name} cannot be copied or pickled; build another one: {name}(A, coloring=M.coloring, ...)")
 
     def _open(self, A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False) -> None:
-        """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype."""
+        """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype.
+
+        Sweeps need divided rows: `divides` says whether those of points are so from the start.
+        """
         complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
         if dtype is not None and np.dtype(dtype) not in complex_or_real:
             raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")

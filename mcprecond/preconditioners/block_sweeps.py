@@ -1,8 +1,8 @@
 """The twins of the sweeps over blocks of nodes.
 
 They are those of sweeps.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
-block. The CUDA side is the same text for both. The sum that a row multiplies with its inverse block needs a place of
-its own: an array that the row writes anyway.
+block, and rows of the upper triangle are not divided by their pivots. The CUDA side is the same text for both. The sum
+that a row multiplies with its inverse block needs a place of its own: an array that the row writes anyway.
 
 Vectors have the shape (nodes, b, right-hand sides); c counts these. A row serves one after another, while the cache
 still holds its blocks.

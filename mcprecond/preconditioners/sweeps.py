@@ -6,6 +6,9 @@ turns it from 0 to 1, and the backward sweep, whose results take the places of t
 substitution, which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too: it
 has a second array, which starts out empty. See device.cuh for both.
 
+With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. V is what is stored of the upper
+triangle, so that the way back reads no pivots.
+
 Sweeps read and write vectors in the order of the matrix, one color after another. Where lines of memory do not stay in
 L2 from color to color, so that each would come again for many colors, vectors are put into color order before and back
 after.
@@ -46,8 +49,8 @@ class Sweeps:
     Parameters
     ----------
     blocks : ColorBlocks
-        With the upper triangle divided by the pivots, unless these are blocks. The values, and the inverses of the
-        pivots, are read at each sweep, so they may change.
+        With the upper triangle divided, but for blocks of nodes. Values and the inverses of pivots are read at each
+        sweep, so they may change.
     columns : int
         How many right-hand sides there are.
     relaxes : bool

@@ -97,7 +97,7 @@ class ColorBlocks:
     dtype : dtype, optional
         Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
     divides : bool
-        Whether the rows of the upper triangle are divided by their diagonal entries at once. Sweeps need them divided.
+        Whether rows of the upper triangle are stored divided by their diagonal entries.
 
     Attributes
     ----------
@@ -113,10 +113,10 @@ class ColorBlocks:
         pays.
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
+    pivots : array, shape (n,), or None
+        What rows of the upper triangle are divided by, in color order.
     diagonal, dinv : array, shape (n,)
         In color order; 0 where A stores none. And its inverse; a factorization puts that of its pivots there.
-    pivots : array, shape (n,), or None
-        What the rows of the upper triangle are divided by, in color order.
 
     Raises
     ------
@@ -140,8 +140,6 @@ class ColorBlocks:
 
     #: Unknowns per row of the blocks; `NodeBlocks` has more.
     block_size = 1
-
-    pivots: Any
 
     def __init__(
         self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None, divides: bool = False
@@ -309,7 +307,7 @@ class ColorBlocks:
         self._told = told
 
     def divide_upper(self, pivots: Any) -> None:
-        """Divide the rows of the upper triangle by pivots, whose inverses are in `dinv`."""
+        """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
         self._run.divide_rows(
             len(self.slices) - 1, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
         )  # fmt: skip

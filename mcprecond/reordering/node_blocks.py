@@ -1,7 +1,8 @@
 """Blocks of nodes: color blocks of a matrix whose unknowns come b by b, as displacements do in elasticity.
 
 The nodes are colored instead of the unknowns. A triangle has a dense b x b block for each pair of neighboring nodes,
-with zeros where A stores nothing, and one index per block; the diagonal consists of such blocks, too.
+with zeros where A stores nothing, and one index per block; the diagonal consists of such blocks, too. Rows of the upper
+triangle are not divided: on a GPU that takes longer, at each update, than it saves.
 
 On a GPU the numbers of the blocks that the threads of a warp take in one step lie number by number: first the upper
 left ones of all these blocks, and so on, so that a warp reads contiguous memory.
@@ -44,8 +45,8 @@ class NodeBlocks(ColorBlocks):
         As in `ColorBlocks`, of nodes.
     lower, upper : Triangle
         With values of shape (entries, b, b).
-    diagonal : array, shape (n_nodes, b, b)
-        In color order.
+    diagonal, dinv : array, shape (n_nodes, b, b)
+        In color order, and the inverses.
 
     Raises
     ------

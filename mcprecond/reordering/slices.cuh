@@ -87,8 +87,8 @@ struct SliceRows {
     }
 };
 
-// A sum over a row of the upper triangle, divided by the row's pivot. Rows are stored divided: on the way back a sweep needs nothing
-// of the diagonal. But not those of blocks, which take longer to be divided than that saves.
+// A sum over a row of the upper triangle, divided by the row's pivot. Rows are stored divided, so that nothing has to be read of the
+// diagonal; but not those of blocks, see node_blocks.py.
 #ifdef BLOCK_SIZE
 template <typename Sum, typename Pivot>
 __device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) { return inverse * sum; }

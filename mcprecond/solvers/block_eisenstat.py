@@ -1,7 +1,7 @@
 """The twins of Eisenstat's form over blocks of nodes.
 
 They are those of eisenstat.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
-block. The CUDA side is the same text for both.
+block, and rows of the upper triangle are not divided by their pivots. The CUDA side is the same text for both.
 """
 
 from __future__ import annotations

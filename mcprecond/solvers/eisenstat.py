@@ -109,7 +109,7 @@ class EisenstatIteration(Iteration):
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
     def precondition(self) -> None:
-        """See `Iteration`: rho = inv(T + L) r, which is the first q."""
+        """See `Iteration`: rho = inv(T + L) r; the first sweep makes q of it."""
         make_empty(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
         self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.books)
