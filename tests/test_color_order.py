@@ -16,6 +16,7 @@ from mcprecond.backends import get_backend
 from mcprecond.coloring import Coloring
 from mcprecond.reordering import in_best_order
 from mcprecond.reordering.color_order import (
+    LARGE,
     MOST_COLORS,
     SAMPLED,
     WAITING,
@@ -23,6 +24,7 @@ from mcprecond.reordering.color_order import (
     couplings_of,
     remainder_of_order,
     waiting,
+    with_large_last,
 )
 
 METHODS = ("greedy", "ecl_gc", "jpl")
@@ -103,6 +105,31 @@ def test_colors_that_follow_each_other_wait():
     edges = np.array([[0.0, 6.0, 0.0], [6.0, 0.0, 6.0], [0.0, 6.0, 0.0]])
     assert waiting(np.array([0, 1, 2]), edges) == pytest.approx(WAITING)
     assert waiting(np.array([0, 2, 1]), edges) == pytest.approx(WAITING / 2)
+
+
+@given(sizes=st.lists(st.integers(1, 1000), min_size=3, max_size=12), seed=st.integers(0, 100))
+def test_the_last_color_is_large(sizes, seed):
+    """One color moves at most, and not the first one."""
+    rows, order = np.array(sizes), np.random.default_rng(seed).permutation(len(sizes))
+    moved = with_large_last(order, rows)
+    assert moved[0] == order[0]
+    assert rows[moved[-1]] >= LARGE * rows[moved[1:]].max()
+    if rows[order[-1]] >= LARGE * rows[order[1:]].max():
+        np.testing.assert_array_equal(moved, order)
+    else:
+        assert rows[moved[-1]] == rows[order[1:]].max()
+        np.testing.assert_array_equal(moved[:-1], order[order != moved[-1]])
+
+
+@pytest.mark.parametrize("method", ["eb", "ecl_gc", "jpl"])
+def test_colorings_with_small_last_colors_end_with_a_large_one(method, to_device):
+    A = to_device(stencil27(12))
+    coloring = color(A, method)
+    assert coloring.sizes[-1] < LARGE * coloring.sizes[1:].max()
+    ordered = in_best_order(A, coloring)
+    assert ordered.is_valid(A)
+    for sizes in (ordered.sizes, np.diff(ColorBlocks(A, method).offsets)):
+        assert sizes[-1] >= LARGE * sizes[1:].max()
 
 
 def test_tables_without_entries():
