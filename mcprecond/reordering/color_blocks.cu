@@ -124,6 +124,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
         int row = is_there ? perm[i] : 0;
         long long number = is_there ? diagonal_source[i] : 0;
         OFFSET begin = is_there ? indptr[row] : 0, end = is_there ? indptr[row + 1] : 0;
+        // Rows above it are divided by the pivot, so it comes with the first values below.
         VALUE pivot = VALUE();
         bool has_pivot = false;
         auto fetch_pivot = [&] {
