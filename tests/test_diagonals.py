@@ -15,6 +15,7 @@ from mcprecond import ColorBlocks, color, problems
 from mcprecond.backends import get_backend
 from mcprecond.reordering import diagonals
 from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
+from mcprecond.reordering.slices import interleaved
 
 
 @st.composite
@@ -103,7 +104,8 @@ def test_values_go_by_diagonals(listed_columns, rows):
                     keys.append((k, number, i - first, e))
         expected = [key[-1] for key in sorted(keys)]
         entries = backend.xp.arange(len(columns), dtype=np.int32)
-        stored = blocks.by_slices(triangle, entries)
+        parts = (blocks.slices, triangle.indptr, triangle.columns)
+        stored = interleaved(*parts, entries, backend.xp.empty_like(entries), backend, back=False, DIAGONALS=1)
         np.testing.assert_array_equal(backend.to_host(stored), expected)
         np.testing.assert_array_equal(backend.to_host(blocks.by_rows(triangle, stored)), np.arange(len(columns)))
 

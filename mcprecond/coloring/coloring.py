@@ -19,6 +19,8 @@ REPORTED = 40  # classes that a report lists
 REPORTED_ROUNDS = 8
 # So many are counted and read before it is known how many there are; mostly that is all.
 FIRST_COLORS = 1024
+OWN_COLORS = 4096  # that a part counts by itself, as in the .cu file
+PARTS = 16  # of the vertices, on a CPU
 FIRST_ROWS = 1024
 
 
@@ -206,8 +208,17 @@ def first_conflict(n, indptr, indices, colors, first):
 def count_colors(n, colors, n_counted, log, n_rows, report):
     """A histogram of the first so many colors; behind it, how many there are, and the first rows of the log."""
     report[n_counted + 1 : n_counted + 1 + n_rows] = log[:n_rows]
-    for v in prange(n):
-        if colors[v] < n_counted:
-            atomic_add(report, colors[v], np.int64(1))
-        if colors[v] >= report[n_counted]:
-            atomic_max(report, n_counted, np.int64(colors[v]) + 1)
+    n_own = min(n_counted, OWN_COLORS)
+    for part in prange(PARTS):
+        own, last = np.zeros(n_own, np.int64), np.int64(-1)
+        for v in range(part * n // PARTS, (part + 1) * n // PARTS):
+            color = np.int64(colors[v])
+            if color < n_own:
+                own[color] += 1
+            elif color < n_counted:
+                atomic_add(report, color, np.int64(1))
+            last = max(last, color)
+        for c in range(n_own):
+            if own[c]:
+                atomic_add(report, c, own[c])
+        atomic_max(report, n_counted, last + 1)

@@ -344,10 +344,6 @@ class ColorBlocks:
         """Return what is stored for each entry of a triangle, such as its value, row by row."""
         return self._interleaved(triangle.indptr, triangle.columns, entries, back=True)
 
-    def by_slices(self, triangle: Triangle, entries: Any, result: Any = None) -> Any:
-        """Return what is known of each entry of a triangle row by row in the order in which these are stored."""
-        return self._interleaved(triangle.indptr, triangle.columns, entries, result)
-
     def columns_by_rows(self, triangle: Triangle) -> Any:
         """Return the column of each entry of a triangle, row by row."""
         if not self.in_diagonals and not self.in_two_bytes:
@@ -355,15 +351,16 @@ class ColorBlocks:
         list_columns = (diagonals if self.in_diagonals else short_columns).columns_by_rows
         return list_columns(self.slices, triangle.indptr, triangle.columns, len(triangle.values), self.backend)
 
-    def _interleaved(self, indptr: Any, columns: Any, entries: Any, result: Any = None, back: bool = False) -> Any:
-        if result is None:
-            result = self.backend.xp.empty_like(entries)
+    def _interleaved(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
+        result = self.backend.xp.empty_like(entries)
         return interleaved(self.slices, indptr, columns, entries, result, self.backend, back, **self._order_macros)
 
     def _triangle(self, indptr: Any, columns: Any, source: Any, listed: Any) -> Triangle:
         """Store the columns and the sources of a triangle, or a list in place of the columns."""
-        stored = self._interleaved(indptr, columns, columns) if listed is None else listed
         values = self._new_values(len(columns), self._stored)
+        if not self.backend.resident_warps:  # row by row, as they are
+            return Triangle(indptr, columns, values, source)
+        stored = self._interleaved(indptr, columns, columns) if listed is None else listed
         return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 
     def _filled(self, csr: Any, digests: Any) -> Digests:
