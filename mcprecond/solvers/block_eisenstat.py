@@ -96,17 +96,16 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
     total = 0.0
     for i in prange(first, end):
         t, s = ts[i, 0], ts[i, 1]
-        L_t, work = np.zeros_like(t), np.zeros_like(t)
+        L_t, T_q, work = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
         add_products(i, indptr, columns, values, ts[:, 0], L_t)
         add_products(i, indptr, columns, values, ts[:, 1], work)
         for p in range(len(t)):
-            T_q, T_t, D_t = product(T[i], q[i], p), product(T[i], t, p), product(diagonal[i], t, p)
-            work[p] = T_q - (2 * T_t - D_t) - work[p]
-            At[i, p] = T_q + L_t[p] + (D_t - T_t)
+            T_q[p], T_t, D_t = product(T[i], q[i], p), product(T[i], t, p), product(diagonal[i], t, p)
+            work[p] = T_q[p] - (2 * T_t - D_t) - work[p]
+            At[i, p] = T_q[p] + L_t[p] + (D_t - T_t)
         for p in range(len(t)):
             s[p] = product(Tinv[i], work, p)
-        for p in range(len(t)):
-            total += inner(product(T[i], q[i], p), t[p] + s[p])
+            total += inner(T_q[p], t[p] + s[p])
     return total
 
 

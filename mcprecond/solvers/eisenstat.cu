@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         bool leads = slice.leads();
         UNKNOWN L_t = UNKNOWN(), L_s = UNKNOWN(), t_i = UNKNOWN(), q_i = UNKNOWN();
         PIVOT T_i = PIVOT(), D_i = PIVOT();
-        if (leads) t_i = ts[i].t, T_i = T[i], D_i = diagonal[i], q_i = T_i * q[i];
+        if (leads) t_i = ts[i].t, q_i = q[i], T_i = T[i], D_i = diagonal[i];
         slice.entries(indptr, columns, values, Pairs{{ts}}, [&](COUPLING a, int, Pair both) {
             L_t += a * both.t;
             L_s += a * both.s;
@@ -80,10 +80,12 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         L_t = slice.sum(L_t);
         L_s = slice.sum(L_s);
         if (leads) {
-            UNKNOWN T_t = T_i * t_i, D_t = D_i * t_i, s_i = INVERTED(T_i, i) * (q_i - ((REAL)2 * T_t - D_t) - L_s);
+            // Products wait for what they multiply, so none comes before the entries have been asked for.
+            UNKNOWN T_q = T_i * q_i, T_t = T_i * t_i, D_t = D_i * t_i;
+            UNKNOWN s_i = INVERTED(T_i, i) * (T_q - ((REAL)2 * T_t - D_t) - L_s);
             publish(&ts[i].s, s_i);
-            At[i] = q_i + L_t + (D_t - T_t);
-            product += inner(q_i, t_i + s_i);
+            At[i] = T_q + L_t + (D_t - T_t);
+            product += inner(T_q, t_i + s_i);
         }
     });
     finish(PAP, product, control, scalars, history, partials);
