@@ -113,7 +113,6 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             lower.stored[lower.places[sorted]] = (STORED)value;
         } else {
             upper.values[sorted] = value;
-            upper.stored[upper.places[sorted]] = (STORED)value;
         }
     };
     for (; __any_sync(FULL_WARP, base < row.n_lower); base += lanes) {
@@ -215,7 +214,8 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
         }
     }
     __syncwarp();
-    each([&](const Triangle& t, OFFSET m) { t.stored[t.places[m]] = (STORED)t.values[m]; });
+    for (OFFSET m = row.begin_lower + lane_id(); m < end_lower; m += WARP)
+        lower.stored[lower.places[m]] = (STORED)lower.values[m];
     return diagonal - lane_sum<WARP>(subtracted);
 }
 
@@ -238,16 +238,21 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
             d = eliminate_in_place(row, lower, upper, dinv, d, largest, changes);
             if (changes) found[TRIANGLES] = 1;
         }
-        largest = most(slice, largest);
+        VALUE pivot = safe_pivot(d, most(slice, largest), (REAL)tiny), inverse = VALUE(1) / pivot, shift = pivot - d;
         __syncwarp();  // before the pivot tells that the row is done
-        if (!slice.leads()) return;
-        VALUE pivot = safe_pivot(d, largest, (REAL)tiny), shift = pivot - d;
-        pivots[i] = pivot;
-        shifts[i] = shift;
-        each_part(shift, [&](REAL part) {
-            if (part != 0) found[SHIFTED] = 1;
-        });
-        publish<true>(&dinv[i], VALUE(1) / pivot);
+        if (slice.leads()) {
+            publish<true>(&dinv[i], inverse);
+            pivots[i] = pivot;
+            shifts[i] = shift;
+            each_part(shift, [&](REAL part) {
+                if (part != 0) found[SHIFTED] = 1;
+            });
+        }
+        // Sweeps need the upper part divided by the pivot, other rows as it is.
+        for (int m = row.n_lower + 1 + slice.lane; m < row.length; m += 1 << slice.log_lanes) {
+            OFFSET sorted = row.place(m);
+            upper.stored[upper.places[sorted]] = (STORED)(inverse * upper.values[sorted]);
+        }
     };
     for_slices(0, n_pieces, false, pieces, lower_indices, [&](const Slice& piece) {
         int end = (int)piece.first + piece.rows;

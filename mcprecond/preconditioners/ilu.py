@@ -233,7 +233,7 @@ class ILU0(Factored):
         )
 
     def _factorize(self) -> None:
-        """Replace the triangles of A by those of the factors: L times the pivots, and U."""
+        """Replace the triangles of A by those of the factors: L times the pivots, and U divided by them."""
         if not self._matches:
             self._analyze()
         blocks, xp = self.blocks, self.backend.xp
@@ -250,7 +250,7 @@ class ILU0(Factored):
         found = self.backend.to_host(self._found)
         self.is_dilu = not found[TRIANGLES]
         self._judge_pivots(shifts if found[SHIFTED] else None)
-        blocks.divide_upper(self._pivots)
+        blocks.pivots = self._pivots
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
@@ -433,10 +433,10 @@ def load(begin, end, places, stored, values, largest):
 
 
 @compile_part
-def store(begin, end, places, stored, values):
-    """Put it back."""
+def store(begin, end, places, stored, values, factor):
+    """Put it back, times a factor."""
     for e in range(begin, end):
-        stored[places[e]] = values[e]
+        stored[places[e]] = factor * values[e]
 
 
 @compile_loop
@@ -459,10 +459,10 @@ def factorize_rows(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
             )  # fmt: skip
             changes += changes_here
-        store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower)
-        store(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper)
         pivots[i] = safe_pivot(d, largest, tiny)
         dinv[i] = 1 / pivots[i]
+        store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, 1)
+        store(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, dinv[i])
         shifts[i] = pivots[i] - d
         if shifts[i] != 0:
             found[SHIFTED] = 1
@@ -475,7 +475,7 @@ def factorize(
     n_pieces, pieces, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
     upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
 ):  # fmt: skip
-    """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor.
+    """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
     `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
     pivots, their inverses, what was added to each of them, and whether there was anything to add, or an entry off the
