@@ -1,8 +1,7 @@
 // ILU(0): the pieces in the order of the levels, each the rows that a warp works on at once. See ilu.py.
 //
 // A row is written by the threads that share it, and read by others after its pivot is there: the inverse of the pivot is
-// released behind the row, and those who need the row acquire it. Their reads bypass L1, which may hold an older state of
-// a line that two rows share.
+// released behind the row, and those who need the row acquire it, which also drops what L1 may hold of an older state.
 
 #include "pivots.cuh"
 
@@ -141,7 +140,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             asm volatile("" : "+l"(theirs));  // one addition for each address, not two
             VALUE factor = shuffle(values[0] * inverse, step, lanes), value[SHARE];
 #pragma unroll
-            for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : fresh(&theirs[next[k]]);
+            for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : theirs[next[k]];
             if (step + 1 < lanes) look(step + 1);
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) values[k] -= factor * value[k];
@@ -183,7 +182,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
         if (end - begin <= left) {  // look for the other row's columns in this one
             for (OFFSET m = begin + lane_id(); m < end; m += WARP) {
                 int column = upper.indices[m];
-                VALUE product = factor * fresh(&upper.values[m]);
+                VALUE product = factor * upper.values[m];
                 if (column == i) {
                     subtracted += product;
                 } else if (column < i) {
@@ -203,7 +202,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
                              : m == left_lower ? i : upper.indices[in_upper];
                 OFFSET place = find(upper.indices, begin, end, column);
                 if (place < 0) continue;
-                VALUE product = factor * fresh(&upper.values[place]);
+                VALUE product = factor * upper.values[place];
                 if (m == left_lower) {
                     subtracted += product;
                 } else {
