@@ -57,6 +57,7 @@ def listed_columns(monkeypatch):
         monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6 if way == "in_diagonals" else 0)
         monkeypatch.setattr(short_columns, "MOST_SHARE", 10**6)
         monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
+        monkeypatch.setattr(color_blocks, "LEAST_SLICES", 0)
         if rows is not None:
             monkeypatch.setattr(color_blocks, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
 

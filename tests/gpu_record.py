@@ -33,6 +33,7 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
 PER_GPU = 4  # processes: some compile while another computes; eight take turns on the GPU and are slower
+THREADS = 2  # of each process: with one for each processor the twins of all are in each other's way
 LARGE = 200  # tests
 # A test of that function, or in that module, takes as long as so many others, since it compiles twins.
 SLOW = {
@@ -108,7 +109,7 @@ def run_all(claims: Path, progress: Path) -> Counter[str]:
     command += ["--hypothesis-profile", "gpu", "--durations", "8", "--claims", str(claims), "--progress", str(progress)]
     command.append(str(TESTS))
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_NUM_THREADS": str(THREADS)}
     gpus = visible_gpus()
     running = {}
     for k in range(PER_GPU * len(gpus)):

@@ -11,7 +11,7 @@ from graphs import slices_of, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import ColorBlocks, color, problems
+from mcprecond import ILU0, ColorBlocks, color, problems
 from mcprecond.backends import get_backend
 from mcprecond.reordering import diagonals
 from mcprecond.reordering.diagonals import columns_by_rows, list_of_diagonals
@@ -108,6 +108,15 @@ def test_values_go_by_diagonals(listed_columns, rows):
         stored = interleaved(*parts, entries, backend.xp.empty_like(entries), backend, back=False, DIAGONALS=1)
         np.testing.assert_array_equal(backend.to_host(stored), expected)
         np.testing.assert_array_equal(backend.to_host(blocks.by_rows(triangle, stored)), np.arange(len(columns)))
+
+
+@pytest.mark.gpu
+def test_thin_levels_have_a_column_for_each_entry():
+    """Though their slices have many rows, as those of a color have, and these lie on few diagonals."""
+    A = get_backend("gpu").sparse.csr_matrix(spd(problems.graphs.grid2d(300)))
+    blocks = ILU0(A, ordering="natural").blocks
+    assert blocks.shape[0] > 14 * (len(blocks.slices) - 1)
+    assert not blocks.in_diagonals and not blocks.in_two_bytes
 
 
 @pytest.mark.gpu

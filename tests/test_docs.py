@@ -27,7 +27,16 @@ BLOCK = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize(
+    ("page", "device"),
+    [pytest.param(page, "cpu", id=page.relative_to(DOCS).as_posix()) for page in PAGES]
+    + [
+        pytest.param(page, "gpu", id=f"gpu-{page.relative_to(DOCS).as_posix()}", marks=pytest.mark.gpu)
+        for page in PAGES
+        if ":class: gpu" in page.read_text()
+    ],
+    indirect=["device"],
+)
 def test_code_prints_what_the_page_says(page, device, tmp_path, monkeypatch):
     """The blocks of a page run one after the other; those for a GPU run beside them, on copies of their names."""
     monkeypatch.chdir(tmp_path)

@@ -20,7 +20,14 @@ from mcprecond.coloring import Coloring
 from mcprecond.coloring.priorities import mix64
 from mcprecond.reordering import diagonals, short_columns
 from mcprecond.reordering.color_order import swept_coloring
-from mcprecond.reordering.slices import LEAST_ROWS, Patterns, cut_slices, interleaved, rows_per_slice
+from mcprecond.reordering.slices import (
+    LEAST_ROWS,
+    LEAST_SLICES,
+    Patterns,
+    cut_slices,
+    interleaved,
+    rows_per_slice,
+)
 
 KERNELS = KernelSet(__file__)
 
@@ -210,9 +217,10 @@ class ColorBlocks:
         colors = self.coloring.colors[self.perm]
         slices = cut_slices(self.offsets, colors, lower_indptr, upper_indptr, backend, rows)
         self.in_diagonals = self.in_two_bytes = False
-        wide = n > 0 and n >= LEAST_ROWS * (len(slices) - 1)
+        n_slices, least = len(slices) - 1, LEAST_SLICES * backend.resident_warps * len(sizes)
         # Blocks of nodes have many bytes for each column anyway.
-        if backend.resident_warps and wide and self.block_size == 1 and rows_are_sorted:
+        pays = self.block_size == 1 and rows_are_sorted and n >= LEAST_ROWS * n_slices and n_slices >= least
+        if backend.resident_warps and n and pays:
             if lists := diagonals.list_of_diagonals(slices, patterns, backend):
                 self.in_diagonals = True
                 return slices, lists

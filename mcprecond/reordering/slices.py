@@ -29,7 +29,9 @@ KERNELS = KernelSet(__file__)
 Patterns = list[tuple[Any, Any]]  # row offsets and columns of both triangles
 
 MOST_ROWS = 32
-LEAST_ROWS = 12  # on average, for columns to be stored in fewer bytes: with less, the time is not that of reading them
+# Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
+# with less, the time is not that of reading them.
+LEAST_ROWS, LEAST_SLICES = 12, 0.25
 LONG = 64  # entries per lane that make a row a slice by itself
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
 
