@@ -7,19 +7,19 @@
 #define FOR_STRETCHES(k, begin, end) \
     for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
 
-extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, const int* indices, const int* perm,
-                                         const int* inverse, OFFSET* lower_counts, OFFSET* upper_counts) {
-    long long i = thread_id() / LANES;
-    int lower = 0, upper = 0;
-    if (i < n)
-        for (OFFSET k = indptr[perm[i]] + threadIdx.x % LANES, end = indptr[perm[i] + 1]; k < end; k += LANES) {
+extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, const int* indices, const int* inverse,
+                                         OFFSET* lower_counts, OFFSET* upper_counts) {
+    long long v = thread_id() / LANES;
+    int i = v < n ? inverse[v] : 0, lower = 0, upper = 0;
+    if (v < n)
+        for (OFFSET k = indptr[v] + threadIdx.x % LANES, end = indptr[v + 1]; k < end; k += LANES) {
             int j = inverse[indices[k]];
             lower += j < i;
             upper += j > i;
         }
     lower = lane_sum<LANES>(lower);
     upper = lane_sum<LANES>(upper);
-    if (i < n && threadIdx.x % LANES == 0) {
+    if (v < n && threadIdx.x % LANES == 0) {
         lower_counts[i] = lower;
         upper_counts[i] = upper;
     }

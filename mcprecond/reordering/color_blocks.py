@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_part, offset_type, unsigned
 from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_system
 from mcprecond.coloring import Coloring
 from mcprecond.coloring.priorities import mix64
@@ -196,15 +196,17 @@ class ColorBlocks:
     def _split(self, graph: Any, run: Any, sorted_length: int, source: Any) -> tuple[Patterns, list[Any]]:
         """Row offsets and columns of both triangles in color order, row by row, and which entry of its row each is."""
         xp, n = self.backend.xp, graph.shape[0]
-        order = n, *self._pattern(graph), self.perm, self.inverse
+        indptr, indices = map(unsigned, self._pattern(graph))
         counts = [xp.zeros(n + 1, self._offset) for _ in range(2)]
-        run.count_entries(*order, *(count[1:] for count in counts))
+        run.count_entries(n, indptr, indices, self.inverse, *(count[1:] for count in counts))
         offsets = [xp.cumsum(count, dtype=self._offset) for count in counts]
         totals = [int(ends[-1]) for ends in offsets]
         columns, sources = ([xp.empty(total, dtype) for total in totals] for dtype in (np.int32, source))
         self._diagonal_source = xp.full(n, np.iinfo(source).max, source)
         parts = [part for triangle in zip(offsets, columns, sources, strict=True) for part in triangle]
-        run.fill_columns(*order, sorted_length, *parts, self._diagonal_source)
+        run.fill_columns(
+            n, indptr, indices, self.perm, self.inverse, sorted_length, *parts, self._diagonal_source
+        )  # fmt: skip
         return list(zip(offsets, columns, strict=True)), sources
 
     def _cut(self, patterns: Patterns, rows_are_sorted: bool) -> tuple[Any, list[Any]]:
@@ -446,24 +448,31 @@ class ColorBlocks:
 
 
 @KERNELS.twin
-def count_entries(n, indptr, indices, perm, inverse, lower_counts, upper_counts):
+def count_entries(n, indptr, indices, inverse, lower_counts, upper_counts):
     """Entries of each triangle per row of the color order."""
-    for i in prange(n):
-        lower = upper = 0
-        for k in range(indptr[perm[i]], indptr[perm[i] + 1]):
-            lower += inverse[indices[k]] < i
-            upper += inverse[indices[k]] > i
+    for v in prange(n):
+        i, lower, upper = inverse[v], 0, 0
+        for k in range(indptr[v], indptr[v + 1]):
+            j = inverse[indices[k]]
+            lower += j < i
+            upper += j > i
         lower_counts[i] = lower
         upper_counts[i] = upper
 
 
-@compile_part
-def order_of_row(i, indptr, indices, perm, inverse, sorted_length):
-    """The entries of row i of the color order, in the order in which they are stored."""
-    entries = np.arange(indptr[perm[i]], indptr[perm[i] + 1])
-    if len(entries) > sorted_length:
-        return entries
-    return entries[np.argsort(inverse[indices[entries]], kind="mergesort")]
+@compile_inlined
+def place_entry(
+    i, j, number, lower, lower_columns, lower_source, upper, upper_columns, upper_source, diagonal_source
+):  # fmt: skip
+    """Put the next entry of row i where it belongs; where the one after it in either triangle would go."""
+    if j < i:
+        lower_columns[lower], lower_source[lower] = j, number
+        return lower + 1, upper
+    if j > i:
+        upper_columns[upper], upper_source[upper] = j, number
+        return lower, upper + 1
+    diagonal_source[i] = number
+    return lower, upper
 
 
 @KERNELS.twin
@@ -472,18 +481,21 @@ def fill_columns(
     upper_columns, upper_source, diagonal_source,
 ):  # fmt: skip
     """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
-    for i in prange(n):
-        lower, upper = lower_indptr[i], upper_indptr[i]
-        for k in order_of_row(i, indptr, indices, perm, inverse, sorted_length):
-            j, number = inverse[indices[k]], k - indptr[perm[i]]
-            if j < i:
-                lower_columns[lower], lower_source[lower] = j, number
-                lower += 1
-            elif j > i:
-                upper_columns[upper], upper_source[upper] = j, number
-                upper += 1
-            else:
-                diagonal_source[i] = number
+    for v in prange(n):
+        i = inverse[v]
+        lower, upper, columns = lower_indptr[i], upper_indptr[i], indices[indptr[v] : indptr[v + 1]]
+        if len(columns) <= sorted_length:
+            for number in np.argsort(inverse[columns], kind="mergesort"):
+                lower, upper = place_entry(
+                    i, inverse[columns[number]], number, lower, lower_columns, lower_source, upper, upper_columns,
+                    upper_source, diagonal_source,
+                )  # fmt: skip
+        else:
+            for number in range(len(columns)):
+                lower, upper = place_entry(
+                    i, inverse[columns[number]], number, lower, lower_columns, lower_source, upper, upper_columns,
+                    upper_source, diagonal_source,
+                )  # fmt: skip
 
 
 @compile_part
@@ -502,14 +514,15 @@ def fetch_values(
         return
     no_pivots = 0
     for i in prange(slices[n_slices]):
-        begin, number = indptr[perm[i]], np.int64(diagonal_source[i])
+        row, number = values[indptr[perm[i]] : indptr[perm[i] + 1]], diagonal_source[i]
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
-            lower[e] = values[begin + lower_source[e]]
-        pivot = values[begin + number] if begin + number < indptr[perm[i] + 1] else values.dtype.type(0)
-        diagonal[i], dinv[i] = pivot, 1 / pivot if pivot != 0 else np.inf
+            lower[e] = row[lower_source[e]]
+        pivot = row[number] if number < len(row) else values.dtype.type(0)
+        inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
+        diagonal[i], dinv[i] = pivot, inverse
+        factor = inverse if divides else values.dtype.type(1)
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
-            value = values[begin + upper_source[e]]
-            upper[e] = dinv[i] * value if divides else value
+            upper[e] = factor * row[upper_source[e]]
         no_pivots += pivot == 0
     digests[NO_PIVOTS] = no_pivots
 
