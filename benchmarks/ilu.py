@@ -98,16 +98,16 @@ class Case:
             for kind, build in kinds.items()
         }
         natural = partial(ILU0, A, ordering="natural")
-        z, four = self.backend.xp.empty_like(self.b), self.backend.xp.stack([self.b] * 4, axis=1)
-        result = self.backend.xp.empty_like(four)
         builds["ILU0 natural"] = natural, natural
+        xp, four = self.backend.xp, self.backend.xp.stack([self.b] * 4, axis=1)
+        z, four_results = xp.empty_like(self.b), xp.empty_like(four)
         for name, (build, setup) in builds.items():
             M = build()  # of one coloring for all
             costs = {"setup_ms": self._wall(setup), "update_ms": self._wall(lambda: M.update(A))}
             if isinstance(M, ILU0):
                 costs["factor_ms"] = self._factor_ms(M)
             costs["apply_ms"] = self._device(lambda: M.enqueue(self.b, z))
-            costs["apply_four_ms"] = self._device(lambda: M.enqueue(four, result))
+            costs["apply_four_ms"] = self._device(lambda: M.enqueue(four, four_results))
             self._add(name, lambda M=M: self._solve(A, self.b, M), levels=M.n_colors, **costs)  # type: ignore[misc]
 
     def measure_cusparse(self) -> None:
