@@ -277,11 +277,6 @@ __device__ __forceinline__ T in_pieces(const T* p, Load load) {
     return value;
 }
 
-template <typename T>
-__device__ __forceinline__ Complex<T> fresh(const Complex<T>* p) {
-    return in_pieces(p, [](const auto* piece) { return __ldcg(piece); });
-}
-
 // A load of what nobody reads again soon.
 template <typename T>
 __device__ __forceinline__ T streamed(const T* p) {
