@@ -85,6 +85,9 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"SHORT_COLUMNS": 1, **SHORT},
         {"BLOCK_SIZE": 3, **SHORT},
         {"RHS": 4, **SHORT},
+        {"LARGE_MATRIX": 1},
+        {"LARGE_MATRIX": 1, "DIAGONALS": 1, **SHORT},
+        {"LARGE_MATRIX": 1, "RHS": 4},
     ],
     "solvers/eisenstat.cu": [{}, {"DIAGONALS": 1}, {"SHORT_COLUMNS": 1}, *BLOCK_SIZES],
 }

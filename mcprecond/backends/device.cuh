@@ -283,6 +283,28 @@ __device__ __forceinline__ T streamed(const T* p) {
     return in_pieces(p, [](const auto* piece) { return __ldcs(piece); });
 }
 
+// A load past L1 of what no other thread reads, which the compiler must not put off until it is needed.
+__device__ __forceinline__ uint32 piece_past_l1(const uint32* p) {
+    uint32 piece;
+    asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)));
+    return piece;
+}
+__device__ __forceinline__ uint64 piece_past_l1(const uint64* p) {
+    uint64 piece;
+    asm volatile("ld.global.L1::no_allocate.u64 %0, [%1];" : "=l"(piece) : "l"(__cvta_generic_to_global(p)));
+    return piece;
+}
+__device__ __forceinline__ ulonglong2 piece_past_l1(const ulonglong2* p) {
+    ulonglong2 piece;
+    asm volatile("ld.global.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
+    return piece;
+}
+template <typename T>
+__device__ __forceinline__ T past_l1(const T* p) {
+    return in_pieces(p, [](const auto* piece) { return piece_past_l1(piece); });
+}
+
 // A store of what nobody reads soon.
 template <typename T>
 __device__ __forceinline__ void stream(T* p, const T& value) {

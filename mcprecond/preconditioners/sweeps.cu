@@ -5,6 +5,23 @@
 // In `substitute` perm is null where y holds r in color order, at turn 0, and in both z is null where the result is only put
 // into y. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
 
+// A load of what no other row needs. Where the matrix does not fit into L2, L1 is left to what neighbors look at.
+template <typename T>
+__device__ __forceinline__ T unshared(const T* p) {
+#ifdef LARGE_MATRIX
+    return past_l1(p);
+#else
+    return *p;
+#endif
+}
+__device__ __forceinline__ int unshared(const int* p) {
+#ifdef LARGE_MATRIX
+    return past_l1(p);
+#else
+    return load_now(p);
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
         const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, KEPT* y,
@@ -12,14 +29,14 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads();
-        PIVOT d = leads ? dinv[i] : PIVOT();
+        PIVOT d = leads ? unshared(dinv + i) : PIVOT();
         UNKNOWN b = leads && !perm ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
-        int place = leads && perm ? load_now(perm + i) : 0;
+        int place = leads && perm ? unshared(perm + i) : 0;
         slice.entries(
             indptr, columns, values, in_turn((const KEPT*)y, 1),
             [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); },
             [&] {
-                if (leads && perm) b = r[place];
+                if (leads && perm) b = unshared(r + place);
             });
         total = slice.sum(total);
         if (leads) {
@@ -40,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
-        int place = leads && z ? load_now(perm + i) : 0;
+        int place = leads && z ? unshared(perm + i) : 0;
         slice.entries(
             indptr, columns, values, in_turn((const KEPT*)y, 0),
             [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
@@ -61,11 +78,11 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
     for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool leads = slice.leads();
-        PIVOT d = leads ? dinv[i] : PIVOT();
+        PIVOT d = leads ? unshared(dinv + i) : PIVOT();
         UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), below = UNKNOWN(), above = UNKNOWN();
-        int place = leads ? load_now(perm + i) : 0;
+        int place = leads ? unshared(perm + i) : 0;
         auto fetch = [&] {
-            if (leads) b = r[place];
+            if (leads) b = unshared(r + place);
         };
         auto add_below = [&](COUPLING a, int, KEPT value) { below += a * converted<UNKNOWN>(value); };
         auto add_above = [&](COUPLING a, int, KEPT value) { above += a * converted<UNKNOWN>(value); };

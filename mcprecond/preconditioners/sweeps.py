@@ -84,9 +84,14 @@ class Sweeps:
         # Rows of the last color have no entries above the diagonal.
         self._last_rows = int(blocks.offsets[-2:][0])
         self._before_last = (int(blocks.color_slices[-2:][0]), blocks.slices)
+        # Whether the matrix passes through L2 with nothing left of it. (Blocks of the diagonal are read piece by piece,
+        # for which they have to be in L1.)
+        entries = blocks.lower.values.nbytes + blocks.upper.values.nbytes
+        passes = blocks.block_size == 1 and 0 < backend.shared_cache < entries
         self._run = backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
             **macros,
+            **({"LARGE_MATRIX": 1} if passes else {}),
             OFFSET=blocks.lower.indptr.dtype,
             STORED=stored,
             LANES=32,
