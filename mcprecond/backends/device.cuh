@@ -283,26 +283,60 @@ __device__ __forceinline__ T streamed(const T* p) {
     return in_pieces(p, [](const auto* piece) { return __ldcs(piece); });
 }
 
-// A load past L1 of what no other thread reads, which the compiler must not put off until it is needed.
+// A load past L1 of what no other thread reads.
 __device__ __forceinline__ uint32 piece_past_l1(const uint32* p) {
     uint32 piece;
-    asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)));
+    asm("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
 __device__ __forceinline__ uint64 piece_past_l1(const uint64* p) {
     uint64 piece;
-    asm volatile("ld.global.L1::no_allocate.u64 %0, [%1];" : "=l"(piece) : "l"(__cvta_generic_to_global(p)));
+    asm("ld.global.L1::no_allocate.u64 %0, [%1];" : "=l"(piece) : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
 __device__ __forceinline__ ulonglong2 piece_past_l1(const ulonglong2* p) {
     ulonglong2 piece;
-    asm volatile("ld.global.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
-                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
+    asm("ld.global.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+        : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
 template <typename T>
 __device__ __forceinline__ T past_l1(const T* p) {
     return in_pieces(p, [](const auto* piece) { return piece_past_l1(piece); });
+}
+
+// A load of what many threads read, which L2 is asked to keep.
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ uint64 to_keep() {
+    uint64 policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+__device__ __forceinline__ uint32 kept_piece(const uint32* p) {
+    uint32 piece;
+    asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;"
+                 : "=r"(piece) : "l"(__cvta_generic_to_global(p)), "l"(to_keep()));
+    return piece;
+}
+__device__ __forceinline__ uint64 kept_piece(const uint64* p) {
+    uint64 piece;
+    asm volatile("ld.global.L2::cache_hint.u64 %0, [%1], %2;"
+                 : "=l"(piece) : "l"(__cvta_generic_to_global(p)), "l"(to_keep()));
+    return piece;
+}
+__device__ __forceinline__ ulonglong2 kept_piece(const ulonglong2* p) {
+    ulonglong2 piece;
+    asm volatile("ld.global.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
+                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)), "l"(to_keep()));
+    return piece;
+}
+#else
+template <typename Piece>
+__device__ __forceinline__ Piece kept_piece(const Piece* p) { return *p; }
+#endif
+template <typename T>
+__device__ __forceinline__ T kept_in_l2(const T* p) {
+    return in_pieces(p, [](const auto* piece) { return kept_piece(piece); });
 }
 
 // A store of what nobody reads soon.

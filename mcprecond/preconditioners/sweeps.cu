@@ -2,25 +2,8 @@
 
 #include "../reordering/slices.cuh"
 
-// In `substitute` perm is null where y holds r in color order, at turn 0, and in both z is null where the result is only put
-// into y. Rows from `last` on have no entries in the other triangle: what `substitute` finds for them is the result.
-
-// A load of what no other row needs. Where the matrix does not fit into L2, L1 is left to what neighbors look at.
-template <typename T>
-__device__ __forceinline__ T unshared(const T* p) {
-#ifdef LARGE_MATRIX
-    return past_l1(p);
-#else
-    return *p;
-#endif
-}
-__device__ __forceinline__ int unshared(const int* p) {
-#ifdef LARGE_MATRIX
-    return past_l1(p);
-#else
-    return load_now(p);
-#endif
-}
+// In `substitute` and `back_substitute` z is null where the result is only put into y. Rows from `last` on have no entries in the
+// other triangle: what `substitute` finds for them is the result.
 
 extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
@@ -30,13 +13,13 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
         int i = slice.index();
         bool leads = slice.leads();
         PIVOT d = leads ? unshared(dinv + i) : PIVOT();
-        UNKNOWN b = leads && !perm ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
-        int place = leads && perm ? unshared(perm + i) : 0;
+        UNKNOWN b = UNKNOWN(), total = UNKNOWN();
+        int place = leads ? unshared_now(perm + i) : 0;
         slice.entries(
             indptr, columns, values, in_turn((const KEPT*)y, 1),
             [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); },
             [&] {
-                if (leads && perm) b = unshared(r + place);
+                if (leads) b = unshared(r + place);
             });
         total = slice.sum(total);
         if (leads) {
@@ -57,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitu
         bool leads = slice.leads();
         PIVOT d = leads ? dinv[i] : PIVOT();
         UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
-        int place = leads && z ? unshared(perm + i) : 0;
+        int place = leads && z ? unshared_now(perm + i) : 0;
         slice.entries(
             indptr, columns, values, in_turn((const KEPT*)y, 0),
             [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
@@ -80,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         bool leads = slice.leads();
         PIVOT d = leads ? unshared(dinv + i) : PIVOT();
         UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), below = UNKNOWN(), above = UNKNOWN();
-        int place = leads ? unshared(perm + i) : 0;
+        int place = leads ? unshared_now(perm + i) : 0;
         auto fetch = [&] {
             if (leads) b = unshared(r + place);
         };

@@ -10,8 +10,8 @@ With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T
 triangle, so that the way back reads no pivots.
 
 Sweeps read and write vectors in the order of the matrix, one color after another. Where lines of memory do not stay in
-L2 from color to color, so that each would come again for many colors, vectors are put into color order before and back
-after.
+L2 from color to color, so that each would be written for many colors, the result is left in color order and put into
+the other one by a pass of its own.
 
 On the CPU nothing is waited for: colors follow one another.
 """
@@ -72,7 +72,7 @@ class Sweeps:
         macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
         if kept != dtype:
             macros["SHORT_VECTORS"] = 1
-        # Whether vectors are put into color order: a sweep reads and writes three, and one of its own.
+        # Whether the result stays in color order at first: a sweep reads and writes three vectors, and one of its own.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes
         if self._orders:
@@ -86,7 +86,7 @@ class Sweeps:
         self._before_last = (int(blocks.color_slices[-2:][0]), blocks.slices)
         # Whether the matrix passes through L2 with nothing left of it. (Blocks of the diagonal are read piece by piece,
         # for which they have to be in L1.)
-        entries = blocks.lower.values.nbytes + blocks.upper.values.nbytes
+        entries = sum(triangle.columns.nbytes + triangle.values.nbytes for triangle in (blocks.lower, blocks.upper))
         passes = blocks.block_size == 1 and 0 < backend.shared_cache < entries
         self._run = backend.kernels(
             BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
@@ -109,13 +109,8 @@ class Sweeps:
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(T + w U) T inv(T + w L) (scale r)."""
         blocks, n = self.blocks, len(self.blocks.perm)
-        perm, result = blocks.perm, self._rows(z)
-        if self._orders:
-            result = NULL
-            if not blocks.in_diagonals:  # else rows of a color are near each other, and a line of r comes twice
-                self._move().to_color_order(n, blocks.inverse, r, self._y)
-                perm = NULL
-        self._substitute(blocks.lower, perm, r, result, omega, scale, self._last_rows)
+        result = NULL if self._orders else self._rows(z)
+        self._substitute(blocks.lower, r, result, omega, scale, self._last_rows)
         self._run.back_substitute(
             *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result
         )  # fmt: skip
@@ -135,9 +130,7 @@ class Sweeps:
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(T + w L) (scale r), or backwards with U in place of L."""
         triangle = self.blocks.upper if backwards else self.blocks.lower
-        self._substitute(
-            triangle, self.blocks.perm, r, self._rows(z), omega, scale, len(self.blocks.perm), backwards, finish=True
-        )  # fmt: skip
+        self._substitute(triangle, r, self._rows(z), omega, scale, len(self.blocks.perm), backwards, finish=True)
 
     def relax(self, r: Any, z: Any, *, omega: float, backwards: bool) -> None:
         """One more sweep of SOR on the result of the last one, forwards or backwards."""
@@ -154,17 +147,17 @@ class Sweeps:
         return x.reshape(self._y.shape)
 
     def _substitute(
-        self, triangle: Any, perm: Any, r: Any, z: Any, omega: float, scale: float, last: int, backwards: bool = False,
+        self, triangle: Any, r: Any, z: Any, omega: float, scale: float, last: int, backwards: bool = False,
         finish: bool = False,
     ) -> None:  # fmt: skip
         self._run.substitute(
-            *self._slices, int(backwards), *triangle.rows, self.blocks.dinv, perm, self._rows(r), omega, scale, self._y,
-            last, int(finish), z,
+            *self._slices, int(backwards), *triangle.rows, self.blocks.dinv, self.blocks.perm, self._rows(r), omega,
+            scale, self._y, last, int(finish), z,
         )  # fmt: skip
 
 
 # The twins; c counts right-hand sides. They know no turns, and empty nothing; see the note on the CPU above. To them
-# neither perm nor z is null, and z has room for sums.
+# z is not null, and has room for sums.
 
 
 @compile_inlined

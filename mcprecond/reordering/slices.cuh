@@ -3,6 +3,43 @@
 // There are three ways of storing columns. Those with one for each entry, plain or with SHORT_COLUMNS, have a struct Columns with the
 // same interface; with DIAGONALS the struct Slice and the function for_slices are those of diagonals.cuh.
 
+// ---- Loads. With LARGE_MATRIX the matrix passes through L2 with nothing left of it. Then what neighbors look at is to stay, in L1
+// before what vectors have for one row only, and in L2 before the matrix.
+
+// A load of what is needed later, which the compiler must not put off until then.
+__device__ __forceinline__ int load_now(const int* p) {
+    int value;
+    asm volatile("ld.global.nc.s32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(p)));
+    return value;
+}
+// What no other row needs.
+template <typename T>
+__device__ __forceinline__ T unshared(const T* p) {
+#ifdef LARGE_MATRIX
+    return past_l1(p);
+#else
+    return *p;
+#endif
+}
+__device__ __forceinline__ int unshared_now(const int* p) {
+#ifdef LARGE_MATRIX
+    int value;
+    asm volatile("ld.global.nc.L1::no_allocate.s32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(p)));
+    return value;
+#else
+    return load_now(p);
+#endif
+}
+// What many rows need.
+template <typename T>
+__device__ __forceinline__ T shared(const T* p) {
+#ifdef LARGE_MATRIX
+    return kept_in_l2(p);
+#else
+    return *p;
+#endif
+}
+
 // ---- Where a sweep finds what it needs of neighbors: `look(j)` for number j as it is; whether that was too early, in the last
 // bit of `late(seen)`; and another look `again(j)`. Who needs nothing has `none()`, which is never too early.
 
@@ -10,7 +47,7 @@ template <typename Value>
 struct Known {
     const Value* values;
     __device__ __forceinline__ Value none() const { return Value(); }
-    __device__ __forceinline__ Value look(int j) const { return values[j]; }
+    __device__ __forceinline__ Value look(int j) const { return shared(values + j); }
     __device__ __forceinline__ uint32 late(const Value&) const { return 0; }
     __device__ __forceinline__ Value again(int j) const { return look(j); }
 };
@@ -101,13 +138,6 @@ __device__ __forceinline__ Sum divided(const Sum& sum, const Pivot&) { return su
 struct Nothing {
     __device__ __forceinline__ void operator()() const {}
 };
-
-// A load of what is needed later, which the compiler must not put off until then.
-__device__ __forceinline__ int load_now(const int* p) {
-    int value;
-    asm volatile("ld.global.nc.s32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(p)));
-    return value;
-}
 
 // An address in global memory that is kept in registers, not computed again from constants for each load.
 template <typename T>
