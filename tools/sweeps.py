@@ -20,8 +20,8 @@ random x\\*, relative residual {rtol:g}. "eb" is the coloring of that name, "nat
 
 An application is one symmetric Gauss-Seidel sweep from zero, two kernels, and one more that reorders the result where
 vectors do not fit into L2; an iteration is one of PCG in Eisenstat's form, three kernels. Both are device times of a
-replayed graph, and in brackets they are relative to the library's product A @ x. One pass is half of the time in which a
-{copied} reads and writes as many bytes as the matrix has, 12 for each entry. The model is that of one launch per
+replayed graph, and in brackets they are relative to the library's product A @ x. One pass is half of the time in which
+a {copied} reads and writes as many bytes as the matrix has, 12 for each entry. The model is that of one launch per
 color, with the bandwidth of that pass: (bytes of the matrix + colors x bytes of the vector per color) / bandwidth +
 {launch:g} µs x launches, with 16 n bytes per color and 2 colors - 1 launches. In blocks of b unknowns an entry takes
 8 + 4 / b² bytes.
