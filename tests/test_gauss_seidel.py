@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
+from mcprecond.preconditioners.sweeps import Sweeps
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 
@@ -228,6 +229,28 @@ def test_diagonal_zero_or_missing(stored, to_device):
         A = full
     with pytest.raises(ValueError, match="zero or missing diagonal entry in row 11"):
         MulticolorSGS(to_device(A))
+
+
+@pytest.mark.parametrize("block_size", [1, 3])
+def test_kernels_know_what_the_cache_holds(block_size, monkeypatch):
+    """A matrix of points is large where its triangles have more bytes than the cache, if there is a cache."""
+    blocks = MulticolorSGS(spd(stencil27(6)), "greedy", block_size=block_size).blocks
+    backend, macros = blocks.backend, {}
+    kernels = type(backend).kernels
+    monkeypatch.setattr(
+        type(backend), "kernels", lambda self, *args, **chosen: macros.update(chosen) or kernels(self, *args, **chosen)
+    )
+    entries = sum(triangle.values.nbytes + triangle.columns.nbytes for triangle in (blocks.lower, blocks.upper))
+    vectors = 4 * blocks.diagonal.shape[0] * block_size * 8
+    assert vectors < entries - 1
+    for cache, large_matrix, large_vectors in (
+        (0, False, False), (1, True, True), (vectors, True, False), (entries - 1, True, False), (entries, False, False),
+    ):  # fmt: skip
+        monkeypatch.setattr(type(backend), "shared_cache", cache)
+        macros.clear()
+        Sweeps(blocks)
+        assert ("LARGE_MATRIX" in macros) == (large_matrix and block_size == 1)
+        assert ("LARGE_VECTORS" in macros) == large_vectors
 
 
 @pytest.mark.gpu
