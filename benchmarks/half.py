@@ -59,9 +59,11 @@ def shorten(M: MulticolorSGS) -> None:
     from mcprecond.preconditioners.sweeps import KERNELS
 
     blocks = M.blocks
+    with M.workspace() as own:  # there is one, which is lent again
+        sweeps = own.sweeps
     text = HEADER.read_text() + SHORT + with_headers(KERNELS.source)
     how = [f"-D{name}={value}" for name, value in blocks.macros.items()]
-    how += ["-DSHORT_VECTORS"] + (["-DLARGE_VECTORS"] if M._sweeps._orders else [])
+    how += ["-DSHORT_VECTORS"] + (["-DLARGE_VECTORS"] if sweeps._orders else [])
     options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32", *how)
 
     def launcher(name: str) -> Any:
@@ -69,7 +71,7 @@ def shorten(M: MulticolorSGS) -> None:
         grid = (_resident_blocks(kernel),)
         return lambda *arguments: kernel(grid, (BLOCK,), arguments)
 
-    M._sweeps._run = SimpleNamespace(**{name: launcher(name) for name in ("substitute", "back_substitute")})
+    sweeps._run = SimpleNamespace(**{name: launcher(name) for name in ("substitute", "back_substitute")})
     for part in (blocks.lower, blocks.upper):
         part.values = (part.values.view(np.uint32) >> 16).astype(np.uint16)
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import settings
 
 from mcprecond.backends import Backend, get_backend
-from mcprecond.backends.inputs import FLOATS
+from mcprecond.matrix import FLOATS
 from mcprecond.reordering import color_blocks, diagonals, short_columns
 
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)

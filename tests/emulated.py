@@ -32,7 +32,7 @@ from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
 PACKAGE = Path(mcprecond.__file__).parent
 HEADER = Path(__file__).with_name("emulated.hpp")
 FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
-EMULATED = ("coloring", "reordering", "preconditioners", "solvers")
+EMULATED = ("matrix.cu", "coloring", "reordering", "preconditioners", "solvers")
 OPTIONS = (
     "-O1", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
     "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names

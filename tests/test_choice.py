@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcprecond import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
 from mcprecond.backends import get_backend
 from mcprecond.coloring import Graph
+from mcprecond.matrix import admitted
 from mcprecond.preconditioners.choice import (
     SPEEDS,
     Degrees,
@@ -40,7 +41,7 @@ def band(n):
 
 def on_gpu(A, iterations):
     """The choice by the speeds of a GPU, made on the CPU."""
-    return choose(A, iterations, SPEEDS["gpu"], CPU)[1]
+    return choose(admitted(A), iterations, SPEEDS["gpu"])[1]
 
 
 @pytest.mark.parametrize("A", [fenl(40), spd(stencil27(40))], ids=["fenl", "stencil"])
@@ -59,9 +60,9 @@ def test_row_order_does_not_pay_where_fronts_are_as_many_as_rows():
 
 def test_on_a_cpu_row_order_comes_first_and_another_has_to_pay():
     A = fenl(16)
-    few = choose(A, 1, SPEEDS["cpu"], CPU)[1]
+    few = choose(admitted(A), 1, SPEEDS["cpu"])[1]
     assert few.method == "greedy" and [c.n_colors for c in few.candidates] == [8, None]
-    many = choose(problems.graphs.grid2d(400), 100_000, SPEEDS["cpu"], CPU)[1]
+    many = choose(admitted(problems.graphs.grid2d(400)), 100_000, SPEEDS["cpu"])[1]
     row_order, other = many.candidates
     assert row_order.n_colors == 2 < other.n_colors and row_order.iterations > other.iterations
     assert many.method == "greedy"  # with two colors half of the vectors are kept apart
@@ -71,7 +72,7 @@ def test_on_a_cpu_row_order_comes_first_and_another_has_to_pay():
 @given(A=patterns(), iterations=st.sampled_from([1, 30, 1000]), speeds=st.sampled_from(["cpu", "gpu"]))
 def test_the_least_of_all_candidates(to_device, backend, A, iterations, speeds):
     A = to_device(spd(A))
-    coloring, choice = choose(A, iterations, SPEEDS[speeds], backend)
+    coloring, choice = choose(admitted(A), iterations, SPEEDS[speeds])
     assert coloring.is_valid(A) and coloring.method == choice.method
     chosen = next(c for c in choice.candidates if c.method == choice.method)
     assert chosen.n_colors == coloring.n_colors
@@ -144,7 +145,7 @@ def test_bad_numbers_of_iterations(iterations):
 @pytest.mark.parametrize("name", ["empty", "isolated"])
 def test_hardly_any_edges(name, to_device, backend):
     A = to_device(spd(NAMED[name]))
-    coloring, choice = choose(A, 100, SPEEDS["gpu"], backend)
+    coloring, choice = choose(admitted(A), 100, SPEEDS["gpu"])
     assert coloring.is_valid(A) and choice.reason
 
 
@@ -155,8 +156,8 @@ def test_the_remainder_is_what_M_adds_for_ones(to_device, backend):
     inverse = M @ np.eye(125)
     added = ones @ (np.linalg.inv(inverse) - A) @ ones
     on_device = to_device(A)
-    assert remainder_of(on_device, backend.xp.asarray(coloring.colors), backend) == pytest.approx(added)
-    assert remainder_of(on_device, None, backend) <= added * (1 + 1e-12)
+    assert remainder_of(admitted(on_device), backend.xp.asarray(coloring.colors)) == pytest.approx(added)
+    assert remainder_of(admitted(on_device), None) <= added * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(

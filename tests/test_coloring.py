@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mcprecond.coloring.priorities import mix
 
 from mcprecond import COLORINGS, Coloring, color
 from mcprecond.backends import get_backend
@@ -17,7 +18,6 @@ from mcprecond.backends.kernels import Twin
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
-from mcprecond.coloring.priorities import mix
 from mcprecond.problems import graphs
 
 # Method, options, whether max degree + 1 bounds the colors, whether every device gives the same colors.

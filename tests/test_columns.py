@@ -150,11 +150,14 @@ def test_numpy_vectors_with_sweeps_on_the_gpu():
 def test_nothing_keeps_sweeps_alive(to_device):
     """No cycle of references: what is no longer used frees its memory at once, without a collection."""
     M = MulticolorSGS(to_device(spd(grid5(4))), "jp")
-    sweeps = weakref.ref(M._sweeps)
-    M._sweeps.fitting(to_device(np.zeros((16, 2))))
+    M @ to_device(np.ones((16, 2)))
+    M @ to_device(np.ones(16))
+    with M.workspace(2) as own:
+        sweeps = weakref.ref(own.sweeps)
+    del own
     gc.disable()
     try:
-        del M._sweeps
+        del M
         assert sweeps() is None
     finally:
         gc.enable()

@@ -93,7 +93,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
 }
 #: Sources for real numbers only, and those for complex ones as well.
 REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]
-BOTH = [(name, VARIANTS + COMPLEX_VARIANTS) for name in SOURCES if name.startswith(("precon", "reordering", "solvers"))]
+BOTH = [(name, VARIANTS + COMPLEX_VARIANTS) for name in SOURCES if name not in dict(REAL)]
 
 
 def test_all_sources_are_compiled():

@@ -164,9 +164,10 @@ def test_indefinite_preconditioner(backend, to_device):
 
 
 def test_overflow_is_told(backend, to_device):
+    """The solution is about 1e400, which no double is."""
     A = grid5(10)
-    A.data *= 1e300
-    result = pcg(to_device(A), 1e300 * backend.xp.ones(100))
+    A.data *= 1e-200
+    result = pcg(to_device(A), 1e200 * backend.xp.ones(100))
     assert result.reason is Reason.NOT_FINITE and result.info == -1
 
 
@@ -330,11 +331,18 @@ def test_forms_that_do_not_fit_are_refused(backend, to_device):
     [
         ({"b": np.ones(24)}, ValueError, r"b must have shape \(25,\)"),
         ({"b": np.full(25, np.nan)}, ValueError, "b holds nan in row 0"),
-        ({"b": np.ones(25, complex)}, TypeError, "b must hold real numbers"),
+        (
+            {"b": np.ones(25, np.longdouble)},
+            TypeError,
+            "b must hold .* of at most double precision",
+        ),
+        ({"callback": 3}, TypeError, "callback must be a function of one array, got int"),
+        ({"rtol": "1e-5"}, TypeError, "rtol must be a real number at least 0"),
+        ({"atol": np.nan}, ValueError, "atol must be a finite number"),
         ({"x0": np.ones((5, 5))}, ValueError, r"x0 must have shape \(25,\)"),
         ({"x0": np.r_[np.zeros(24), np.inf]}, ValueError, "x0 holds inf in row 24"),
-        ({"rtol": -1e-3}, ValueError, "rtol must not be negative"),
-        ({"maxiter": 2.5}, ValueError, "maxiter must be a non-negative integer"),
+        ({"rtol": -1e-3}, ValueError, "rtol must be at least 0.0, got -0.001"),
+        ({"maxiter": 2.5}, TypeError, "maxiter must be an integer at least 0"),
     ],
 )
 def test_bad_arguments(change, error, message, to_device):
@@ -348,7 +356,7 @@ def test_bad_preconditioners(backend, to_device):
     A, b = to_device(grid5(5)), backend.xp.ones(25)
     with pytest.raises(ValueError, match=r"M must have the shape of A, \(25, 25\), got \(16, 16\)"):
         pcg(A, b, M=MulticolorSGS(to_device(grid5(4))))
-    with pytest.raises(ValueError, match="M must have the shape of A"):
+    with pytest.raises(TypeError, match="M must be a preconditioner, a sparse matrix or a LinearOperator, got str"):
         pcg(A, b, M="sgs")
     with pytest.raises(ValueError, match="M is not symmetric"):
         pcg(A, b, M=MulticolorGS(A, sweep="forward"))

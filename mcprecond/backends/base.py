@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -37,6 +37,10 @@ class Backend(Protocol):
     @property
     def shared_cache(self) -> int:
         """Bytes of the cache that all processors of the current device share; 0 on the CPU, where nobody asks."""
+
+    @property
+    def stream(self) -> Hashable:
+        """What tells the current stream from others: work on one stream is done in the order in which it is enqueued."""
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.

@@ -1,5 +1,5 @@
 // Shared by every .cu file of the package: the loader puts this text in front of each.
-// The Numba side of `mix` is coloring/priorities.py; of the atomics, backends/atomics.py.
+// The Numba side of `mix` is backends/hashing.py; of the atomics, backends/atomics.py.
 
 #ifndef OFFSET
 #define OFFSET int  // the type of row offsets: long long from 2^31 entries on
@@ -116,6 +116,16 @@ struct Upper {
     __device__ __forceinline__ operator double() const { return __hiloint2double((int)bits, 0); }
 };
 
+// The type of the same kind in double precision.
+template <typename T>
+struct WideOf {
+    typedef double Type;
+};
+template <typename T>
+struct WideOf<Complex<T>> {
+    typedef Complex<double> Type;
+};
+
 // The type that has upper halves in the places of doubles.
 template <typename T>
 struct ShortOf {
@@ -182,6 +192,14 @@ template <typename T>
 __device__ __forceinline__ T real_part(T x) { return x; }
 template <typename T>
 __device__ __forceinline__ T real_part(Complex<T> z) { return z.re; }
+
+// As a double, subnormal floats too: a cast would flush them to zero, which CuPy asks of the compiler.
+__device__ __forceinline__ double widened(double x) { return x; }
+__device__ __forceinline__ double widened(float x) {
+    double wide;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+    return wide;
+}
 
 // The real part of x conj(y).
 template <typename T>

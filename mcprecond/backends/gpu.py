@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -97,6 +98,14 @@ class GpuBackend:
     @property
     def shared_cache(self) -> int:
         return self.xp.cuda.Device().attributes["L2CacheSize"]
+
+    @property
+    def stream(self) -> Hashable:
+        cuda = self.xp.cuda
+        pointer = cuda.get_current_stream().ptr
+        # The per-thread default stream is another one in each thread, under one name.
+        thread = threading.get_ident() if pointer == cuda.runtime.streamPerThread else None
+        return cuda.Device().id, pointer, thread
 
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)

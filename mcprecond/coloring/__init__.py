@@ -27,6 +27,7 @@ from mcprecond.coloring.speculative.eb import eb
 from mcprecond.coloring.speculative.gm import gm
 from mcprecond.coloring.speculative.rig import rig, sirg
 from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
+from mcprecond.matrix import admitted
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
 
@@ -181,12 +182,10 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
     TypeError, ValueError
         As `color`; for an array of the wrong length or dtype, or an improper one (names an edge).
     """
-    from mcprecond.backends.inputs import csr_matrix
-
     if isinstance(coloring, str):
         return color(A, coloring)
-    csr, backend = csr_matrix(A)
+    matrix = admitted(A)
     if isinstance(coloring, Coloring):
-        checked = user_coloring(coloring.colors, csr, backend)
+        checked = user_coloring(coloring.colors, matrix)
         return Coloring(checked.colors, checked.sizes, coloring.method, coloring.history)
-    return user_coloring(coloring, csr, backend)
+    return user_coloring(coloring, matrix)

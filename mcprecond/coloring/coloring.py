@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of, offset_type
+from mcprecond.backends import Backend, KernelSet, backend_of
 from mcprecond.backends.atomics import atomic_add, atomic_max
-from mcprecond.backends.inputs import csr_matrix
 from mcprecond.coloring.history import log_of
+from mcprecond.matrix import AdmittedMatrix, admitted
 
 KERNELS = KernelSet(__file__)
 
@@ -67,6 +67,11 @@ class Coloring:
         A : sparse matrix of SciPy or CuPy, shape (n, n)
             On the device of `colors`.
 
+        Raises
+        ------
+        TypeError, ValueError
+            If A is not a square sparse matrix, or on the other device.
+
         Examples
         --------
         >>> import scipy.sparse
@@ -75,8 +80,10 @@ class Coloring:
         >>> color(A).is_valid(A)
         True
         """
-        csr, backend = csr_matrix(A)
-        return len(self.colors) == csr.shape[0] and conflict(csr, self.colors, backend) is None
+        matrix = admitted(A)
+        if backend_of(self.colors).name != matrix.backend.name:
+            raise TypeError(f"A is on the {matrix.backend.name} and must be where the colors are; move one of them")
+        return len(self.colors) == matrix.shape[0] and conflict(matrix, self.colors) is None
 
     def permutation(self) -> Any:
         """Return the vertices sorted by color, stably: entry i is the old number of the new vertex i (int32)."""
@@ -146,7 +153,7 @@ def sizes_and_history(colors: Any, log: Any, backend: Backend) -> tuple[np.ndarr
         n_counted, n_rows = max(n_counted, n_colors), max(n_rows, rounds + 1)
 
 
-def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
+def user_coloring(colors: Any, matrix: AdmittedMatrix) -> Coloring:
     """Make a Coloring of a user's array, after checking it against the pattern of A.
 
     Raises
@@ -154,8 +161,13 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
     TypeError, ValueError
         If it is not one non-negative integer per row, or two neighbors have the same color (names them).
     """
-    xp, n = backend.xp, csr.shape[0]
+    backend, n = matrix.backend, matrix.shape[0]
+    xp = backend.xp
+    if backend_of(colors).name == "gpu" and backend.name == "cpu":
+        raise TypeError("coloring is on the gpu and must be on the cpu like A; move it with cupy.asnumpy")
     array = xp.asarray(colors)
+    if n == 0 and array.size == 0:
+        array = xp.empty(0, np.int32)  # of whatever type an empty list becomes
     if array.dtype.kind not in "iu":
         raise TypeError(f"coloring must be a method name, a Coloring or an array of integers, got dtype {array.dtype}")
     if array.shape != (n,):
@@ -167,7 +179,7 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
         row = int(array.argmax())
         raise ValueError(f"coloring gives row {row} the color {int(array[row])}; colors must lie below 2**24")
     array = array.astype(np.int32)
-    if edge := conflict(csr, array, backend):
+    if edge := conflict(matrix, array):
         row, column = edge
         raise ValueError(
             f"coloring gives the neighbors {row} and {column} the same color {int(array[row])}; "
@@ -176,15 +188,11 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
     return finished(array, log_of([], backend), "user", backend)
 
 
-def conflict(csr: Any, colors: Any, backend: Backend) -> tuple[int, int] | None:
+def conflict(matrix: AdmittedMatrix, colors: Any) -> tuple[int, int] | None:
     """Return the first stored entry (row, column) off the diagonal whose ends have the same color, or None."""
-    xp = backend.xp
-    offset = offset_type(csr.indices.size)
-    indptr = xp.asarray(csr.indptr, dtype=offset)
-    indices = xp.asarray(csr.indices, dtype=np.int32)
-    n = csr.shape[0]
-    first = xp.full(1, n, np.int32)
-    backend.kernels(KERNELS, OFFSET=offset).first_conflict(n, indptr, indices, colors, first)
+    backend, n, indptr, indices = matrix.backend, matrix.shape[0], matrix.indptr, matrix.indices
+    first = backend.xp.full(1, n, np.int32)
+    backend.kernels(KERNELS, OFFSET=indptr.dtype).first_conflict(n, indptr, indices, colors, first)
     row = int(first[0])
     if row == n:
         return None

@@ -6,18 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
-from mcprecond.backends.atomics import atomic_or
-from mcprecond.backends.inputs import csr_matrix
-from mcprecond.coloring.priorities import mix64
-
-KERNELS = KernelSet(__file__)
+from mcprecond.backends import Backend, compile_part
+from mcprecond.matrix import AdmittedMatrix, admitted
 
 UNCOLORED = -1  # instead of a color; mirrored in device.cuh
-# Flaws of a pattern, as bits: two that check_pattern reports, mirrored in graph.cu, and what its hashes tell.
-NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE = 1, 2, 4
 
 
 @compile_part
@@ -34,44 +27,6 @@ def rows_near(v, distance, indptr):
 def row_near(j, v, indptr, indices):
     """The row that number j of `rows_near` stands for."""
     return np.int64(v) if j < indptr[v] else np.int64(indices[j])
-
-
-@compile_part
-def check_row(v, n, indptr, indices):
-    """The flaws of a row, how many neighbors it lists, and the hashes of its edges: those to larger vertices added,
-    those to smaller ones subtracted.
-
-    Each edge of a symmetric pattern is listed at both of its ends, so that over all rows these sums cancel. Only a
-    sorted pattern is judged: an unsorted one is rebuilt anyway.
-    """
-    flaws = degree = 0
-    hashes = np.uint64(0)
-    begin = indptr[v]
-    for k in range(begin, indptr[v + 1]):
-        u = indices[k]
-        if u < 0 or u >= n:
-            flaws |= OUT_OF_RANGE
-            continue
-        if k > begin and indices[k - 1] >= u:
-            flaws |= NOT_SORTED
-        degree += u != v
-        edge = mix64(np.uint64(min(u, v)) << np.uint64(32) | np.uint64(max(u, v)))
-        hashes += edge if u > v else np.uint64(0) - edge if u < v else np.uint64(0)
-    return flaws, degree, hashes
-
-
-@KERNELS.strided_twin
-def check_pattern(n, indptr, indices, degrees, report):
-    """Count the neighbors of each vertex; report flaws (bits), the largest degree, and the sum of the rows' hashes."""
-    largest, surplus = 0, np.uint64(0)
-    for v in prange(n):
-        flaws, degree, hashes = check_row(v, n, indptr, indices)
-        degrees[v] = degree
-        if flaws:
-            atomic_or(report, 0, np.int64(flaws))
-        largest = max(largest, degree)
-        surplus += hashes
-    report[1], report[2] = largest, np.int64(surplus)
 
 
 @dataclass(frozen=True)
@@ -106,15 +61,14 @@ class Graph:
         Raises
         ------
         TypeError, ValueError
-            If A is not a square sparse matrix, or an index lies outside of it.
+            As `admitted`.
         """
-        csr, backend = csr_matrix(A)
-        graph, flaws = cls._checked(csr, backend)
-        if flaws & OUT_OF_RANGE:
-            raise ValueError(f"A has a column index outside of 0..{graph.n - 1}; rebuild it, for instance from COO")
-        if flaws:
-            graph, _ = cls._checked(_symmetrized(csr, backend), backend)
-        return graph
+        matrix = admitted(A)
+        if not matrix.is_symmetric:
+            matrix = admitted(_symmetrized(matrix))
+        return cls(
+            matrix.indptr, matrix.indices, matrix.degrees, matrix.shape[0], matrix.max_degree, matrix.backend
+        )  # fmt: skip
 
     def squared(self) -> Graph:
         """The graph in which vertices with a common neighbor are neighbors, too."""
@@ -123,25 +77,10 @@ class Graph:
         adjacency = sparse.csr_matrix((ones, self.indices, self.indptr), shape=(self.n, self.n))
         return Graph.of((adjacency @ adjacency + adjacency).tocsr())
 
-    @classmethod
-    def _checked(cls, csr: Any, backend: Backend) -> tuple[Graph, int]:
-        xp, n = backend.xp, csr.shape[0]
-        offset = offset_type(csr.indices.size)
-        indptr = xp.asarray(csr.indptr, dtype=offset)
-        indices = xp.asarray(csr.indices, dtype=np.int32)
-        degrees = xp.empty(n, np.int32)
-        report = xp.zeros(3, np.int64)
-        lanes = 8 if indices.size > 8 * n else 2
-        backend.kernels(KERNELS, OFFSET=offset, LANES=lanes).check_pattern(n, indptr, indices, degrees, report)
-        flaws, max_degree, surplus = (int(value) for value in backend.to_host(report))
-        if surplus:
-            flaws |= NOT_SYMMETRIC
-        return cls(indptr, indices, degrees, n, max_degree, backend), flaws
 
-
-def _symmetrized(csr: Any, backend: Backend) -> Any:
+def _symmetrized(matrix: AdmittedMatrix) -> Any:
     """Return the pattern of A + Aᵀ in canonical CSR form; values are positive, so nothing cancels."""
-    xp, sparse = backend.xp, backend.sparse
+    xp, sparse, csr = matrix.backend.xp, matrix.backend.sparse, matrix.csr
     ones = xp.ones(csr.indices.size, np.float32)
     pattern = sparse.csr_matrix((ones, csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
     pattern.sum_duplicates()

@@ -9,9 +9,9 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
-from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 

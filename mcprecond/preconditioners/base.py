@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of, get_backend
-from mcprecond.backends.inputs import FLOATS, csr_matrix
+from mcprecond.backends.inputs import promoted
 from mcprecond.coloring import Coloring
+from mcprecond.matrix import FLOATS, AdmittedMatrix, admitted, csr_form
 from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
@@ -28,12 +33,49 @@ def _operator_class(cls: Any, door: str) -> type:
     return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
 
 
+class Workspace:
+    """What one application at a time writes: that of its sweeps, and buffers for vectors that may not be captured.
+
+    Parameters
+    ----------
+    blocks : ColorBlocks
+    columns : int
+        How many right-hand sides there are.
+    relaxes : bool
+        As in `Sweeps`.
+    """
+
+    def __init__(self, blocks: ColorBlocks, columns: int, relaxes: bool) -> None:
+        self.sweeps = Sweeps(blocks, columns, relaxes=relaxes)
+        self._new = partial(blocks.backend.xp.empty, (blocks.shape[0], columns), blocks.dtype)
+        self._run: Callable[[], None] | None = None
+
+    @cached_property
+    def r(self) -> Any:
+        """What M is applied to."""
+        return self._new()
+
+    @cached_property
+    def z(self) -> Any:
+        """What comes out."""
+        return self._new()
+
+    def applied(self, M: Preconditioner) -> None:
+        """z = inv(M) r, as a captured graph on a GPU."""
+        if self._run is None:
+            # Nothing may be allocated while kernels are captured; and a cycle of references would keep memory.
+            M, sweeps, r, z = weakref.proxy(M), self.sweeps, self.r, self.z
+            self._run = M.backend.repeatable(lambda: M._apply(sweeps, r, z))
+        self._run()
+
+
 class Preconditioner:
     """M, with ``M @ r`` an approximation of inv(A) r.
 
-    A subclass sets `blocks` by `_open`, makes `_sweeps` and implements `enqueue`. Vectors come in and go out in the
-    order of A; `matmat` keeps them in buffers of its own, so one object serves one stream at a time. One pass over the
-    factors serves up to four right-hand sides, or two where block_size is 3 or more.
+    A subclass sets `blocks` by `_open` and implements `_apply`. Vectors come in and go out in the order of A. One
+    object serves any number of threads and streams at once: each application borrows a workspace of its own. But
+    `update` must not run while somebody applies M. One pass over the factors serves up to four right-hand sides, or two
+    where block_size is 3 or more.
     """
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
@@ -42,7 +84,6 @@ class Preconditioner:
     obstacle: str | None
     #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
     blocks: ColorBlocks
-    _sweeps: Sweeps
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
     choice: Choice | None = None
     #: Of the vectors, as in every LinearOperator.
@@ -76,22 +117,35 @@ class Preconditioner:
             else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
         )
         super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
-        self._applications: dict[int, tuple[Any, Any, Any]] = {}
         self._dtype = dtype
+        self._free: dict[Hashable, list[Workspace]] = {}
+        with self.workspace():  # which compiles the kernels now, not while somebody captures them
+            pass
 
-    def _moved(self, A: Any, device: str | None) -> Any:
-        """Return A in CSR form on the device that is asked for, and remember where A comes from."""
-        csr, self._door = csr_matrix(A)
+    def _moved(self, A: Any, device: str | None) -> AdmittedMatrix:
+        """Return A, admitted, on the device that is asked for, and remember where A comes from."""
+        matrix = admitted(A, floats=True)
+        self._door = matrix.backend
         if device in (None, self._door.name):
-            return csr
+            return matrix
+        if device not in ("cpu", "gpu"):
+            raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}")
         if self._door.name == "gpu":
             raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
-        return get_backend(device).sparse.csr_matrix(csr)
+        return admitted(get_backend(device).sparse.csr_matrix(matrix.csr))
 
     def _moved_again(self, A: Any) -> Any:
-        """The same for another matrix."""
-        csr, _ = csr_matrix(A)
-        return csr if self.captures else self.backend.sparse.csr_matrix(csr)
+        """Return another matrix, in CSR form, on the same device. Whether it has the same pattern, `update` finds out
+        before a kernel follows it.
+        """
+        if self.captures:
+            return csr_form(A, floats=True)[0]
+        return self.backend.sparse.csr_matrix(admitted(A, floats=True).csr)
+
+    @property
+    def relaxes(self) -> bool:
+        """Whether an application relaxes what a first sweep has found."""
+        return False
 
     @property
     def backend(self) -> Backend:
@@ -128,13 +182,45 @@ class Preconditioner:
     def keeps_diagonal(self) -> bool:
         """Whether T is the diagonal of A in the rows of the first color."""
 
-    @abstractmethod
-    def enqueue(self, r: Any, z: Any) -> None:
+    @contextmanager
+    def workspace(self, columns: int = 1) -> Iterator[Workspace]:
+        """Lend the arrays that an application to so many right-hand sides writes; nobody else has them meanwhile.
+
+        A workspace that was given back is lent again on the same stream only, where what still uses it comes first.
+
+        Parameters
+        ----------
+        columns : int
+            From 1 to 4; to 2 if block_size is 3 or more.
+        """
+        free = self._free.setdefault((columns, self.backend.stream), [])
+        try:
+            own = free.pop()
+        except IndexError:
+            own = Workspace(self.blocks, columns, self.relaxes)
+        yield own
+        free.append(own)  # not after an exception: a sweep may have been left halfway
+
+    def enqueue(self, r: Any, z: Any, own: Workspace | None = None) -> None:
         """Launch the kernels of z = inv(M) r, and nothing else: a solver may capture them.
 
-        r and z are arrays of the operator's dtype on its device, and not the same: of shape (n,), or (n, k) in C order
-        with k up to 4 (2 if block_size is 3 or more), once ``M @ R`` has been computed for such an R.
+        Parameters
+        ----------
+        r, z : array, shape (n,), or (n, k) in C order
+            Of the operator's dtype on its device, and not the same. k is at most 4, or 2 if block_size is 3 or more.
+        own : Workspace, optional
+            For so many right-hand sides. By default one is borrowed: what is captured may then be replayed on the
+            current stream only.
         """
+        if own is not None:
+            self._apply(own.sweeps, r, z)
+            return
+        with self.workspace(r.shape[1] if r.ndim == 2 else 1) as borrowed:
+            self._apply(borrowed.sweeps, r, z)
+
+    @abstractmethod
+    def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
+        """Launch the kernels of z = inv(M) r, with these sweeps."""
 
     @abstractmethod
     def update(self, A: Any) -> None:
@@ -152,28 +238,27 @@ class Preconditioner:
     def _transposed(self, conjugate: bool) -> Preconditioner:
         """The preconditioner whose inverse is the transpose of this one's, or its conjugate transpose."""
 
-    def _application(self, columns: int) -> tuple[Any, Any, Any]:
-        """Two buffers for so many right-hand sides, and a function that applies M to the first one."""
-        if columns not in self._applications:
-            shape, xp = (self.blocks.shape[0], columns), self.backend.xp
-            r, z = (xp.empty(shape, self.blocks.dtype) for _ in range(2))
-            self._sweeps.fitting(r)  # which makes room: nothing may be allocated while kernels are captured
-            self._applications[columns] = r, z, self.backend.repeatable(lambda: self.enqueue(r, z))
-        return self._applications[columns]
-
     def _matmat(self, R: Any) -> Any:
         xp, count = self.backend.xp, R.shape[1]
         if R.dtype.kind == "c" and self.dtype.kind != "c":  # two real right-hand sides for each complex one
             both = self._matmat(self._door.xp.concatenate((R.real, R.imag), axis=1))
             return both[:, :count] + 1j * both[:, count:]
-        R, Z = xp.asarray(R), xp.empty(R.shape, self.blocks.dtype)
+        R = xp.asarray(R)
+        wide = promoted(R.dtype, self.dtype)
+        if wide != self.dtype:  # numbers of each column may be out of range here, but not their ratios
+            units = xp.ldexp(xp.ones(count), xp.frexp(abs(R).max(axis=0, initial=0).astype(np.float64))[1])
+            units = units.astype(wide)
+            R = R.astype(wide) / units
+        Z = xp.empty(R.shape, self.blocks.dtype)
         at_once = columns_at_once(self.blocks.block_size)
         for first in range(0, count, at_once):
             part = slice(first, min(first + at_once, count))
-            r, z, apply = self._application(part.stop - first)
-            r[...] = R[:, part]
-            apply()
-            Z[:, part] = z
+            with self.workspace(part.stop - first) as own:
+                own.r[...] = R[:, part]
+                own.applied(self)
+                Z[:, part] = own.z
+        if wide != self.dtype:
+            Z = Z.astype(wide) * units
         return Z if self.captures else self.backend.to_host(Z)
 
     def _transpose(self) -> Preconditioner:

@@ -36,12 +36,12 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, offset_type
-from mcprecond.backends.inputs import canonical, csr_of_floats
+from mcprecond.backends import KernelSet
 from mcprecond.coloring import COLORINGS, Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.priority.jp import colors_and_fronts, longest_chain
-from mcprecond.reordering.color_order import in_best_order
+from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.reordering.color_order import reordered
 from mcprecond.reordering.node_blocks import node_pattern
 
 KERNELS = KernelSet(__file__)
@@ -234,31 +234,33 @@ def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | No
         coloring = AutoColoring()
     if not isinstance(coloring, AutoColoring):
         return coloring, None
-    csr, backend = csr_of_floats(A)  # the values are looked at where they are stored
-    return choose(csr, int(coloring.expected_iterations), SPEEDS[backend.name], backend, block_size)
+    matrix = admitted(A, floats=True)  # whether they are finite is found out where they are stored
+    return choose(matrix, int(coloring.expected_iterations), SPEEDS[matrix.backend.name], block_size)
 
 
 def choose(
-    csr: Any, expected: int, speeds: Speeds, backend: Backend, block_size: int = 1
+    matrix: AdmittedMatrix, expected: int, speeds: Speeds, block_size: int = 1
 ) -> tuple[Coloring, Choice]:  # fmt: skip
     """Color by the method of least predicted cost, then by each other one that can pay for itself; return the best.
 
     "eb" is a candidate only if it is the first: it has no fewer colors than "ecl_gc".
     """
-    pattern = csr if block_size == 1 else node_pattern(canonical(csr), block_size, backend)
+    backend = matrix.backend
+    pattern = matrix if block_size == 1 else admitted(node_pattern(matrix.canonical(), block_size))
     graph = Graph.of(pattern)
-    degrees, least = Degrees.of(graph), remainder_of(csr, None, backend, block_size)
+    degrees, least = Degrees.of(graph), remainder_of(matrix, None, block_size)
     candidates: list[Candidate] = []
 
     def iteration(n_colors: float) -> float:
-        return speeds.iteration_seconds(csr.shape[0], csr.indices.size, csr.dtype.itemsize, n_colors, block_size)
+        n, entries, value_bytes = matrix.shape[0], matrix.indices.size, matrix.dtype.itemsize
+        return speeds.iteration_seconds(n, entries, value_bytes, n_colors, block_size)
 
     def iterations(remainder: float) -> float:
         return expected * math.sqrt(remainder / (AVERAGE_ORDER * least)) if least > 0 else float(expected)
 
     def computed(method: str, cost: float) -> tuple[Candidate, Coloring, float]:
-        coloring = in_best_order(pattern, finished(*COLORINGS[method](graph), method, backend))
-        remainder = remainder_of(csr, coloring.colors, backend, block_size)
+        coloring = reordered(pattern, finished(*COLORINGS[method](graph), method, backend))
+        remainder = remainder_of(matrix, coloring.colors, block_size)
         n_colors = coloring.n_colors
         candidates.append(Candidate(method, n_colors, cost, iterations(remainder), iteration(n_colors)))
         return candidates[-1], coloring, remainder
@@ -332,19 +334,19 @@ def first_rows(graph: Graph, rows: int) -> Graph:
     return Graph(indptr, indices[inside], graph.degrees[:rows], rows, graph.max_degree, graph.backend)
 
 
-def remainder_of(csr: Any, colors: Any | None, backend: Backend, block_size: int = 1) -> float:
+def remainder_of(matrix: AdmittedMatrix, colors: Any | None, block_size: int = 1) -> float:
     """The remainder of a coloring, of nodes in blocks; without one, the least that any order may have."""
-    xp, n = backend.xp, csr.shape[0]
-    offset = offset_type(csr.indices.size)
+    backend, n = matrix.backend, matrix.shape[0]
+    xp = backend.xp
     every = colors is None
     if every:
         colors = xp.zeros(n, np.int32)
     terms = xp.empty(n, np.float64)
-    backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=8).remainders(
-        n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data, block_size, colors,
-        int(every), terms,
-    )  # fmt: skip
-    total = float(terms.sum())
+    backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=8).remainders(
+        n, matrix.indptr, matrix.indices, matrix.data, block_size, colors, int(every), terms
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(terms.sum())
     return total if math.isfinite(total) else 0.0
 
 

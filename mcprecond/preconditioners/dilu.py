@@ -8,7 +8,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.backends.inputs import canonical
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 
@@ -72,9 +72,9 @@ class MulticolorDILU(Factored):
         device: str | None = None,
     ) -> None:
         check_rule(pivot)
-        csr = canonical(self._moved(A, device))
-        self._prepare(csr, coloring, pivot, dtype)
-        self._find_pivots(csr)
+        matrix = self._moved(A, device).canonical()
+        self._prepare(matrix, coloring, pivot, dtype)
+        self._find_pivots(matrix)
 
     obstacle = None
 
@@ -91,11 +91,11 @@ class MulticolorDILU(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
-        csr = canonical(self._moved_again(A))
-        self.blocks.update(csr)
-        self._find_pivots(csr)
+        matrix = admitted(self._moved_again(A)).canonical()  # entries are looked up in it
+        self.blocks.update(matrix)
+        self._find_pivots(matrix)
 
-    def _find_pivots(self, csr: Any) -> None:
+    def _find_pivots(self, matrix: AdmittedMatrix) -> None:
         blocks, xp = self.blocks, self.backend.xp
         offset = blocks.lower.indptr.dtype
         run = self.backend.kernels(
@@ -108,7 +108,7 @@ class MulticolorDILU(Factored):
         )
         run.find_pivots(
             len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm,
-            xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data, self._tiny,
+            matrix.indptr, matrix.indices, matrix.data, self._tiny,
             self._pivots, shifts,
         )  # fmt: skip
         self._judge_pivots(shifts)

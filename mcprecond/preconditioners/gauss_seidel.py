@@ -93,7 +93,6 @@ class MulticolorGS(Preconditioner):
         self.symmetric = sweep == "symmetric"
         self._open(self._moved(A, device), coloring, dtype, block_size=int(block_size), divides=True)
         self.blocks.refuse_singular_diagonal()
-        self._sweeps = Sweeps(self.blocks, relaxes=self.sweeps > 1)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]
@@ -129,9 +128,14 @@ class MulticolorGS(Preconditioner):
         self.blocks.update(self._moved_again(A))
         self.blocks.refuse_singular_diagonal()
 
-    def enqueue(self, r: Any, z: Any) -> None:
-        """See `Preconditioner.enqueue`. The first sweep starts from zero, so it reads each triangle once at most."""
-        sweeps, omega = self._sweeps.fitting(r), self.omega
+    @property
+    def relaxes(self) -> bool:
+        """See `Preconditioner`."""
+        return self.sweeps > 1
+
+    def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
+        """See `Preconditioner`. The first sweep starts from zero, so it reads each triangle once at most."""
+        omega = self.omega
         if self.sweep == "symmetric":
             if self.sweeps > 1:
                 sweeps.forget()
@@ -171,9 +175,10 @@ class MulticolorGS(Preconditioner):
         """
         n, xp = self.shape[0], self.backend.xp
         x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
-        self._sweeps.begin(x)
-        self._relax(self._sweeps, b, x, self.sweeps)
-        self._sweeps.forget()
+        with self.workspace() as own:
+            own.sweeps.begin(x)
+            self._relax(own.sweeps, b, x, self.sweeps)
+            own.sweeps.forget()
         return x if self.captures else self.backend.to_host(x)
 
     def _relax(self, sweeps: Sweeps, r: Any, z: Any, count: int) -> None:

@@ -21,11 +21,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
-from mcprecond.backends.inputs import canonical
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import sequence_of
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
@@ -119,10 +119,10 @@ class ILU0(Factored):
         device: str | None = None,
     ) -> None:
         check_rule(pivot)
-        csr = canonical(self._moved(A, device))
+        matrix = self._moved(A, device).canonical()
         if isinstance(ordering, str) and ordering == "color":
-            coloring, self.choice = chosen(csr, coloring)
-        self._prepare(csr, _levels(csr, ordering, coloring), pivot, dtype)
+            coloring, self.choice = chosen(matrix, coloring)
+        self._prepare(matrix, _levels(matrix, ordering, coloring), pivot, dtype)
         self._factorize()
 
     @property
@@ -172,7 +172,7 @@ class ILU0(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
-        self.blocks.update(canonical(self._moved_again(A)))
+        self.blocks.update(self._moved_again(A))
         self._factorize()
 
     def factors(self) -> tuple[Any, Any]:
@@ -256,7 +256,7 @@ class ILU0(Factored):
         """The same factors, transposed, in the same order."""
         A, levels = self._matrix_of_transposed(conjugate)
         turned = ILU0.__new__(ILU0, A)
-        turned._prepare(canonical(turned._moved(A, self.backend.name)), levels, self._pivot_rule, self._dtype)
+        turned._prepare(turned._moved(A, self.backend.name).canonical(), levels, self._pivot_rule, self._dtype)
         for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
             other[...] = own.conj() if conjugate else own
         turned.blocks.divide_upper(turned._pivots)
@@ -264,13 +264,13 @@ class ILU0(Factored):
         return turned
 
 
-def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
+def _levels(matrix: AdmittedMatrix, ordering: Any, coloring: Any) -> Coloring:
     """The levels of an order as a coloring."""
     if isinstance(ordering, str) and ordering not in ("color", "natural"):
         raise ValueError(f"ordering must be 'color', 'natural' or a permutation, got {ordering!r}")
-    graph = Graph.of(csr)
+    graph = Graph.of(matrix)
     if isinstance(ordering, str) and ordering == "color":
-        colored = swept_coloring(csr, coloring)
+        colored = swept_coloring(matrix, coloring)
         name, sequence = colored.method, colored.permutation()
     else:
         natural = isinstance(ordering, str)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import compile_part
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
@@ -41,19 +42,18 @@ class Factored(Preconditioner):
     #: Rows of A whose pivots were shifted, and by how much.
     shifted: Shifts
 
-    def _prepare(self, csr: Any, coloring: Any, pivot: str, dtype: Any) -> None:
-        """Store the canonical matrix `csr`, find rows without a diagonal entry, and make room for the pivots."""
-        self._open(csr, coloring, dtype)
+    def _prepare(self, matrix: AdmittedMatrix, coloring: Any, pivot: str, dtype: Any) -> None:
+        """Store the canonical matrix, find rows without a diagonal entry, and make room for the pivots."""
+        self._open(matrix, coloring, dtype)
         blocks, xp = self.blocks, self.backend.xp
         self._pivot_rule = pivot
         lengths = (xp.diff(indptr) for indptr in (blocks.lower.indptr, blocks.upper.indptr))
-        missing = xp.diff(csr.indptr)[blocks.perm] == sum(lengths)
+        missing = xp.diff(matrix.indptr)[blocks.perm] == sum(lengths)
         if pivot == "raise" and bool(missing.any()):
             row = int(blocks.perm[missing].min())
             raise ValueError(f"A stores no diagonal entry in row {row}, so there is no pivot; store one or {ADVICE}")
         self._tiny = TINY * float(np.finfo(blocks.dtype).eps)
         self._pivots, self._dinv = xp.empty(self.shape[0], blocks.dtype), blocks.dinv
-        self._sweeps = Sweeps(blocks)
 
     def _judge_pivots(self, shifts: Any) -> None:
         """Raise, or take note of what was added to the pivots: in color order, 0 if nothing; None if nothing to any."""
@@ -78,9 +78,9 @@ class Factored(Preconditioner):
         """See `Preconditioner`: nothing comes before the first color, so it is, unless pivots were shifted."""
         return len(self.shifted.rows) == 0
 
-    def enqueue(self, r: Any, z: Any) -> None:
-        """See `Preconditioner.enqueue`."""
-        self._sweeps.fitting(r).solve(r, z)
+    def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
+        """See `Preconditioner`."""
+        sweeps.solve(r, z)
 
 
 def check_rule(pivot: str) -> None:

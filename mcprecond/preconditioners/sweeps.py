@@ -44,6 +44,7 @@ def make_empty(values: Any) -> None:
 class Sweeps:
     """Sweeps with the triangles of color blocks and a diagonal, on vectors in the order of the matrix.
 
+    The blocks are only read; what a sweep writes for itself is in this object, which serves one application at a time.
     Several right-hand sides are the columns of an array in C order: what a row needs of a neighbor lies together.
 
     Parameters
@@ -59,9 +60,6 @@ class Sweeps:
 
     def __init__(self, blocks: ColorBlocks, columns: int = 1, *, relaxes: bool = False) -> None:
         self.blocks = blocks
-        self._columns, self._relaxes = columns, relaxes
-        # For other numbers of columns; not for this one, since a cycle of references would keep memory of the GPU.
-        self._others: dict[int, Sweeps] = {}
         backend, dtype, stored = blocks.backend, blocks.dtype, blocks.lower.values.dtype
         shape = (*blocks.vector_shape, columns)
         # On a GPU, where looks at vectors take much of the time, they have as few bytes as the values stored.
@@ -96,15 +94,6 @@ class Sweeps:
             STORED=stored,
             LANES=32,
         )
-
-    def fitting(self, r: Any) -> Sweeps:
-        """The same sweeps for as many right-hand sides as r has."""
-        columns = r.shape[1] if r.ndim == 2 else 1
-        if columns == self._columns:
-            return self
-        if columns not in self._others:
-            self._others[columns] = Sweeps(self.blocks, columns, relaxes=self._relaxes)
-        return self._others[columns]
 
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(T + w U) T inv(T + w L) (scale r)."""

@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
         OFFSET begin = is_there ? indptr[row] : 0, end = is_there ? indptr[row + 1] : 0;
         // Rows above it are divided by the pivot, so it comes with the first values below.
         VALUE pivot = VALUE();
-        bool has_pivot = false;
+        bool has_pivot = false, divisible = true;
         auto fetch_pivot = [&] {
             if (!has_pivot && begin + number < end) pivot = values[begin + number];
             has_pivot = true;
@@ -142,7 +142,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                 meanwhile();
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e)
-                    if (places[e] >= 0) stream(&result[places[e]], (STORED)scaled(value[e]));
+                    if (places[e] >= 0) {
+                        STORED stored = (STORED)scaled(value[e]);
+                        divisible &= isfinite(stored);
+                        stream(&result[places[e]], stored);
+                    }
             });
         };
         fetch(lower_way, lower_columns, lower_source, lower, fetch_pivot, [](VALUE value) { return value; });
@@ -152,8 +156,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
         if (slice.leads()) {
             diagonal[i] = pivot;
             dinv[i] = inverse;
-            if (!(fabs(pivot) > 0)) atomicAdd(&digests[NO_PIVOTS], 1ull);
+            divisible &= isfinite(inverse);
         }
+        if (!divisible) atomicAdd(&digests[NO_PIVOTS], 1ull);
     });
 }
 
@@ -173,23 +178,22 @@ extern "C" __global__ void divide_rows(long long n_slices, const int* slices, co
     });
 }
 
-// As a double, subnormal floats too: a cast would flush them to zero, which CuPy asks of the compiler.
-__device__ __forceinline__ double widened(double x) { return x; }
-__device__ __forceinline__ double widened(float x) {
-    double wide;
-    asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
-    return wide;
-}
-
 extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, uint64* digests) {
-    uint64 pattern = 0, both = 0, not_finite = 0;
+    uint64 pattern = 0, both = 0, not_finite = 0, largest = 0, smallest = 0;  // magnitudes as in Digests
     for (long long i = thread_id(); i < n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i + 1]);
     auto add = [&](long long k, int column, VALUE value) {
         uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
         pattern += entry;
-        each_part(value, [&](REAL part) { entry = mix64(entry ^ (uint64)__double_as_longlong(widened(part))); });
+        each_part(value, [&](REAL part) {
+            uint64 bits = (uint64)__double_as_longlong(widened(part)), magnitude = bits << 1 >> 1;
+            entry = mix64(entry ^ bits);
+            if (magnitude && magnitude < INFINITE_BITS) {
+                largest = max(largest, magnitude);
+                smallest = max(smallest, INFINITE_BITS - magnitude);
+            }
+        });
         both += entry;
         not_finite += !isfinite(value);
     };
@@ -204,6 +208,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries,
         for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
     for (; k < entries; k += stride) add(k, indices[k], values[k]);
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
+        smallest = max(smallest, __shfl_xor_sync(FULL_WARP, smallest, step));
+    }
+    if (lane_id() == 0) {
+        if (largest > fresh(&digests[LARGEST])) atomicMax(&digests[LARGEST], largest);
+        if (smallest > fresh(&digests[SMALLEST])) atomicMax(&digests[SMALLEST], smallest);
+    }
     add_of_block<3>(digests, {pattern, pattern + both, not_finite});
 }
 

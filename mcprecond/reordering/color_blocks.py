@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_part, offset_type, unsigned
-from mcprecond.backends.inputs import canonical, csr_matrix, csr_of_floats, csr_system
+from mcprecond.backends import KernelSet, compile_inlined, compile_part, unsigned
+from mcprecond.backends.hashing import mix64
 from mcprecond.coloring import Coloring
-from mcprecond.coloring.priorities import mix64
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, place_of
 from mcprecond.reordering import diagonals, short_columns
 from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.slices import (
@@ -77,18 +77,34 @@ class Digests(NamedTuple):
         How many values are not.
     no_pivots : int
         How many entries of the diagonal, or blocks of it, have no inverse. Counted where values are taken.
+    largest, smallest : int
+        The largest magnitude of a value, or of a part of a complex one, as the bits of a double; and the smallest one
+        but zero, as how far its bits lie below those of infinity. 0 if there is none.
     """
 
     pattern: int
     all: int
     not_finite: int
     no_pivots: int
+    largest: int
+    smallest: int
+
+    @property
+    def magnitudes(self) -> tuple[float, float]:
+        """The smallest one but zero, infinity if there is none, and the largest one."""
+        smallest, largest = np.array([INFINITY - self.smallest, self.largest], np.int64).view(np.float64).tolist()
+        return smallest, largest
 
 
 #: How many updates share one fill with zeros.
 UPDATES_PER_FILL = 16
 #: Where they are in the array that kernels write.
-PATTERN, ALL, NOT_FINITE, NO_PIVOTS = range(len(Digests._fields))
+PATTERN, ALL, NOT_FINITE, NO_PIVOTS, LARGEST, SMALLEST = range(len(Digests._fields))
+INFINITY = 0x7FF0000000000000  # the bits of an infinite double
+#: The bits of the largest and of the smallest normal float32, as doubles: what fits into short values.
+LARGEST_FLOAT, SMALLEST_FLOAT = (
+    int(np.float64(number).view(np.int64)) for number in (np.finfo(np.float32).max, np.finfo(np.float32).tiny)
+)
 
 
 class ColorBlocks:
@@ -151,16 +167,18 @@ class ColorBlocks:
     def __init__(
         self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None, divides: bool = False
     ) -> None:
-        csr, backend = csr_of_floats(A)
-        csr = canonical(csr)
-        self._build(csr, csr, backend, coloring, dtype, divides)
+        matrix = admitted(A, floats=True).canonical()
+        self._build(matrix, matrix, coloring, dtype, divides)
 
-    def _build(self, csr: Any, graph: Any, backend: Backend, coloring: Any, dtype: Any, divides: bool) -> None:
-        """Store the matrix `csr` in the order of a coloring of `graph`, whose entries are those of the triangles.
+    def _build(
+        self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Any, dtype: Any, divides: bool
+    ) -> None:  # fmt: skip
+        """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
 
         Both are canonical.
         """
-        self.backend, self.shape, self.dtype = backend, csr.shape, csr.dtype
+        self.backend, self.shape, self.dtype = matrix.backend, matrix.shape, matrix.dtype
+        backend = matrix.backend
         xp, n, entries = backend.xp, graph.shape[0], graph.indices.size
         self.coloring = swept_coloring(graph, coloring)
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
@@ -168,7 +186,7 @@ class ColorBlocks:
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
-        self._offset = offset_type(csr.indices.size)
+        self._offset = matrix.indptr.dtype
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
         longest = int(xp.diff(graph.indptr).max()) if n else 0
         source = np.min_scalar_type(longest)  # unsigned
@@ -190,8 +208,9 @@ class ColorBlocks:
         self._divides, self.pivots = divides, self.diagonal if divides else None
         self._run = kernels(**self._order_macros)
         self._zeros: list[Any] = []
-        self._expected = self._digest(csr)
-        self._told = self._filled(csr, self._expected)
+        self._expected = self._digest(matrix)
+        self._told = self._filled(matrix, self._expected)
+        self._refuse_values(matrix, self._told)
 
     def _split(self, graph: Any, run: Any, sorted_length: int, source: Any) -> tuple[Patterns, list[Any]]:
         """Row offsets and columns of both triangles in color order, row by row, and which entry of its row each is."""
@@ -246,6 +265,11 @@ class ColorBlocks:
         return sum(array.nbytes for array in arrays)
 
     @property
+    def magnitudes(self) -> tuple[float, float]:
+        """The smallest magnitude but zero of a value of A, or of a part of a complex one, and the largest one."""
+        return self._told.magnitudes
+
+    @property
     def vector_shape(self) -> tuple[int, ...]:
         """Of the vectors in color order."""
         return self.shape[:1]
@@ -276,22 +300,34 @@ class ColorBlocks:
         return int(end - first), int(first)
 
     def refuse_singular_diagonal(self) -> None:
-        """Raise ValueError if an entry of the diagonal is zero or missing, naming the first such row."""
-        if self._told.no_pivots:
-            row = int(self.perm[self.diagonal == 0].min())
-            raise ValueError(f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it")
+        """Raise ValueError if an entry of the diagonal is zero, missing, or too small to divide by; names a row."""
+        if not self._told.no_pivots:
+            return
+        xp = self.backend.xp
+        singular = (self.diagonal == 0) | ~xp.isfinite(self.dinv)
+        if bool(singular.any()):
+            row = int(self.perm[singular].min())
+            value = self.diagonal[int(self.inverse[row])].item()
+            raise ValueError(
+                f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it" if value == 0
+                else f"A holds {value} on the diagonal in row {row}, whose inverse overflows in {self.dtype}; scale A"
+            )  # fmt: skip
+        rows = self._rows_of(self.upper)[~xp.isfinite(self.by_rows(self.upper, self.upper.values))]
+        row = int(self.perm[rows].min())
+        raise ValueError(f"row {row} of A, divided by its diagonal entry, overflows in {self._stored}; scale A")
 
     def compared_with(self, A: Any) -> Callable[[], bool]:
         """Begin to compare, and return a function that waits and says whether the blocks are those of A: the same
         entries in the same places, told by 64-bit hashes.
 
-        A must be CSR and of the blocks' shape, dtype and device, and is refused if sums of repeated entries overflow.
+        A must be what `csr_form` returns, of the blocks' shape, dtype and device. If it is theirs, its pattern needs no
+        other check. If its pattern is another one, it is refused if `admitted` refuses it.
         """
         digests = self._digest(A)
 
         def are_those_of_A() -> bool:
             _, told = self._matched(A, lambda csr: self._read(digests if csr is A else self._digest(csr)))
-            return told.all == self._told.all
+            return told.pattern == self._told.pattern and told.all == self._told.all
 
         return are_those_of_A
 
@@ -301,10 +337,10 @@ class ColorBlocks:
         Raises
         ------
         TypeError, ValueError
-            If A differs in shape, pattern, dtype or device from the matrix of the blocks, or is not finite. They then
-            stay as they are.
+            If A differs in shape, pattern (then a PatternChangedError), dtype or device from the matrix of the blocks,
+            or is not finite, or holds what they cannot store. They then stay as they are.
         """
-        csr, backend = csr_matrix(A)
+        csr, backend = (A.csr, A.backend) if isinstance(A, AdmittedMatrix) else csr_form(A, floats=True)
         if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
             raise ValueError(
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
@@ -313,7 +349,10 @@ class ColorBlocks:
         csr, told = self._matched(csr, lambda csr: self._filled(csr, self._digest(csr, self._next_zeros())))
         if told.pattern != self._told.pattern:
             where = self._where_other(csr)
-            raise ValueError(f"A has another pattern than before {where}; build a new object for a new pattern")
+            raise PatternChangedError(
+                f"A has another pattern than before {where}; build a new object for a new pattern"
+            )
+        self._refuse_values(csr, told)
         self._told = told
 
     def divide_upper(self, pivots: Any) -> None:
@@ -374,14 +413,29 @@ class ColorBlocks:
         return Triangle(indptr, stored, values, self._interleaved(indptr, stored, source))
 
     def _filled(self, csr: Any, digests: Any) -> Digests:
-        """Take the values of a matrix if these are finite and in the places expected, which the device decides by the
-        digests: so the host waits once, at the end.
+        """Take the values of a matrix if these are finite, can be stored, and are in the places expected, which the
+        device decides by the digests: so the host waits once, at the end.
         """
         self._fill_values(csr, digests)
-        told = self._read(digests)
+        return self._read(digests)
+
+    def _refuse_values(self, A: Any, told: Digests) -> None:
+        """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
         if told.not_finite:
-            csr_system(csr)  # raises and says where
-        return told
+            admitted(A.csr if isinstance(A, AdmittedMatrix) else A, finite=True)  # raises and says where
+        if self._stored.itemsize == self.dtype.itemsize:
+            return
+        smallest, largest = told.magnitudes
+        limits = np.finfo(np.float32)
+        if largest > limits.max or smallest < limits.tiny:
+            parts = self.backend.xp.asarray(A.data).view(np.float64)
+            bad = (abs(parts) > limits.max) | ((abs(parts) < limits.tiny) & (parts != 0))
+            k = int(bad.argmax())
+            row, column = place_of(A, k * len(A.data) // len(parts), self.backend)
+            raise ValueError(
+                f"A holds {parts[k].item()} in row {row}, column {column}, which {self._stored} has no room for: its "
+                f"magnitudes are from {limits.tiny:.3g} to {limits.max:.3g}; scale A, or leave out dtype"
+            )
 
     def _fill_values(self, csr: Any, digests: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
@@ -420,7 +474,7 @@ class ColorBlocks:
     def _matched(self, csr: Any, look: Callable[[Any], Digests]) -> tuple[Any, Digests]:
         """Return csr, or its canonical form if that is needed for the pattern of the blocks, and what a look tells."""
         told = look(csr)
-        if told.pattern == self._told.pattern or (mended := canonical(csr)) is csr:
+        if told.pattern == self._told.pattern or (mended := admitted(csr).canonical().csr) is csr:
             return csr, told
         return mended, look(mended)
 
@@ -499,9 +553,13 @@ def fill_columns(
 
 
 @compile_part
-def to_be_taken(expected, digests):
-    """Whether values are taken: they are finite, and in the places that the blocks expect."""
-    return digests[PATTERN] == expected[PATTERN] and digests[NOT_FINITE] == 0
+def to_be_taken(expected, digests, narrows):
+    """Whether values are taken: they are finite, in the places that the blocks expect, and where storage narrows them
+    within its range.
+    """
+    if digests[PATTERN] != expected[PATTERN] or digests[NOT_FINITE] != 0:
+        return False
+    return not narrows or (digests[LARGEST] <= LARGEST_FLOAT and INFINITY - digests[SMALLEST] >= SMALLEST_FLOAT)
 
 
 @KERNELS.strided_twin
@@ -509,8 +567,10 @@ def fetch_values(
     n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
     upper_columns, upper_source, upper, diagonal_source, diagonal, dinv, divides, expected, digests,
 ):  # fmt: skip
-    """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count zero pivots."""
-    if not to_be_taken(expected, digests):
+    """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count rows that cannot be
+    divided: what comes out is not finite.
+    """
+    if not to_be_taken(expected, digests, lower.itemsize < values.itemsize):
         return
     no_pivots = 0
     for i in prange(slices[n_slices]):
@@ -521,9 +581,11 @@ def fetch_values(
         inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
         diagonal[i], dinv[i] = pivot, inverse
         factor = inverse if divides else values.dtype.type(1)
+        divisible = np.isfinite(inverse)
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             upper[e] = factor * row[upper_source[e]]
-        no_pivots += pivot == 0
+            divisible &= np.isfinite(upper[e])
+        no_pivots += not divisible
     digests[NO_PIVOTS] = no_pivots
 
 
@@ -543,21 +605,29 @@ def bits(x):
 
 @KERNELS.strided_twin
 def digest(entries, n, indptr, indices, values, digests):
-    """Hash the pattern, and the pattern with the values; count what is not finite."""
-    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
+    """Hash the pattern, and the pattern with the values; count what is not finite; find the range of magnitudes."""
+    pattern, both, not_finite, largest, smallest = np.uint64(0), np.uint64(0), 0, 0.0, np.inf
     for i in prange(n):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
         entry = mix64(entry ^ bits(values[k].real))
+        size = np.float64(abs(values[k].real))
+        largest = max(largest, size)
+        smallest = min(smallest, size if size != 0 else np.inf)
         if np.iscomplexobj(values):
             entry = mix64(entry ^ bits(values[k].imag))
+            size = np.float64(abs(values[k].imag))
+            largest = max(largest, size)
+            smallest = min(smallest, size if size != 0 else np.inf)
         both += entry
         not_finite += not np.isfinite(values[k])
     digests[PATTERN] = np.int64(pattern)
     digests[ALL] = np.int64(pattern + both)
     digests[NOT_FINITE] = not_finite
+    digests[LARGEST] = np.float64(largest).view(np.int64)
+    digests[SMALLEST] = INFINITY - np.float64(smallest).view(np.int64)
 
 
 @KERNELS.twin

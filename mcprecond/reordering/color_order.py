@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of, compile_part, offset_type
+from mcprecond.backends import KernelSet, backend_of, compile_part
 from mcprecond.backends.atomics import atomic_add
-from mcprecond.backends.inputs import csr_matrix
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring import Coloring, coloring_of
-from mcprecond.coloring.priorities import mix
+from mcprecond.matrix import AdmittedMatrix, admitted
 
 KERNELS = KernelSet(__file__)
 
@@ -57,8 +57,9 @@ def swept_coloring(A: Any, coloring: Any) -> Coloring:
     TypeError, ValueError
         As `coloring_of`.
     """
-    found = coloring_of(A, coloring)
-    return in_best_order(A, found) if isinstance(coloring, str) else found
+    matrix = admitted(A)
+    found = coloring_of(matrix, coloring)
+    return reordered(matrix, found) if isinstance(coloring, str) else found
 
 
 def in_best_order(A: Any, coloring: Coloring) -> Coloring:
@@ -80,7 +81,8 @@ def in_best_order(A: Any, coloring: Coloring) -> Coloring:
     Raises
     ------
     TypeError, ValueError
-        If A is not a square sparse matrix, or the coloring has another length or is on another device.
+        If A is not a square sparse matrix, or the coloring has another length, is on another device, or has colors that
+        its sizes do not count.
 
     Examples
     --------
@@ -104,15 +106,26 @@ def in_best_order(A: Any, coloring: Coloring) -> Coloring:
            [2, 0, 2, 0],
            [1, 3, 1, 3]], dtype=int32)
     """
-    csr, backend = csr_matrix(A)
+    matrix = admitted(A)
+    backend, n = matrix.backend, matrix.shape[0]
+    if not isinstance(coloring, Coloring):
+        raise TypeError(f"coloring must be a Coloring, got {type(coloring).__name__}; color(A, ...) returns one")
     if backend_of(coloring.colors).name != backend.name:
         raise TypeError(f"coloring must be on the {backend.name} like A")
-    if len(coloring.colors) != csr.shape[0]:
-        raise ValueError(f"coloring must be of {csr.shape[0]} vertices to match A, got {len(coloring.colors)}")
+    if len(coloring.colors) != n:
+        raise ValueError(f"coloring must be of {n} vertices to match A, got {len(coloring.colors)}")
+    if n and not 0 <= int(coloring.colors.min()) <= int(coloring.colors.max()) < coloring.n_colors:
+        raise ValueError(f"coloring has colors outside of 0..{coloring.n_colors - 1}, which are those of its sizes")
+    return reordered(matrix, coloring)
+
+
+def reordered(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
+    """`in_best_order` for a coloring that is known to be one of the matrix."""
+    backend = matrix.backend
     if not 2 < coloring.n_colors <= MOST_COLORS:  # two are the same backwards
         return coloring
     own = np.arange(coloring.n_colors)
-    order, share = best_order(couplings_of(csr, coloring, backend))
+    order, share = best_order(couplings_of(matrix, coloring))
     order = with_large_last(order if share <= WORTH_IT else own, coloring.sizes)
     if (order == own).all():
         return coloring
@@ -130,15 +143,13 @@ def with_large_last(order: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.append(order[order != largest], largest)
 
 
-def couplings_of(csr: Any, coloring: Coloring, backend: Backend) -> np.ndarray:
+def couplings_of(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
     """Count the entries from color to color in a sample of the rows: int64, shape (n_colors, n_colors), on the host."""
-    xp, n, n_colors = backend.xp, csr.shape[0], coloring.n_colors
-    offset = offset_type(csr.indices.size)
-    table = xp.zeros(n_colors**2, np.int64)
-    backend.kernels(KERNELS, OFFSET=offset, LANES=8).count_couplings(
-        min(n, SAMPLED), n, xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32),
-        coloring.colors, n_colors, table,
-    )  # fmt: skip
+    backend, n, n_colors = matrix.backend, matrix.shape[0], coloring.n_colors
+    table = backend.xp.zeros(n_colors**2, np.int64)
+    backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, LANES=8).count_couplings(
+        min(n, SAMPLED), n, matrix.indptr, matrix.indices, coloring.colors, n_colors, table
+    )
     return backend.to_host(table).reshape(n_colors, n_colors)
 
 

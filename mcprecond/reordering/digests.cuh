@@ -1,8 +1,16 @@
 // What a pass over a matrix tells of it: see Digests in color_blocks.py.
 
-enum { PATTERN, ALL, NOT_FINITE, NO_PIVOTS };
+enum { PATTERN, ALL, NOT_FINITE, NO_PIVOTS, LARGEST, SMALLEST };
 
-// Whether values are taken: they are finite, and in the places that the blocks expect.
+#define INFINITE_BITS 0x7ff0000000000000ull
+// The largest and the smallest normal float32, as the bits of doubles.
+#define LARGEST_FLOAT 0x47efffffe0000000ull
+#define SMALLEST_FLOAT 0x3810000000000000ull
+
+// Whether values are taken: they are finite, in the places that the blocks expect, and where storage narrows them within
+// its range.
 __device__ __forceinline__ bool to_be_taken(const uint64* expected, const uint64* digests) {
-    return digests[PATTERN] == expected[PATTERN] && digests[NOT_FINITE] == 0;
+    if (digests[PATTERN] != expected[PATTERN] || digests[NOT_FINITE]) return false;
+    return sizeof(STORED) == sizeof(VALUE) ||
+           (digests[LARGEST] <= LARGEST_FLOAT && INFINITE_BITS - digests[SMALLEST] >= SMALLEST_FLOAT);
 }

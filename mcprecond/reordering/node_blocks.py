@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
-from mcprecond.backends.inputs import canonical, csr_of_floats
+from mcprecond.backends import KernelSet, compile_part
 from mcprecond.coloring import Coloring
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
 from mcprecond.reordering.node_values import KERNELS as VALUE_KERNELS
 from mcprecond.reordering.node_values import THREADS_PER_SLICE
@@ -65,13 +65,12 @@ class NodeBlocks(ColorBlocks):
     """
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
-        csr, backend = csr_of_floats(A)
+        matrix = admitted(A, floats=True).canonical()
         self.block_size = block_size
-        csr = canonical(csr)
-        nodes = node_pattern(csr, block_size, backend)
+        nodes = admitted(node_pattern(matrix, block_size))
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
-        self._full = csr.indices.size == nodes.indices.size * block_size**2
-        self._build(csr, nodes, backend, coloring, dtype, divides=False)
+        self._full = matrix.indices.size == nodes.indices.size * block_size**2
+        self._build(matrix, nodes, coloring, dtype, divides=False)
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
@@ -129,7 +128,7 @@ class NodeBlocks(ColorBlocks):
 
     def _where_other(self, csr: Any) -> str:
         """Which entries of a block A had is not known, only which blocks."""
-        node, b = self._first_other(node_pattern(csr, self.block_size, self.backend)), self.block_size
+        node, b = self._first_other(node_pattern(admitted(csr), self.block_size)), self.block_size
         return "inside of its blocks" if node is None else f"in rows {b * node} to {b * node + b - 1}"
 
     def _values_by_rows(self, triangle: Triangle) -> Any:
@@ -140,16 +139,15 @@ class NodeBlocks(ColorBlocks):
         return values.astype(self.dtype)
 
 
-def node_pattern(csr: Any, block_size: int, backend: Backend) -> Any:
+def node_pattern(matrix: AdmittedMatrix, block_size: int) -> Any:
     """Return the pattern of the nodes of a canonical matrix: a canonical CSR matrix of ones, float32."""
-    if csr.shape[0] % block_size:
-        raise ValueError(f"block_size {block_size} does not divide the {csr.shape[0]} unknowns of A")
-    xp, n_nodes = backend.xp, csr.shape[0] // block_size
-    offset = offset_type(csr.indices.size)
+    if matrix.shape[0] % block_size:
+        raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
+    backend, n_nodes, pattern = matrix.backend, matrix.shape[0] // block_size, (matrix.indptr, matrix.indices)
+    xp, offset, dtype = backend.xp, matrix.indptr.dtype, matrix.dtype
     run = backend.kernels(
-        KERNELS, OFFSET=offset, VALUE=csr.dtype, STORED=csr.dtype, SOURCE=np.int32, BLOCK_SIZE=block_size, LANES=32
-    )  # fmt: skip
-    pattern = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+        KERNELS, OFFSET=offset, VALUE=dtype, STORED=dtype, SOURCE=np.int32, BLOCK_SIZE=block_size, LANES=32
+    )
     counts = xp.zeros(n_nodes + 1, offset)
     run.count_blocks(n_nodes, *pattern, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)

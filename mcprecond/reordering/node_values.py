@@ -56,7 +56,7 @@ def fill_blocks(
     upper, diagonal_source, diagonal, perm, full, indptr, indices, values, expected, digests,
 ):  # fmt: skip
     """The blocks of both triangles and of the diagonal."""
-    if not to_be_taken(expected, digests):
+    if not to_be_taken(expected, digests, lower.itemsize < values.itemsize):
         return
     b = diagonal.shape[1]
     for i in prange(slices[n_slices]):
@@ -93,7 +93,7 @@ def invert_block(block, inverse):
 @KERNELS.strided_twin
 def invert_diagonal(n_nodes, diagonal, dinv, expected, digests):
     """The inverses of the diagonal's blocks; count the singular ones."""
-    if not to_be_taken(expected, digests):
+    if not to_be_taken(expected, digests, False):
         return
     count = 0
     for i in prange(n_nodes):

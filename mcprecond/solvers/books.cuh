@@ -4,7 +4,7 @@
 
 enum { STATE, ITERATION, MAXITER, ARRIVALS };
 enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };
-enum { ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ };
+enum { ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT };
 enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING };
 #define HISTORY 1024
 
@@ -43,6 +43,7 @@ __device__ void close(int role, double total, long long* control, double* scalar
             control[STATE] = EXHAUSTED;
     }
     if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ) {
+        if (role == RESIDUAL_IS_RZ) total *= scalars[UNIT];
         scalars[BETA] = total / scalars[RZ];
         scalars[STEP] = left + scalars[BETA] * step;
     }

@@ -31,7 +31,7 @@ from typing import Any
 
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_loop
+from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.solvers.block_eisenstat import KERNELS as BLOCK_KERNELS
@@ -61,10 +61,12 @@ KERNELS = KernelSet(__file__)
 def why_not(csr: Any, M: Any) -> str | None:
     """Say why the form does not fit A and M, or return None if it does, provided that M was built from A."""
     if not isinstance(M, Preconditioner):
-        return "M is no preconditioner of this package on the device and of the dtype of A"
+        return "M is no preconditioner of this package"
     if M.obstacle:
         return M.obstacle
-    if M.blocks.lower.values.dtype != csr.dtype:
+    if M.backend is not backend_of(csr.data) or not M.captures:
+        return "M is on another device than A"
+    if M.dtype != csr.dtype or M.blocks.lower.values.dtype != csr.dtype:
         return "M is stored in another dtype than A"
     return None
 
@@ -81,8 +83,8 @@ class EisenstatIteration(Iteration):
         self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
-        self._b, self.b = b, b.reshape(shape)[blocks.perm]
-        self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.reshape(shape)[blocks.perm]
+        self.b = b.astype(csr.dtype).reshape(shape)[blocks.perm]
+        self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.astype(csr.dtype).reshape(shape)[blocks.perm]
         self.T, self.Tinv, self.omega = M.splitting
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
@@ -94,8 +96,16 @@ class EisenstatIteration(Iteration):
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
 
-    def solution(self) -> Any:
-        """The iterate, in the order of A."""
+    def vectors(self) -> list[Any]:
+        """See `Iteration`."""
+        return [self.b, self.x, self.r]
+
+    def replace_iterate(self, x: Any) -> None:
+        """See `Iteration`."""
+        self.x = x.reshape(self.x.shape)[self.blocks.perm]
+
+    def iterate(self) -> Any:
+        """See `Iteration`."""
         self.sweep.solve_first(
             *self.first_slices, *self.upper, self.blocks.dinv, self.omega, self.b, self.r, self.x, self.control,
             self.scalars,
@@ -104,8 +114,9 @@ class EisenstatIteration(Iteration):
 
     def find_residual(self) -> None:
         """See `Iteration`; in the order of A, with its values."""
-        residual = self.backend.xp.empty_like(self._b)
-        self.run.residual(self.n, *self.A, self.solution(), self._b, residual, FRESH_RESIDUAL, *self.books)
+        b = self.b[self.blocks.inverse].reshape(-1)
+        residual = self.backend.xp.empty_like(b)
+        self.run.residual(self.n, *self.A, self.iterate(), b, residual, FRESH_RESIDUAL, *self.books)
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
     def precondition(self) -> None:

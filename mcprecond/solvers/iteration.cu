@@ -2,13 +2,14 @@
 
 #include "books.cuh"
 
-// Row i of A times p, summed over the LANES threads that share it; all of them get it.
-__device__ __forceinline__ VALUE row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
-                                             const VALUE* values, const VALUE* p) {
-    VALUE total = VALUE();
+// Row i of A times p, summed over the LANES threads that share it; all of them get it. SUM is the type of the sum.
+template <typename SUM>
+__device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
+                                           const VALUE* values, const VALUE* p) {
+    SUM total = SUM();
     if (active)
         for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
-            total += values[k] * p[indices[k]];
+            total += (SUM)values[k] * (SUM)p[indices[k]];
     return lane_sum<LANES>(total);
 }
 
@@ -23,7 +24,7 @@ extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int
     if (control[STATE] != RUNNING) return;
     double product = 0;
     FOR_EACH_ROW(i, n) {
-        VALUE total = row_product(i < n, i, indptr, indices, values, p);
+        VALUE total = row_product<VALUE>(i < n, i, indptr, indices, values, p);
         if (i < n && threadIdx.x % LANES == 0) {
             q[i] = total;
             product += inner(total, p[i]);
@@ -37,10 +38,11 @@ extern "C" __global__ void residual(long long n, const OFFSET* indptr, const int
                                     double* scalars, double* history, double* partials) {
     double square = 0;
     FOR_EACH_ROW(i, n) {
-        VALUE total = row_product(i < n, i, indptr, indices, values, x);
+        typedef typename WideOf<VALUE>::Type Wide;
+        Wide total = row_product<Wide>(i < n, i, indptr, indices, values, x);
         if (i < n && threadIdx.x % LANES == 0) {
-            VALUE rest = b[i] - total;
-            r[i] = rest;
+            Wide rest = (Wide)b[i] - total;
+            r[i] = (VALUE)rest;
             square += inner(rest, rest);
         }
     }
@@ -50,8 +52,9 @@ extern "C" __global__ void residual(long long n, const OFFSET* indptr, const int
 extern "C" __global__ void inner_product(long long n, const VALUE* a, const VALUE* b, long long role,
                                          long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
+    REAL unit = role == FRESH_RESIDUAL ? 1 : (REAL)scalars[UNIT];
     double product = 0;
-    for (long long i = thread_id(); i < n; i += thread_count()) product += inner(a[i], b[i]);
+    for (long long i = thread_id(); i < n; i += thread_count()) product += inner(a[i], rounded_product(unit, b[i]));
     finish((int)role, product, control, scalars, history, partials);
 }
 
@@ -72,6 +75,6 @@ extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, 
 extern "C" __global__ void turn(long long n, const VALUE* z, VALUE* p, const long long* control,
                                 const double* scalars) {
     if (control[STATE] != RUNNING) return;
-    REAL beta = (REAL)scalars[BETA];
-    for (long long i = thread_id(); i < n; i += thread_count()) p[i] = z[i] + beta * p[i];
+    REAL beta = (REAL)scalars[BETA], unit = (REAL)scalars[UNIT];
+    for (long long i = thread_id(); i < n; i += thread_count()) p[i] = rounded_product(unit, z[i]) + beta * p[i];
 }

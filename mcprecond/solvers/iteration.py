@@ -1,5 +1,11 @@
 """The steps of CG on one device. Every inner product is finished by the kernel that computes it: it derives the next
 coefficient, records the residual and decides whether to go on, so scalars never leave the device.
+
+Squares must neither overflow nor underflow, whatever the units of A and b. Let 2^a be the magnitude of A. Where a or
+the exponent of b is far from 0, the iteration works on a system in other units: b and x0 times a power of two that
+makes the residual about 2^(a / 3), and z times one that makes it about inv(A) r. Then r'r is about 2^(2 a / 3), r'z and
+p'A p about 2^(-a / 3), and x about 2^(-2 a / 3). Powers of two change no digit, so that the iterates are those of the
+system as it was given, wherever these are in range.
 """
 
 from __future__ import annotations
@@ -20,41 +26,38 @@ KERNELS = KernelSet(__file__)
 # Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in books.cuh.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
-ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ = range(SCALARS := 11)
+ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT = range(SCALARS := 12)
 # What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
 # beta; a fresh r'r starts over. At `LEAST_RZ`, the first r'z times the square of the rounding unit, the recurrence has
 # nothing more to say: the state becomes REACHED, so that the host measures the residual. The last four scalars and the
 # last two products are about the rows that eisenstat.py keeps apart: what is left of their first r, their part in q,
-# and their first r'r and r'z. Elsewhere these are 0.
+# and their first r'r and r'z. Elsewhere these are 0. `UNIT` is the power of two that z is multiplied by.
 PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = range(9)
 
 HISTORY = 1024  # residuals kept on the device between two looks
 BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph
 
 
-class Operator:
-    """A foreign M: called for each product, not captured."""
-
-    def __init__(self, M: Any, backend: Backend) -> None:
-        self.M, self.xp = M, backend.xp
-
-    def enqueue(self, r: Any, z: Any) -> None:
-        """Put M r into z."""
-        z[...] = self.xp.asarray(self.M @ r)
+#: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
+NEAR = 1 / 8
+#: Sums of squares in between have lost nothing to overflow or underflow.
+SAFE_SQUARES = 1e-200, 1e200
 
 
-class Matrix:
-    """A sparse M."""
+class Product:
+    """A product with a sparse matrix, which may be captured."""
 
-    def __init__(self, csr: Any, books: tuple[Any, ...], backend: Backend) -> None:
-        n, entries = csr.shape[0], csr.indices.size
+    def __init__(self, csr: Any, backend: Backend) -> None:
+        n, entries, xp = csr.shape[0], csr.indices.size, backend.xp
         offset = offset_type(entries)
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(n, 1)))
-        self.n, self.arrays, self.books = n, _csr_arrays(csr, offset, backend.xp), books
+        self.n, self.arrays = n, _csr_arrays(csr, offset, xp)
+        # The kernel asks for the scalars of a run, which this role leaves alone.
+        self.books = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
 
-    def enqueue(self, r: Any, z: Any) -> None:
-        """Put M r into z."""
-        self.run.multiply(self.n, *self.arrays, r, z, NOTHING, *self.books)
+    def enqueue(self, x: Any, y: Any) -> None:
+        """y = A x."""
+        self.run.multiply(self.n, *self.arrays, x, y, NOTHING, *self.books)
 
 
 class Iteration:
@@ -68,16 +71,20 @@ class Iteration:
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
+    #: The iterate, likewise.
+    x: Any
 
     def __init__(self, csr: Any, backend: Backend) -> None:
         xp, entries = backend.xp, csr.indices.size
         self.backend, self.n = backend, csr.shape[0]
         offset = offset_type(entries)
-        self.A = _csr_arrays(csr, offset, xp)
+        self.A, self.dtype = _csr_arrays(csr, offset, xp), csr.dtype
+        self.near = int(np.finfo(csr.dtype).maxexp * NEAR)
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(self.n, 1)))
         # Side by side, so that one look fetches all that the host wants to know.
         page = np.zeros(4 + SCALARS + HISTORY, np.int64)
         page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
+        page[4:].view(np.float64)[UNIT] = 1
         page[STATE] = self._state = RUNNING
         self._page = xp.asarray(page)
         self._ask_for_page = backend.fetcher(self._page)
@@ -87,10 +94,43 @@ class Iteration:
         self.count = 0
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
+        # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
+        self.shift = self.home = 0
 
     @abstractmethod
+    def iterate(self) -> Any:
+        """The iterate in the units of the iteration, in the order of A."""
+
+    @abstractmethod
+    def replace_iterate(self, x: Any) -> None:
+        """Take another iterate, in the order of A; to be called before `measure_residual` only."""
+
+    @abstractmethod
+    def vectors(self) -> list[Any]:
+        """The arrays that hold the right-hand side, the iterate and the residual."""
+
     def solution(self) -> Any:
-        """The iterate, in the order of A."""
+        """The iterate in the caller's units, in the order of A."""
+        x = self.iterate()
+        return x if self.shift == 0 else times_power(x, -self.shift, self.backend.xp)
+
+    def norm_in_units(self, norm: float) -> float:
+        """A norm of residuals in the caller's units; infinite where it overflows."""
+        return power_times(norm, -self.shift)
+
+    def choose_units(self, exponent_of_A: int, exponent: int) -> None:
+        """Choose the units by the exponents of A and of the first residual, or of what it is a difference of."""
+        if abs(exponent_of_A) <= self.near and abs(exponent) <= self.near:
+            self.home = exponent
+        else:
+            self.home = exponent_of_A // 3
+            self.rescale(self.home - exponent)
+
+    def rescale(self, shift: int) -> None:
+        """Multiply right-hand side, iterate and residual by 2^shift."""
+        for v in self.vectors():
+            v[...] = times_power(v, shift, self.backend.xp)
+        self.shift += shift
 
     @abstractmethod
     def find_residual(self) -> None:
@@ -102,14 +142,28 @@ class Iteration:
 
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
+        a = a.reshape(-1)
         self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.books)
         return float(self.scalars[RR])
+
+    def size(self, v: Any) -> tuple[float, int | None]:
+        """The norm of a vector, if its square is safe from overflow and underflow, otherwise NaN; and an exponent near
+        that of the norm, or None if the vector is zero or not finite.
+        """
+        square = self.dot(v)
+        if SAFE_SQUARES[0] < square < SAFE_SQUARES[1]:
+            return math.sqrt(square), math.frexp(math.sqrt(square))[1]
+        xp = self.backend.xp
+        largest = max((float(abs(part).max()) for part in (v.real, v.imag)), default=0.0) if v.size else 0.0
+        return (0.0 if largest == 0 else math.nan), (
+            math.frexp(largest)[1] if largest > 0 and bool(xp.isfinite(v).all()) else None
+        )
 
     def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
         """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
         self.limit, self.maxiter = limit, min(maxiter, 2**62)
         self.control[MAXITER] = self.maxiter
-        self.scalars[TOLERANCE] = limit**2
+        self.scalars[TOLERANCE] = limit * limit
         if norm is None:
             self.measure_residual()
         else:
@@ -126,6 +180,16 @@ class Iteration:
 
     def start_over(self) -> None:
         """Steepest descent from the residual. Nothing to do if it is small enough, or not finite."""
+        if self.limit < self.true_residual_norm < math.inf:
+            shift = self.home - math.frexp(self.true_residual_norm)[1]
+        else:
+            shift = 0
+        if abs(shift) > self.near:
+            self.rescale(shift)
+            self.limit = power_times(self.limit, shift)
+            self.scalars[TOLERANCE] = self.limit * self.limit
+            self.residuals = [power_times(norm, shift) for norm in self.residuals]
+            self.true_residual_norm = power_times(self.true_residual_norm, shift)
         self._go_to(
             NAN if not math.isfinite(self.true_residual_norm)
             else REACHED if self.true_residual_norm <= self.limit
@@ -177,20 +241,41 @@ class Iteration:
 
 
 class PlainIteration(Iteration):
-    """Algorithm 9.1 of Saad, in the order of A, with any M."""
+    """Algorithm 9.1 of Saad, in the order of A, with any M: an `Applier`, or None for the identity."""
 
     def __init__(self, csr: Any, b: Any, x0: Any, M: Any, backend: Backend) -> None:
         super().__init__(csr, backend)
         xp, n = backend.xp, self.n
-        self.b, self.x = b, xp.zeros(n, csr.dtype) if x0 is None else x0
+        self.b, self.x = b.astype(csr.dtype), xp.zeros(n, csr.dtype) if x0 is None else x0.astype(csr.dtype)
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
         self.z = self.r if M is None else xp.empty(n, csr.dtype)
-        self.M = Matrix(M, self.books, backend) if backend.sparse.issparse(M) else M
-        self.captures = not isinstance(M, Operator)
+        self.M, self.captures = M, M is None or M.captures
 
-    def solution(self) -> Any:
-        """The iterate, in the order of A."""
+    def iterate(self) -> Any:
+        """See `Iteration`."""
         return self.x
+
+    def replace_iterate(self, x: Any) -> None:
+        """See `Iteration`."""
+        self.x = x
+
+    def vectors(self) -> list[Any]:
+        """See `Iteration`."""
+        return [self.b, self.x, self.r]
+
+    def choose_units(self, exponent_of_A: int, exponent: int) -> None:
+        """See `Iteration`; also those of z, if the magnitude of M is known."""
+        super().choose_units(exponent_of_A, exponent)
+        self.exponent_of_A = exponent_of_A
+        exponent_of_M = 0 if self.M is None else self.M.exponent
+        if exponent_of_M is not None:
+            self.choose_unit_of_z(exponent_of_M)
+
+    def choose_unit_of_z(self, exponent_of_M: int) -> None:
+        """Let z be about inv(A) r, where M has another magnitude than inv(A)."""
+        shift = -self.exponent_of_A - exponent_of_M
+        if abs(shift) > self.near:
+            self.scalars[UNIT] = power_times(1.0, shift)
 
     def find_residual(self) -> None:
         """See `Iteration`."""
@@ -200,8 +285,12 @@ class PlainIteration(Iteration):
         """See `Iteration`: p = z = M r."""
         if self.M is not None:
             self.M.enqueue(self.r, self.z)
+            if self.M.exponent is None:  # it is known now
+                self.M.exponent = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
+                self.choose_unit_of_z(self.M.exponent)
         self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.books)
-        self.p[...] = self.z
+        self.p.fill(0)
+        self.run.turn(self.n, self.z, self.p, self.control, self.scalars)
 
     def _step(self) -> None:
         run, n, books = self.run, self.n, self.books
@@ -211,6 +300,31 @@ class PlainIteration(Iteration):
             self.M.enqueue(self.r, self.z)
             run.inner_product(n, self.r, self.z, BETA_OF_RZ, *books)
         run.turn(n, self.z, self.p, self.control, self.scalars)
+
+
+def power_times(number: float, exponent: int) -> float:
+    """2^exponent times a number; infinite where that overflows."""
+    try:
+        return math.ldexp(number, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def times_power(v: Any, exponent: int, xp: Any) -> Any:
+    """2^exponent times a vector, in steps that a float has room for."""
+    real, most = np.finfo(v.dtype), np.finfo(v.dtype).maxexp - 2
+    with np.errstate(over="ignore", under="ignore"):
+        while exponent:
+            step = max(min(exponent, most), -most)
+            v = v * real.dtype.type(math.ldexp(1.0, step))
+            exponent -= step
+    return v
+
+
+def exponent_of(v: Any, xp: Any) -> int:
+    """The exponent of the largest magnitude in a vector; 0 if that is zero or not finite."""
+    largest = float(abs(v).max()) if v.size else 0.0
+    return math.frexp(largest)[1] if math.isfinite(largest) else 0
 
 
 def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
@@ -262,6 +376,8 @@ def close(role, total, control, scalars, history):
         elif control[ITERATION] >= control[MAXITER]:
             control[STATE] = EXHAUSTED
     if role in (RESIDUAL_IS_RZ, BETA_OF_RZ):
+        if role == RESIDUAL_IS_RZ:
+            total *= scalars[UNIT]
         scalars[BETA] = total / scalars[RZ]
         scalars[STEP] = left + scalars[BETA] * step
     if role == FRESH_RZ:
@@ -284,6 +400,12 @@ def inner(a, b):
     return np.float64(a.real) * b.real + np.float64(a.imag) * b.imag
 
 
+@compile_part
+def wide(x):
+    """x in double precision."""
+    return x + np.float64(0)
+
+
 @KERNELS.strided_twin
 def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, partials):
     """q = A p, and p'q."""
@@ -301,12 +423,12 @@ def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, 
 
 @KERNELS.strided_twin
 def residual(n, indptr, indices, values, x, b, r, role, control, scalars, history, partials):
-    """r = b - A x, and r'r."""
+    """r = b - A x, and r'r, both summed in double precision."""
     square = 0.0
     for i in prange(n):
-        total = b[i]
+        total = wide(b[i])
         for k in range(indptr[i], indptr[i + 1]):
-            total -= values[k] * x[indices[k]]
+            total -= wide(values[k]) * x[indices[k]]
         r[i] = total
         square += inner(total, total)
     close(role, square, control, scalars, history)
@@ -314,12 +436,12 @@ def residual(n, indptr, indices, values, x, b, r, role, control, scalars, histor
 
 @KERNELS.strided_twin
 def inner_product(n, a, b, role, control, scalars, history, partials):
-    """a'b."""
+    """a'b; where b is z, in its unit."""
     if control[STATE] != RUNNING:
         return
-    product = 0.0
+    unit, product = b.dtype.type(1 if role == FRESH_RESIDUAL else scalars[UNIT]), 0.0
     for i in prange(n):
-        product += inner(a[i], b[i])
+        product += inner(a[i], unit * b[i])
     close(role, product, control, scalars, history)
 
 
@@ -339,9 +461,9 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
 
 @KERNELS.strided_twin
 def turn(n, z, p, control, scalars):
-    """p = z + beta p."""
+    """p = z + beta p, with z in its unit."""
     if control[STATE] != RUNNING:
         return
-    beta = p.dtype.type(scalars[BETA])
+    beta, unit = p.dtype.type(scalars[BETA]), p.dtype.type(scalars[UNIT])
     for i in prange(n):
-        p[i] = z[i] + beta * p[i]
+        p[i] = unit * z[i] + beta * p[i]

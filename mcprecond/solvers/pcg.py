@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.inputs import csr_of_floats, csr_system, refuse_not_finite, shaped_vector, vector
+from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.inputs import promoted, refuse_not_finite, shaped_vector
+from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, is_hermitian
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.appliers import applied
 from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 from mcprecond.solvers.iteration import (
     BAD_A,
@@ -25,8 +30,9 @@ from mcprecond.solvers.iteration import (
     REACHED,
     RUNNING,
     Iteration,
-    Operator,
     PlainIteration,
+    power_times,
+    times_power,
 )
 from mcprecond.solvers.result import Reason, SolveResult
 
@@ -106,56 +112,112 @@ def pcg(
     True
     """
     started = time.perf_counter()
-    csr, backend = csr_of_floats(A)
+    csr, backend = csr_form(A, floats=True)
     n = csr.shape[0]
-    if form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
-    applier = _applier(M, csr, backend)
-    obstacle = why_not(csr, applier) if form != "plain" else "form='plain'"
+    one_of(form, "form", FORMS)
+    M = _admitted_preconditioner(M, csr, backend)
+    obstacle = "form='plain'" if form == "plain" else why_not(csr, M)
     if obstacle:
-        _admit_plain(csr, form, obstacle)
-    else:
-        was_built_from_A = applier.blocks.compared_with(csr)  # while the rest is made ready
-    b = shaped_vector(b, n, backend, csr.dtype)
-    x = None if x0 is None else vector(x0, n, backend, csr.dtype, "x0")
+        csr = _admitted_system(csr, form, obstacle)
+    b = shaped_vector(b, n, backend)
+    guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if not tolerance >= 0:
-            raise ValueError(f"{name} must not be negative, got {tolerance}")
-    maxiter = 10 * n if maxiter is None else maxiter
-    if not isinstance(maxiter, int | np.integer) or maxiter < 0:
-        raise ValueError(f"maxiter must be a non-negative integer, got {maxiter!r}")
-    iteration: Iteration
-    if not obstacle:
-        iteration = EisenstatIteration(csr, b, x, applier, backend)
-        if not was_built_from_A():
-            obstacle = "M was built from another matrix"
-            _admit_plain(csr, form, obstacle)
-    if obstacle:
-        iteration = PlainIteration(csr, b, x, applier, backend)
-    norm = math.sqrt(iteration.dot(b))
-    if not math.isfinite(norm):
-        refuse_not_finite(b, backend)
-    limit = max(rtol * norm, atol)
-    iteration.start(limit, int(maxiter), norm if x0 is None else None)
-    ready = time.perf_counter()
-    reason = _iterate(iteration, limit, callback)
-    finished = time.perf_counter()
-    return SolveResult(
-        iteration.solution(), reason, iteration.count, np.array(iteration.residuals), iteration.true_residual_norm,
-        ready - started, finished - ready,
-    )  # fmt: skip
+        real(tolerance, name, least=0.0)
+    maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of one array, got {type(callback).__name__}")
+    operands = [csr, b, *([] if guess is None else [guess]), *([M] if isinstance(M, AdmittedMatrix) else [])]
+    dtype = promoted(*(operand.dtype for operand in operands))
+    if not obstacle and dtype != csr.dtype:
+        obstacle = f"the system is solved in {dtype}, as b or x0 needs it"
+        csr = _admitted_system(csr, form, obstacle)
+    with ExitStack() as stack:
+        iteration: Iteration
+        if not obstacle:
+            was_built_from_A = M.blocks.compared_with(csr)  # while the rest is made ready
+            iteration = EisenstatIteration(csr, b, guess, M, backend)
+            if was_built_from_A():
+                _, largest = M.blocks.magnitudes
+            else:
+                obstacle = "M was built from another matrix"
+                csr = _admitted_system(csr, form, obstacle)
+        if obstacle:
+            largest = csr.largest
+            csr = csr.csr.astype(dtype, copy=False)
+            if isinstance(M, AdmittedMatrix):
+                M = replace(M, csr=M.csr.astype(dtype, copy=False))
+            iteration = PlainIteration(csr, b, guess, stack.enter_context(applied(M, dtype, backend)), backend)
+        norm, exponent = _chosen_units(iteration, b, guess, math.frexp(largest)[1], backend)
+        if exponent is None:  # b = 0
+            ready = time.perf_counter()
+            zero = backend.xp.zeros(n, dtype)
+            return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
+        limit = max(rtol * norm, power_times(float(atol), iteration.shift))
+        iteration.start(limit, maxiter, norm if x0 is None else None)
+        ready = time.perf_counter()
+        reason = _iterate(iteration, callback)
+        x, reason = _returned(iteration, reason)
+        if reason not in (Reason.CONVERGED, Reason.NOT_FINITE) and not is_hermitian(admitted(csr)):
+            reason = Reason.UNSYMMETRIC_A
+        finished = time.perf_counter()
+    residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
+    true_norm = iteration.norm_in_units(iteration.true_residual_norm)
+    return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
 
 
-def _admit_plain(csr: Any, form: str, obstacle: str) -> None:
-    """Raise ValueError if A is not finite, or another form is asked for. For that one, A's values are those of M, which
-    have been looked at.
+def _admitted_system(csr: Any, form: str, obstacle: str) -> AdmittedMatrix:
+    """Return A, admitted, for the plain form; raise ValueError if another one is asked for. For that one, A is known by
+    being the matrix of M.
     """
-    csr_system(csr)
+    matrix = admitted(csr, finite=True)
     if form == "eisenstat":
         raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
+    return matrix
 
 
-def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None] | None) -> Reason:
+def _chosen_units(
+    iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend
+) -> tuple[float, int | None]:  # fmt: skip
+    """Choose the units of an iteration; the norm of b in these, and an exponent, or None if b is zero.
+
+    Raises
+    ------
+    ValueError
+        If b or the guess is not finite.
+    """
+    norm, exponent = iteration.size(iteration.b)
+    if exponent is None:
+        refuse_not_finite(b, backend)
+    if guess is not None:
+        _, exponent_of_guess = iteration.size(iteration.x)
+        if exponent_of_guess is None:
+            refuse_not_finite(guess, backend, "x0")
+        elif exponent is not None:
+            exponent = max(exponent, exponent_of_A + exponent_of_guess)
+    if exponent is None:
+        return 0.0, None
+    iteration.choose_units(exponent_of_A, exponent)
+    if iteration.shift:
+        norm = math.sqrt(iteration.dot(iteration.b))
+    return norm, exponent
+
+
+def _returned(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:
+    """The solution in the caller's units, and the reason, which is another one where these have no room for it."""
+    x, xp = iteration.solution(), iteration.backend.xp
+    if iteration.shift and reason is Reason.CONVERGED:
+        if not bool(xp.isfinite(x).all()):
+            return x, Reason.NOT_FINITE
+        back = times_power(x, iteration.shift, xp)
+        if bool((back != iteration.iterate()).any()):  # digits were lost to underflow
+            iteration.replace_iterate(back)
+            iteration.measure_residual()
+            if iteration.true_residual_norm > iteration.limit:
+                return x, Reason.STAGNATED
+    return x, reason
+
+
+def _iterate(iteration: Iteration, callback: Callable[[Any], None] | None) -> Reason:
     """Enqueue iterations, look, and start over from the true residual where the recurrence was too optimistic."""
     iterations = 1 if callback else iteration.backend.iterations_per_look
     adapts = iterations > 1
@@ -164,7 +226,7 @@ def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None]
         state = iteration.look(ahead)
         if state == RUNNING:
             if adapts:
-                iterations = _until_converged(iteration.residuals, limit, iterations, ahead)
+                iterations = _until_converged(iteration.residuals, iteration.limit, iterations, ahead)
             iteration.enqueue(iterations)
             if callback:
                 callback(iteration.solution())
@@ -173,7 +235,7 @@ def _iterate(iteration: Iteration, limit: float, callback: Callable[[Any], None]
         iteration.measure_residual()
         if not math.isfinite(iteration.true_residual_norm):
             return Reason.NOT_FINITE
-        if iteration.true_residual_norm <= limit:
+        if iteration.true_residual_norm <= iteration.limit:
             return Reason.CONVERGED
         if state != REACHED:
             return STOPPED_BY[state]
@@ -193,22 +255,24 @@ def _until_converged(residuals: list[float], limit: float, last: int, ahead: int
     return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_LOOK))
 
 
-def _applier(M: Any, csr: Any, backend: Backend) -> Any:
-    """What stands for M: None, a Preconditioner that runs where A is, a CSR matrix, or any operator with ``@``."""
+def _admitted_preconditioner(M: Any, csr: Any, backend: Backend) -> Any:
+    """What stands for M: None, a Preconditioner, an AdmittedMatrix, or any operator with ``@``."""
     if M is None:
         return None
     if getattr(M, "shape", None) != csr.shape:
+        if not hasattr(M, "__matmul__"):
+            raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
         raise ValueError(f"M must have the shape of A, {csr.shape}, got {getattr(M, 'shape', type(M).__name__)}")
     if getattr(M, "dtype", None) is not None and M.dtype.kind == "c" and csr.dtype.kind != "c":
         raise TypeError(f"M holds {M.dtype} and A {csr.dtype}; convert A with A.astype(complex), or take a real M")
     if isinstance(M, Preconditioner):
         if not M.symmetric:
             raise ValueError("M is not symmetric, which CG needs; use sweep='symmetric', or another solver")
-        return M if M.captures and M.backend.name == backend.name and M.dtype == csr.dtype else Operator(M, backend)
+        return M
+    if backend_of(M).name != backend.name and hasattr(M, "tocsr"):
+        raise TypeError(f"M must be on the {backend.name} like A")
     if backend.sparse.issparse(M):
-        if backend_of(M).name != backend.name:
-            raise TypeError(f"M must be on the {backend.name} like A")
-        return csr_system(M.astype(csr.dtype), "M")[0]
+        return admitted(M, "M", finite=True)
     if not hasattr(M, "__matmul__"):
         raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
-    return Operator(M, backend)
+    return M

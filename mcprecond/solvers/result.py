@@ -19,6 +19,7 @@ class Reason(Enum):
         "the residual cannot be reduced further in this precision; raise rtol, use float64, or scale the equations"
     )
     INDEFINITE_A = "breakdown: p'Ap is not positive, so A is not positive definite; use gmres or bicgstab"
+    UNSYMMETRIC_A = "not converged, and A is not symmetric (or Hermitian), which CG needs; use gmres or bicgstab"
     INDEFINITE_M = "breakdown: r'Mr is not positive, so M is not positive definite; use another preconditioner"
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
 

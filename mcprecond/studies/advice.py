@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends import backend_of
-from mcprecond.backends.inputs import csr_system
+from mcprecond.matrix import admitted, is_hermitian
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
 from mcprecond.studies.compare import Progress, convergence
 from mcprecond.studies.table import Table
@@ -74,12 +74,11 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     >>> len(table.rows), all(row["verified"] for row in table.rows)
     (9, True)
     """
-    A, backend = csr_system(A)
+    matrix = admitted(A, finite=True)
+    A, backend = matrix.csr, matrix.backend
     if not A.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
-    largest = float(abs(A.data).max()) if A.nnz else 0.0
-    difference = abs(A.copy() - A.conj().T)  # CuPy's differences sort the rows of a matrix in place
-    if difference.nnz and float(difference.data.max()) > 1e-6 * largest:
+    if not is_hermitian(matrix, 1e-6):
         raise ValueError(f"A is not {'Hermitian' if A.dtype.kind == 'c' else 'symmetric'}, which CG needs")
     found = convergence(
         {"A": A},

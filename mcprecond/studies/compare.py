@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import backend_of
-from mcprecond.backends.inputs import csr_system
 from mcprecond.coloring import Coloring, Graph, color
+from mcprecond.matrix import admitted
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.measure import timed
 from mcprecond.studies.table import Record, Table
@@ -161,7 +161,8 @@ def convergence(
     cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
 
     def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
-        csr, backend = csr_system(A)
+        matrix = admitted(A, finite=True)
+        csr, backend = matrix.csr, matrix.backend
         A = csr.copy()  # CuPy's products sort the rows of a matrix in place
         exact = np.random.default_rng(seed).standard_normal(A.shape[0]).astype(A.dtype)
         x = backend.xp.asarray(exact)

@@ -13,9 +13,9 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 

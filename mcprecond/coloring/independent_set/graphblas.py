@@ -18,9 +18,9 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_of
-from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 ENGINES = ("kernels", "suitesparse")

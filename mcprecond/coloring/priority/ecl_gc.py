@@ -25,10 +25,10 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.coloring.priorities import mix
 
 KERNELS = KernelSet(__file__)
 

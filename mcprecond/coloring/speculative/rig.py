@@ -27,9 +27,9 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.gpu import BLOCK
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.priorities import mix
 from mcprecond.coloring.speculative.eb import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 

@@ -1,6 +1,7 @@
-// Pattern check: LANES threads per vertex, a block for those with long rows. See check_pattern in graph.py.
+// The checks of a user's matrix. Of the pattern: LANES threads per row, a block for long rows. See matrix.py.
 
-enum { NOT_SORTED = 1, OUT_OF_RANGE = 4 };
+enum { NOT_SORTED = 1, OUT_OF_RANGE = 4, BROKEN_OFFSETS = 8 };
+enum { FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST };
 
 #define LOOKS 4         // entries that a thread has on the way at once
 #define LONG_ROW 512    // entries from which on a row is left to the whole block
@@ -41,17 +42,22 @@ struct Check {
     }
 };
 
-extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, const int* indices, int* degrees,
-                                         long long* report) {
+extern "C" __global__ void check_pattern(long long n, long long entries, const OFFSET* indptr, const int* indices,
+                                         int* degrees, long long* report) {
     __shared__ int listed[MOST_LISTED], n_listed, degree_of_listed;
     if (threadIdx.x == 0) n_listed = 0;
     __syncthreads();
     Check check{(int)n, indices, 0, 0};
+    if (thread_id() == 0 && (indptr[0] != 0 || indptr[n] != entries)) check.flaws |= BROKEN_OFFSETS;
     int largest = 0, lane = lane_id() % LANES;
     OFFSET next_begin, next_end;  // of rows, found one row ahead
     auto find_row = [&](long long v) {
         next_begin = v < n ? indptr[v] : 0;
         next_end = v < n ? indptr[v + 1] : 0;
+        if (next_begin < 0 || next_end < next_begin || next_end > entries) {  // no entry of it is read
+            check.flaws |= BROKEN_OFFSETS;
+            next_begin = next_end = 0;
+        }
     };
     long long rows = thread_count() / LANES, v = thread_id() / LANES;
     find_row(v);
@@ -83,8 +89,23 @@ extern "C" __global__ void check_pattern(long long n, const OFFSET* indptr, cons
         largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
     }
     if (lane_id() == 0) {
-        if (check.flaws) atomicOr((uint64*)&report[0], (uint64)check.flaws);
-        if (largest > fresh(&report[1])) atomicMax(&report[1], (long long)largest);
+        if (check.flaws) atomicOr((uint64*)&report[FLAWS], (uint64)check.flaws);
+        if (largest > fresh(&report[MAX_DEGREE])) atomicMax(&report[MAX_DEGREE], (long long)largest);
     }
-    add_of_block<1>((uint64*)&report[2], {check.surplus});
+    add_of_block<1>((uint64*)&report[SURPLUS], {check.surplus});
+}
+
+// Magnitudes are compared as the bits of doubles, which are in the same order.
+extern "C" __global__ void check_values(long long entries, const VALUE* values, long long* report) {
+    uint64 not_finite = 0;
+    long long largest = 0;
+    for (long long k = thread_id(); k < entries; k += thread_count()) {
+        VALUE value = values[k];
+        bool is_finite = isfinite(value);
+        not_finite += !is_finite;
+        if (is_finite) each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
+    }
+    for (int step = WARP / 2; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
+    if (lane_id() == 0 && largest > fresh(&report[LARGEST])) atomicMax(&report[LARGEST], largest);
+    add_of_block<1>((uint64*)&report[NOT_FINITE], {not_finite});
 }

@@ -1,0 +1,353 @@
+"""A user's matrix, admitted once: what is checked here is not checked again, and no kernel meets a broken matrix.
+
+Every public function that takes a matrix calls `admitted`, and passes on what it returns. One pass over the pattern
+checks row offsets and column indices, and finds what else depends on the pattern alone: whether rows are sorted,
+whether the pattern is symmetric, and the degrees of its graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, backend_of, compile_part, offset_type
+from mcprecond.backends.atomics import atomic_or
+from mcprecond.backends.hashing import mix64
+
+KERNELS = KernelSet(__file__)
+
+FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
+
+# Flaws of a pattern, as bits: NOT_SYMMETRIC is found by hashes, the others by the kernel; mirrored in matrix.cu, as is
+# the order of what the kernels report.
+NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
+FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST = range(REPORTED := 5)
+
+
+class PatternChangedError(ValueError):
+    """New values were given for another pattern than that of the object: build a new object for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdmittedMatrix:
+    """A square CSR matrix whose row offsets and column indices are those of a matrix.
+
+    Attributes
+    ----------
+    csr : sparse matrix of SciPy or CuPy
+        As the user gave it, if it was in CSR form.
+    backend : Backend
+        Where it lives.
+    degrees : array of int32, shape (n,)
+        Entries off the diagonal of each row.
+    max_degree : int
+    is_canonical : bool
+        Whether rows are sorted and no entry is repeated.
+    is_symmetric : bool
+        Whether the pattern is symmetric; known only if `is_canonical`, and False otherwise.
+    largest : float or None
+        The largest magnitude of a value, or of a part of a complex one; None if values were not looked at.
+    """
+
+    csr: Any
+    backend: Backend
+    degrees: Any
+    max_degree: int
+    is_canonical: bool
+    is_symmetric: bool
+    largest: float | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.csr.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Of the values."""
+        return self.csr.dtype
+
+    @property
+    def data(self) -> Any:
+        """The values."""
+        return self.csr.data
+
+    @cached_property
+    def indptr(self) -> Any:
+        """Row offsets as kernels take them: int32, or int64 where there are too many entries for that."""
+        return self.backend.xp.asarray(self.csr.indptr, dtype=offset_type(self.csr.indices.size))
+
+    @cached_property
+    def indices(self) -> Any:
+        """Column indices as kernels take them: int32."""
+        return self.backend.xp.asarray(self.csr.indices, dtype=np.int32)
+
+    def canonical(self) -> AdmittedMatrix:
+        """Return the same matrix with sorted rows and without repeated entries: itself, or a copy.
+
+        Raises
+        ------
+        ValueError
+            If sums of repeated entries are not finite.
+        """
+        if self.is_canonical:
+            return self
+        csr = self.csr.copy()
+        csr.has_canonical_format = csr.has_sorted_indices = False  # flags that are wrong would leave it as it is
+        csr.sum_duplicates()
+        return admitted(csr, finite=csr.dtype in FLOATS)
+
+
+def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = False) -> AdmittedMatrix:
+    """Check a user's matrix and return it in CSR form; what was admitted already is returned as it is.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n), or AdmittedMatrix
+        In any format. It is not changed.
+    name : str
+        What messages call it.
+    floats : bool
+        Whether its values have to be floats of single or double precision, real or complex.
+    finite : bool
+        Whether they have to be finite floats, which takes a pass over them.
+
+    Raises
+    ------
+    TypeError
+        If A is not a sparse matrix or array of SciPy or CuPy, or does not hold floats where they are needed.
+    ValueError
+        If A is not two-dimensional and square, its row offsets or column indices are not those of a matrix, a value is
+        not finite (names the row) where that matters, or it is a CuPy matrix where CuPy finds no device.
+    """
+    if isinstance(A, AdmittedMatrix):
+        if floats or finite:
+            _refuse_other_than_floats(A, name)
+        return admitted(A.csr, name, finite=True) if finite and A.largest is None else A
+    csr, backend = csr_form(A, name, floats=floats or finite)
+    xp, n, entries = backend.xp, csr.shape[0], csr.indices.size
+    offset = offset_type(entries)
+    indptr, indices = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+    degrees, report = xp.empty(n, np.int32), xp.zeros(REPORTED, np.int64)
+    run = backend.kernels(
+        KERNELS, OFFSET=offset, LANES=8 if entries > 8 * n else 2, VALUE=csr.dtype if finite else np.float64
+    )
+    run.check_pattern(n, entries, indptr, indices, degrees, report)
+    if finite:
+        run.check_values(entries, csr.data, report)
+    report = backend.to_host(report)
+    flaws = int(report[FLAWS])
+    if flaws & BROKEN_OFFSETS:
+        return admitted(_pruned(csr, backend, name), name, floats=floats, finite=finite)
+    if flaws & OUT_OF_RANGE:
+        _refuse_index(csr, backend, name)
+    if report[NOT_FINITE]:
+        refuse_not_finite_entry(csr, backend, name)
+    largest = float(report[LARGEST : LARGEST + 1].view(np.float64)[0]) if finite else None
+    is_sorted = not flaws & NOT_SORTED
+    return AdmittedMatrix(
+        csr, backend, degrees, int(report[MAX_DEGREE]), is_sorted, is_sorted and not report[SURPLUS], largest
+    )
+
+
+def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Backend]:
+    """Return A in CSR form (A itself where it is CSR already) and the backend it lives on.
+
+    Arrays have the lengths and types that they must have; but whether offsets and indices stay inside of them is not
+    known yet, where A is CSR with indices of 32 bits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `admitted`.
+    """
+    backend = backend_of(A)
+    if not (scipy.sparse.issparse(A) or (backend.name == "gpu" and backend.sparse.issparse(A))):
+        found = f"{type(A).__module__}.{type(A).__name__}"
+        raise TypeError(
+            f"{name} must be a sparse matrix of SciPy or CuPy, got {found}; try scipy.sparse.csr_array({name})"
+        )
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {A.shape}")
+    if floats:
+        _refuse_other_than_floats(A, name)
+    if A.shape[0] >= 2**31:
+        raise ValueError(f"{name} has {A.shape[0]} rows; row numbers must fit into 31 bits")
+    if A.format != "csr":
+        _refuse_broken_format(A, backend, name)
+        return A.tocsr(), backend
+    n, entries = A.shape[0], len(A.indices)
+    for part, array in (("indptr", A.indptr), ("indices", A.indices)):
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise TypeError(f"{name}.{part} must be a vector of integers, got dtype {array.dtype}, shape {array.shape}")
+    if len(A.indptr) != n + 1 or A.data.shape != A.indices.shape:
+        raise ValueError(
+            f"{name} has {n} rows, so {name}.indptr must have {n + 1} numbers, got {len(A.indptr)}; {name}.indices and "
+            f"{name}.data must have equal lengths, got {entries} and {A.data.shape}; rebuild {name}"
+        )
+    # Numbers of 64 bits could look right once they are cut to 32.
+    if A.indptr.dtype.itemsize > 4 and not _within(A.indptr, entries + 1):
+        _pruned(A, backend, name)
+    if A.indices.dtype.itemsize > 4 and not _within(A.indices, n):
+        A = _pruned(A, backend, name)
+        _refuse_index(A, backend, name)
+    return A, backend
+
+
+def is_hermitian(matrix: AdmittedMatrix, tolerance: float | None = None) -> bool:
+    """Whether A and its conjugate transpose differ by rounding at most.
+
+    Parameters
+    ----------
+    matrix : AdmittedMatrix
+        Of finite floats.
+    tolerance : float, optional
+        Times the largest magnitude of an entry; 1000 units of rounding of its dtype by default, which assembling a
+        matrix from elements does not reach.
+    """
+    csr = matrix.csr.copy()  # CuPy's differences sort the rows of a matrix in place
+    if tolerance is None:
+        tolerance = 1000 * float(np.finfo(matrix.dtype).eps)
+    with np.errstate(over="ignore", under="ignore"):
+        difference = abs(csr - csr.conj().T.tocsr())
+    if not difference.nnz:
+        return True
+    return float(difference.data.max()) <= tolerance * float(abs(csr.data).max())
+
+
+def refuse_not_finite_entry(csr: Any, backend: Backend, name: str = "A") -> None:
+    """Raise ValueError if a value of a checked CSR matrix is NaN or infinite, naming its row."""
+    finite = backend.xp.isfinite(csr.data)
+    if not bool(finite.all()):
+        k = int(backend.xp.argmin(finite))
+        row, column = place_of(csr, k, backend)
+        raise ValueError(f"{name} holds {csr.data[k].item()} in row {row}, column {column}; every value must be finite")
+
+
+def _refuse_other_than_floats(A: Any, name: str) -> None:
+    """Raise TypeError for a matrix that solvers cannot compute with."""
+    if A.dtype not in FLOATS:
+        raise TypeError(
+            f"{name} must hold float32, float64, complex64 or complex128 values, got {A.dtype}; "
+            f"convert it with {name}.astype(float)"
+        )
+
+
+def place_of(csr: Any, k: int, backend: Backend) -> tuple[int, int]:
+    """The row and the column of entry k."""
+    return int(np.searchsorted(backend.to_host(csr.indptr), k, side="right")) - 1, int(csr.indices[k])
+
+
+def _within(numbers: Any, end: int) -> bool:
+    """Whether all of them are from 0 to end - 1."""
+    return len(numbers) == 0 or (int(numbers.min()) >= 0 and int(numbers.max()) < end)
+
+
+def _pruned(csr: Any, backend: Backend, name: str) -> Any:
+    """Return a CSR matrix without what its arrays hold behind the last row, or raise ValueError for broken offsets."""
+    offsets, entries = backend.to_host(csr.indptr), len(csr.indices)
+    rows = np.flatnonzero(np.diff(offsets.astype(np.int64)) < 0)
+    if offsets[0] != 0 or len(rows) or offsets[-1] > entries:
+        found = (
+            f"begins with {offsets[0]}" if offsets[0] != 0
+            else f"says that row {rows[0]} begins at {offsets[rows[0]]} and ends at {offsets[rows[0] + 1]}" if len(rows)
+            else f"ends with {offsets[-1]}"
+        )  # fmt: skip
+        raise ValueError(
+            f"{name}.indptr must rise from 0 to the number of entries, {entries}, but {found}; rebuild {name}, for "
+            "instance from COO"
+        )
+    end = int(offsets[-1])
+    return backend.sparse.csr_matrix((csr.data[:end], csr.indices[:end], csr.indptr), shape=csr.shape)
+
+
+def _refuse_index(csr: Any, backend: Backend, name: str) -> NoReturn:
+    """Raise ValueError for the first index that is no column."""
+    n = csr.shape[0]
+    k = int(backend.xp.argmax((csr.indices < 0) | (csr.indices >= n)))
+    row, column = place_of(csr, k, backend)
+    raise ValueError(
+        f"{name} has an entry in row {row}, column {column}, but its columns are 0..{n - 1}; rebuild {name}, for "
+        "instance from COO"
+    )
+
+
+def _refuse_broken_format(A: Any, backend: Backend, name: str) -> None:
+    """Raise ValueError for a matrix that a library cannot convert to CSR without reading outside of its arrays."""
+    if A.format in ("csc", "bsr"):
+        rows, columns = (A.shape[k] // (A.blocksize[k] if A.format == "bsr" else 1) for k in range(2))
+        major, minor = (columns, rows) if A.format == "csc" else (rows, columns)
+        offsets, entries = backend.to_host(A.indptr).astype(np.int64), len(A.indices)
+        rises = len(offsets) == major + 1 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
+        if not rises or offsets[-1] > min(entries, len(A.data)):
+            raise ValueError(f"{name}.indptr must rise from 0 to the number of entries, {entries}; rebuild {name}")
+        if not _within(A.indices[: int(offsets[-1])], minor):
+            raise ValueError(f"{name}.indices must be from 0 to {minor - 1}; rebuild {name}, for instance from COO")
+    elif A.format == "coo":
+        if not len(A.row) == len(A.col) == len(A.data):
+            raise ValueError(f"{name}.row, {name}.col and {name}.data must have equal lengths; rebuild {name}")
+        if not (_within(A.row, A.shape[0]) and _within(A.col, A.shape[1])):
+            raise ValueError(f"{name}.row and {name}.col must be from 0 to {A.shape[0] - 1}; rebuild {name}")
+
+
+@compile_part
+def check_row(v, n, begin, end, indices):
+    """The flaws of a row, how many neighbors it lists, and the hashes of its edges: those to larger vertices added,
+    those to smaller ones subtracted.
+
+    Each edge of a symmetric pattern is listed at both of its ends, so that over all rows these sums cancel. Only a
+    sorted pattern is judged: an unsorted one is rebuilt anyway.
+    """
+    flaws = degree = 0
+    hashes = np.uint64(0)
+    for k in range(begin, end):
+        u = indices[k]
+        if u < 0 or u >= n:
+            flaws |= OUT_OF_RANGE
+            continue
+        if k > begin and indices[k - 1] >= u:
+            flaws |= NOT_SORTED
+        degree += u != v
+        edge = mix64(np.uint64(min(u, v)) << np.uint64(32) | np.uint64(max(u, v)))
+        hashes += edge if u > v else np.uint64(0) - edge if u < v else np.uint64(0)
+    return flaws, degree, hashes
+
+
+@KERNELS.strided_twin
+def check_pattern(n, entries, indptr, indices, degrees, report):
+    """Count the neighbors of each vertex; report flaws (bits), the largest degree, and the sum of the rows' hashes.
+
+    Of a row whose offsets lie outside of the entries, none is read.
+    """
+    largest, surplus = 0, np.uint64(0)
+    if indptr[0] != 0 or indptr[n] != entries:
+        report[FLAWS] = BROKEN_OFFSETS
+    for v in prange(n):
+        begin, end = indptr[v], indptr[v + 1]
+        if begin < 0 or end < begin or end > entries:
+            atomic_or(report, FLAWS, np.int64(BROKEN_OFFSETS))
+            begin = end = 0
+        flaws, degree, hashes = check_row(v, n, begin, end, indices)
+        degrees[v] = degree
+        if flaws:
+            atomic_or(report, FLAWS, np.int64(flaws))
+        largest = max(largest, degree)
+        surplus += hashes
+    report[MAX_DEGREE], report[SURPLUS] = largest, np.int64(surplus)
+
+
+@KERNELS.strided_twin
+def check_values(entries, values, report):
+    """Count the values that are not finite; the largest magnitude among the others, as the bits of a double."""
+    not_finite, largest = 0, 0.0
+    for k in prange(entries):
+        if np.isfinite(values[k]):
+            largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
+        else:
+            not_finite += 1
+    report[NOT_FINITE], report[LARGEST] = not_finite, np.float64(largest).view(np.int64)
