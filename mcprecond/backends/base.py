@@ -40,7 +40,7 @@ class Backend(Protocol):
 
     @property
     def stream(self) -> Hashable:
-        """What tells the current stream from others: work on one stream is done in the order in which it is enqueued."""
+        """What tells the current stream from others. Work on one stream is done in the order of its enqueuing."""
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.

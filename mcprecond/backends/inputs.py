@@ -55,7 +55,7 @@ def shaped_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
 
 
 def promoted(*dtypes: Any) -> np.dtype[Any]:
-    """The dtype that SciPy's solvers compute in for such operands: the widest float; anything but floats is a double."""
+    """The dtype in which SciPy's solvers compute: the widest float of the operands, where other numbers are doubles."""
     floats = [np.dtype(dtype) for dtype in dtypes]
     return np.result_type(*(dtype if dtype.char in "fdFD" else np.float64 for dtype in floats))
 

@@ -426,15 +426,15 @@ class ColorBlocks:
         if self._stored.itemsize == self.dtype.itemsize:
             return
         smallest, largest = told.magnitudes
-        limits = np.finfo(np.float32)
-        if largest > limits.max or smallest < limits.tiny:
-            parts = self.backend.xp.asarray(A.data).view(np.float64)
-            bad = (abs(parts) > limits.max) | ((abs(parts) < limits.tiny) & (parts != 0))
+        least, most = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+        if largest > most or smallest < least:
+            parts = A.data.view(np.float64)
+            bad = (abs(parts) > most) | ((abs(parts) < least) & (parts != 0))
             k = int(bad.argmax())
             row, column = place_of(A, k * len(A.data) // len(parts), self.backend)
             raise ValueError(
                 f"A holds {parts[k].item()} in row {row}, column {column}, which {self._stored} has no room for: its "
-                f"magnitudes are from {limits.tiny:.3g} to {limits.max:.3g}; scale A, or leave out dtype"
+                f"magnitudes are from {least:.3g} to {most:.3g}; scale A, or leave out dtype"
             )
 
     def _fill_values(self, csr: Any, digests: Any) -> None:

@@ -96,10 +96,6 @@ class EisenstatIteration(Iteration):
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
 
-    def vectors(self) -> list[Any]:
-        """See `Iteration`."""
-        return [self.b, self.x, self.r]
-
     def replace_iterate(self, x: Any) -> None:
         """See `Iteration`."""
         self.x = x.reshape(self.x.shape)[self.blocks.perm]

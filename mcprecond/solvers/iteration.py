@@ -105,10 +105,6 @@ class Iteration:
     def replace_iterate(self, x: Any) -> None:
         """Take another iterate, in the order of A; to be called before `measure_residual` only."""
 
-    @abstractmethod
-    def vectors(self) -> list[Any]:
-        """The arrays that hold the right-hand side, the iterate and the residual."""
-
     def solution(self) -> Any:
         """The iterate in the caller's units, in the order of A."""
         x = self.iterate()
@@ -124,11 +120,11 @@ class Iteration:
             self.home = exponent
         else:
             self.home = exponent_of_A // 3
-            self.rescale(self.home - exponent)
+            self._rescale(self.home - exponent, self.b, self.x)
 
-    def rescale(self, shift: int) -> None:
-        """Multiply right-hand side, iterate and residual by 2^shift."""
-        for v in self.vectors():
+    def _rescale(self, shift: int, *vectors: Any) -> None:
+        """Multiply vectors by 2^shift."""
+        for v in vectors:
             v[...] = times_power(v, shift, self.backend.xp)
         self.shift += shift
 
@@ -185,7 +181,7 @@ class Iteration:
         else:
             shift = 0
         if abs(shift) > self.near:
-            self.rescale(shift)
+            self._rescale(shift, self.b, self.x, self.r)
             self.limit = power_times(self.limit, shift)
             self.scalars[TOLERANCE] = self.limit * self.limit
             self.residuals = [power_times(norm, shift) for norm in self.residuals]
@@ -258,10 +254,6 @@ class PlainIteration(Iteration):
     def replace_iterate(self, x: Any) -> None:
         """See `Iteration`."""
         self.x = x
-
-    def vectors(self) -> list[Any]:
-        """See `Iteration`."""
-        return [self.b, self.x, self.r]
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
         """See `Iteration`; also those of z, if the magnitude of M is known."""

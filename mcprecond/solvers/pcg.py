@@ -41,6 +41,7 @@ MOST_PER_LOOK = 64
 AHEAD = 3  # iterations that a GPU has to do during a look
 
 STOPPED_BY = {
+    REACHED: Reason.STAGNATED,
     EXHAUSTED: Reason.MAX_ITERATIONS,
     BAD_A: Reason.INDEFINITE_A,
     BAD_M: Reason.INDEFINITE_M,
@@ -237,10 +238,9 @@ def _iterate(iteration: Iteration, callback: Callable[[Any], None] | None) -> Re
             return Reason.NOT_FINITE
         if iteration.true_residual_norm <= iteration.limit:
             return Reason.CONVERGED
-        if state != REACHED:
+        # After progress even a breakdown may be rounding: nothing but noise was left of the residual.
+        if state == EXHAUSTED or iteration.true_residual_norm > 0.5 * before:
             return STOPPED_BY[state]
-        if iteration.true_residual_norm > 0.5 * before:
-            return Reason.STAGNATED
         iteration.start_over()
 
 
