@@ -8,6 +8,7 @@
 
 from mcprecond import problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
+from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
@@ -23,6 +24,7 @@ __all__ = [
     "MulticolorDILU",
     "MulticolorGS",
     "MulticolorSGS",
+    "PatternChangedError",
     "SolveResult",
     "__version__",
     "color",

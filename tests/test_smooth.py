@@ -59,7 +59,7 @@ def test_bad_vectors(to_device):
         M.smooth(to_device(np.ones(15)), to_device(np.ones(16)))
     with pytest.raises(ValueError, match="b holds nan in row 0"):
         M.smooth(to_device(np.ones(16)), to_device(np.full(16, np.nan)))
-    with pytest.raises(ValueError, match="sweeps must be a positive integer"):
+    with pytest.raises(ValueError, match="sweeps must be at least 1, got 0"):
         smooth(to_device(grid5(4)), to_device(np.ones(16)), to_device(np.ones(16)), 0)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
@@ -81,17 +80,12 @@ class MulticolorGS(Preconditioner):
         block_size: int = 1,
         device: str | None = None,
     ) -> None:
-        if sweep not in SWEEPS:
-            raise ValueError(f"sweep must be one of {', '.join(SWEEPS)}, got {sweep!r}")
-        if not isinstance(omega, int | float | np.number) or not 0 < omega < 2:
-            raise ValueError(f"omega must be a number between 0 and 2, got {omega!r}")
-        if not isinstance(sweeps, int | np.integer) or sweeps < 1:
-            raise ValueError(f"sweeps must be a positive integer, got {sweeps!r}")
-        if not isinstance(block_size, int | np.integer) or not 1 <= block_size <= LARGEST_BLOCK:
-            raise ValueError(f"block_size must be an integer from 1 to {LARGEST_BLOCK}, got {block_size!r}")
-        self.sweep, self.omega, self.sweeps = sweep, float(omega), int(sweeps)
+        self.sweep, self.omega = one_of(sweep, "sweep", SWEEPS), real(omega, "omega", 0, 2)
+        if self.omega in (0, 2):
+            raise ValueError(f"omega must be between 0 and 2, both excluded, got {omega!r}")
+        self.sweeps, block_size = integer(sweeps, "sweeps", 1), integer(block_size, "block_size", 1, LARGEST_BLOCK)
         self.symmetric = sweep == "symmetric"
-        self._open(self._moved(A, device), coloring, dtype, block_size=int(block_size), divides=True)
+        self._open(self._moved(A, device), coloring, dtype, block_size=block_size, divides=True)
         self.blocks.refuse_singular_diagonal()
 
     @property

@@ -181,8 +181,8 @@ extern "C" __global__ void divide_rows(long long n_slices, const int* slices, co
 extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
                                   const VALUE* values, uint64* digests) {
     uint64 pattern = 0, both = 0, not_finite = 0, largest = 0, smallest = 0;  // magnitudes as in Digests
-    for (long long i = thread_id(); i < n; i += thread_count())
-        pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i + 1]);
+    for (long long i = thread_id(); i <= n; i += thread_count())
+        pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i]);
     auto add = [&](long long k, int column, VALUE value) {
         uint64 entry = mix64((uint64)k << 32 ^ (uint64)(long long)column);
         pattern += entry;

@@ -607,8 +607,8 @@ def bits(x):
 def digest(entries, n, indptr, indices, values, digests):
     """Hash the pattern, and the pattern with the values; count what is not finite; find the range of magnitudes."""
     pattern, both, not_finite, largest, smallest = np.uint64(0), np.uint64(0), 0, 0.0, np.inf
-    for i in prange(n):
-        pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i + 1]))
+    for i in prange(n + 1):
+        pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
