@@ -1,0 +1,97 @@
+"""Checks of arguments that are not arrays: each names the argument, what it must be and what was found.
+
+A wrong type is a TypeError, a wrong value of the right type a ValueError. NumPy's scalars are as good as Python's;
+True and False are no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+LONGEST = 60  # characters of a value that a message shows
+
+
+def shown(value: Any) -> str:
+    """A value and its type, in so few words that a message stays on one line."""
+    words = " ".join(repr(value).split())
+    return f"{words if len(words) <= LONGEST else words[:LONGEST] + '...'} ({type(value).__name__})"
+
+
+def integer(value: Any, name: str, least: int | None = None, most: int | None = None) -> int:
+    """Return an integer between `least` and `most`, both included, as Python's int.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer; 2.0, "2" and True are none.
+    ValueError
+        If it is out of range.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer{_between(least, most)}, got {shown(value)}")
+    if (least is not None and value < least) or (most is not None and value > most):
+        raise ValueError(f"{name} must be{_between(least, most) or ' an integer'}, got {value}")
+    return int(value)
+
+
+def real(value: Any, name: str, least: float | None = None, most: float | None = None) -> float:
+    """Return a finite real number between `least` and `most`, both included, as Python's float.
+
+    Raises
+    ------
+    TypeError
+        If it is no real number; "2", 2j and True are none.
+    ValueError
+        If it is out of range, infinite or NaN.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a real number{_between(least, most)}, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number{_between(least, most)}, got {shown(value)}")
+    if (least is not None and number < least) or (most is not None and number > most):
+        raise ValueError(f"{name} must be{_between(least, most)}, got {value}")
+    return number
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return True or False.
+
+    Raises
+    ------
+    TypeError
+        For anything else: "no" is not False.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def one_of(value: Any, name: str, choices: Collection[str]) -> str:
+    """Return one of some names.
+
+    Raises
+    ------
+    TypeError
+        If it is not a string.
+    ValueError
+        If it is another one.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, one of {', '.join(choices)}, got {shown(value)}")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    return value
+
+
+def _between(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f" between {least} and {most}"
+    return f" at least {least}" if least is not None else f" at most {most}" if most is not None else ""
