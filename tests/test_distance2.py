@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from test_coloring import serial_first_fit
 
 from mcprecond import color
-from mcprecond.coloring import Graph
+from mcprecond.coloring import Graph, hubs
 
 #: Methods that go through the rows of their neighbors.
 VARIANTS = {
@@ -174,6 +174,91 @@ def test_refinements_keep_the_distance(method, refinement, backend, to_device):
     """Of methods that find pairs as they go, and of those that do not."""
     A = stencil27(6)
     check_proper(A, backend.to_host(color(to_device(A), method, distance=2, **refinement).colors))
+
+
+def hub_graph(rng, n: int, shares, diagonal: bool) -> sp.csr_matrix:
+    """Hubs first, each a neighbor of its share of the others; and a few edges between these."""
+    h = len(shares)
+    A = sp.random(n, n, 1 / n, random_state=rng, format="lil")
+    for hub, share in enumerate(shares):
+        A[hub, h + rng.choice(n - h, int(share * (n - h)), replace=False)] = 1
+    return sp.csr_matrix(A + A.T + diagonal * sp.eye(n))
+
+
+HUBS = {
+    "star": lambda rng: hub_graph(rng, 90, [1.0], False),
+    "diagonal": lambda rng: hub_graph(rng, 150, [1.0], True),
+    "shared": lambda rng: hub_graph(rng, 200, [1.0, 1.0, 1.0], False),
+    "partly-shared": lambda rng: hub_graph(rng, 300, [0.5, 0.7, 0.3, 0.5], True),
+    "apart": lambda rng: sp.block_diag([hub_graph(rng, 300, [0.8], True), grid5(9)], format="csr"),
+    "dense": lambda rng: sp.csr_matrix(np.kron([[0, 1], [1, 0]], np.ones((70, 70)))),
+}
+
+
+@pytest.mark.parametrize("name", HUBS)
+def test_around_hubs(name, variant, backend, to_device, no_squares, monkeypatch):
+    """Proper and bounded, whoever colors hubs and their neighbors; what has an order gives what it gave before."""
+    method, options = variant
+    A = HUBS[name](np.random.default_rng(5))
+    if name == "dense":
+        monkeypatch.setattr(hubs, "MOST_LOOKS", dict.fromkeys(("cpu", "gpu"), 0))
+    assert hubs.hubs_of(Graph.of(A)) is not None
+    coloring = color(to_device(A), method, distance=2, **options)
+    check(A, backend.to_host(coloring.colors))
+    assert (coloring.history[:, 0] - coloring.history[:, 1]).sum() == A.shape[0]
+    if method in ("jp", "greedy"):
+        monkeypatch.setattr(hubs, "LEAST_DEGREE", 10**6)
+        expected = color(to_device(A), method, distance=2, **options)
+        np.testing.assert_array_equal(backend.to_host(coloring.colors), backend.to_host(expected.colors))
+        np.testing.assert_array_equal(coloring.history, expected.history)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_around_hubs_of_any_degree(variant, backend, to_device, A):
+    method, options = variant
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hubs, "LEAST_DEGREE", 2)
+        patch.setattr(hubs, "SKEWED", 1.2)
+        patch.setattr(hubs, "LEAST_SHARE", 0)
+        coloring = color(to_device(A), method, distance=2, **options)
+        refined = color(to_device(A), method, distance=2, recolor=2, balance=True, **options)
+    check(A, backend.to_host(coloring.colors))
+    check_proper(A, backend.to_host(refined.colors))
+    if method in ("jp", "greedy"):
+        expected = color(to_device(A), method, distance=2, **options).colors
+        np.testing.assert_array_equal(backend.to_host(coloring.colors), backend.to_host(expected))
+
+
+def star(leaves: int) -> sp.csr_matrix:
+    """A hub, the first vertex, and its neighbors."""
+    A = sp.lil_matrix((leaves + 1, leaves + 1))
+    A[0, 1:] = 1
+    return sp.csr_matrix(A + A.T)
+
+
+@pytest.mark.parametrize("refinement", [{}, {"recolor": 1}, {"balance": True}], ids=str)
+def test_a_star_takes_no_pass_over_the_hubs_row_for_each_leaf(variant, to_device, refinement):
+    """10^10 looks at the least would take a minute for each method; 10^15 were a day."""
+    method, options = variant
+    A = to_device(star(100_000))
+    if options.get("order") in ("sd", "id"):
+        with pytest.raises(ValueError, match=r"order='\w\w' at distance 2 .* a vertex has 100000 neighbors"):
+            color(A, method, distance=2, **options, **refinement)
+        return
+    coloring = color(A, method, distance=2, **options, **refinement)
+    assert coloring.n_colors == 100_001
+
+
+def test_balancing_many_classes(to_device, backend):
+    """A star, whose colors are all different, and a grid of 40,000 vertices, which have nine of these."""
+    A = sp.block_diag([star(20_000), grid5(200)], format="csr")
+    coloring = color(to_device(A), "greedy", distance=2, balance=True)
+    colors = backend.to_host(coloring.colors)
+    assert coloring.sizes.max() <= 4 and len(np.unique(colors[:20_001])) == 20_001
+    grid = colors[20_001:].reshape(200, 200)
+    for x, y in ((0, 1), (1, 0), (1, 1), (2, 0), (0, 2)):
+        assert (grid[x:, y:] != grid[: 200 - x, : 200 - y]).all() and (grid[x:, : 200 - y] != grid[: 200 - x, y:]).all()
 
 
 def test_edge_filtering_is_refused(to_device):
