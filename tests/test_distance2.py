@@ -9,8 +9,9 @@ from graphs import NAMED, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from test_coloring import serial_first_fit
 
-from mcprecond import color
+from mcprecond import COLORINGS, color
 from mcprecond.coloring import Graph, hubs
+from mcprecond.coloring.graph import count_square
 
 #: Methods that go through the rows of their neighbors.
 VARIANTS = {
@@ -232,8 +233,7 @@ def test_around_hubs_of_any_degree(variant, backend, to_device, A):
 
 def star(leaves: int) -> sp.csr_matrix:
     """A hub, the first vertex, and its neighbors."""
-    A = sp.lil_matrix((leaves + 1, leaves + 1))
-    A[0, 1:] = 1
+    A = sp.csr_matrix((np.ones(leaves), (np.zeros(leaves, int), np.arange(1, leaves + 1))), shape=(leaves + 1,) * 2)
     return sp.csr_matrix(A + A.T)
 
 
@@ -259,6 +259,47 @@ def test_balancing_many_classes(to_device, backend):
     grid = colors[20_001:].reshape(200, 200)
     for x, y in ((0, 1), (1, 0), (1, 1), (2, 0), (0, 2)):
         assert (grid[x:, y:] != grid[: 200 - x, : 200 - y]).all() and (grid[x:, : 200 - y] != grid[: 200 - x, y:]).all()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_the_squared_graph(backend, to_device, A):
+    graph = Graph.of(to_device(A))
+    entries = all_pairs(A).nnz + A.shape[0]
+    assert set(_edges(graph.squared())) == set(_edges(Graph.of(all_pairs(A))))
+    assert entries <= graph.paths()
+    on_host = (backend.to_host(graph.indptr), backend.to_host(graph.indices))
+    assert count_square(*on_host, 10**9) == entries
+    assert not entries or entries // 2 < count_square(*on_host, entries // 2) <= entries
+
+
+def _edges(graph: Graph) -> list[tuple[int, int]]:
+    coo = _matrix(graph).tocoo()
+    ends = (graph.backend.to_host(array).tolist() for array in (coo.row, coo.col))
+    return [edge for edge in zip(*ends, strict=True) if edge[0] != edge[1]]
+
+
+@pytest.mark.parametrize("method", [name for name in COLORINGS if name not in {name for name, _ in VARIANTS.values()}])
+def test_a_square_without_room_is_refused(method, to_device, monkeypatch):
+    A = to_device(star(3000))
+    monkeypatch.setattr("mcprecond.coloring.graph.available_bytes", lambda backend: 40 * 3001**2 - 1)
+    if isinstance(A, sp.csr_matrix):
+        monkeypatch.setattr("mcprecond.coloring.graph.available_bytes", lambda backend: 8 * 3001**2 - 1)
+    with pytest.raises(MemoryError, match=r"some 9,006,001 entries, .* use a method that .* eb, vb, vb_bit, jp or"):
+        color(A, method, distance=2)
+
+
+def test_a_square_of_10_to_the_12_entries_is_refused(to_device):
+    with pytest.raises(MemoryError, match="has no room"):
+        color(to_device(star(10**6)), "ecl_gc", distance=2)
+
+
+def test_many_paths_are_not_many_entries(to_device, monkeypatch):
+    """60 x 60 paths join the vertices of each side, and 120^2 entries are all."""
+    A = to_device(HUBS["dense"](None))
+    if isinstance(A, sp.csr_matrix):
+        monkeypatch.setattr("mcprecond.coloring.graph.available_bytes", lambda backend: 8 * 140**2)
+    assert color(A, "jpl", distance=2).n_colors == 140
 
 
 def test_edge_filtering_is_refused(to_device):
