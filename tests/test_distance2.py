@@ -9,8 +9,9 @@ from graphs import NAMED, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from test_coloring import serial_first_fit
 
-from mcprecond import color
-from mcprecond.coloring import Graph
+from mcprecond import COLORINGS, color
+from mcprecond.coloring import Graph, hubs
+from mcprecond.coloring.graph import count_square
 
 #: Methods that go through the rows of their neighbors.
 VARIANTS = {
@@ -174,6 +175,131 @@ def test_refinements_keep_the_distance(method, refinement, backend, to_device):
     """Of methods that find pairs as they go, and of those that do not."""
     A = stencil27(6)
     check_proper(A, backend.to_host(color(to_device(A), method, distance=2, **refinement).colors))
+
+
+def hub_graph(rng, n: int, shares, diagonal: bool) -> sp.csr_matrix:
+    """Hubs first, each a neighbor of its share of the others; and a few edges between these."""
+    h = len(shares)
+    A = sp.random(n, n, 1 / n, random_state=rng, format="lil")
+    for hub, share in enumerate(shares):
+        A[hub, h + rng.choice(n - h, int(share * (n - h)), replace=False)] = 1
+    return sp.csr_matrix(A + A.T + diagonal * sp.eye(n))
+
+
+HUBS = {
+    "star": lambda rng: hub_graph(rng, 90, [1.0], False),
+    "diagonal": lambda rng: hub_graph(rng, 150, [1.0], True),
+    "shared": lambda rng: hub_graph(rng, 200, [1.0, 1.0, 1.0], False),
+    "partly-shared": lambda rng: hub_graph(rng, 300, [0.5, 0.7, 0.3, 0.5], True),
+    "apart": lambda rng: sp.block_diag([hub_graph(rng, 300, [0.8], True), grid5(9)], format="csr"),
+    "dense": lambda rng: sp.csr_matrix(np.kron([[0, 1], [1, 0]], np.ones((70, 70)))),
+}
+
+
+@pytest.mark.parametrize("name", HUBS)
+def test_around_hubs(name, variant, backend, to_device, no_squares, monkeypatch):
+    """Proper and bounded, whoever colors hubs and their neighbors; what has an order gives what it gave before."""
+    method, options = variant
+    A = HUBS[name](np.random.default_rng(5))
+    if name == "dense":
+        monkeypatch.setattr(hubs, "MOST_LOOKS", dict.fromkeys(("cpu", "gpu"), 0))
+    assert hubs.hubs_of(Graph.of(A)) is not None
+    coloring = color(to_device(A), method, distance=2, **options)
+    check(A, backend.to_host(coloring.colors))
+    assert (coloring.history[:, 0] - coloring.history[:, 1]).sum() == A.shape[0]
+    if method in ("jp", "greedy"):
+        monkeypatch.setattr(hubs, "LEAST_DEGREE", 10**6)
+        expected = color(to_device(A), method, distance=2, **options)
+        np.testing.assert_array_equal(backend.to_host(coloring.colors), backend.to_host(expected.colors))
+        np.testing.assert_array_equal(coloring.history, expected.history)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_around_hubs_of_any_degree(variant, backend, to_device, A):
+    method, options = variant
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hubs, "LEAST_DEGREE", 2)
+        patch.setattr(hubs, "SKEWED", 1.2)
+        patch.setattr(hubs, "LEAST_SHARE", 0)
+        coloring = color(to_device(A), method, distance=2, **options)
+        refined = color(to_device(A), method, distance=2, recolor=2, balance=True, **options)
+    check(A, backend.to_host(coloring.colors))
+    check_proper(A, backend.to_host(refined.colors))
+    if method in ("jp", "greedy"):
+        expected = color(to_device(A), method, distance=2, **options).colors
+        np.testing.assert_array_equal(backend.to_host(coloring.colors), backend.to_host(expected))
+
+
+def star(leaves: int) -> sp.csr_matrix:
+    """A hub, the first vertex, and its neighbors."""
+    A = sp.csr_matrix((np.ones(leaves), (np.zeros(leaves, int), np.arange(1, leaves + 1))), shape=(leaves + 1,) * 2)
+    return sp.csr_matrix(A + A.T)
+
+
+@pytest.mark.parametrize("refinement", [{}, {"recolor": 1}, {"balance": True}], ids=str)
+def test_a_star_takes_no_pass_over_the_hubs_row_for_each_leaf(variant, to_device, refinement):
+    """10^10 looks at the least would take a minute for each method; 10^15 were a day."""
+    method, options = variant
+    A = to_device(star(100_000))
+    if options.get("order") in ("sd", "id"):
+        with pytest.raises(ValueError, match=r"order='\w\w' at distance 2 .* a vertex has 100000 neighbors"):
+            color(A, method, distance=2, **options, **refinement)
+        return
+    coloring = color(A, method, distance=2, **options, **refinement)
+    assert coloring.n_colors == 100_001
+
+
+def test_balancing_many_classes(to_device, backend):
+    """A star, whose colors are all different, and a grid of 40,000 vertices, which have nine of these."""
+    A = sp.block_diag([star(20_000), grid5(200)], format="csr")
+    coloring = color(to_device(A), "greedy", distance=2, balance=True)
+    colors = backend.to_host(coloring.colors)
+    assert coloring.sizes.max() <= 4 and len(np.unique(colors[:20_001])) == 20_001
+    grid = colors[20_001:].reshape(200, 200)
+    for x, y in ((0, 1), (1, 0), (1, 1), (2, 0), (0, 2)):
+        assert (grid[x:, y:] != grid[: 200 - x, : 200 - y]).all() and (grid[x:, : 200 - y] != grid[: 200 - x, y:]).all()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_the_squared_graph(backend, to_device, A):
+    graph = Graph.of(to_device(A))
+    entries = all_pairs(A).nnz + A.shape[0]
+    assert set(_edges(graph.squared())) == set(_edges(Graph.of(all_pairs(A))))
+    assert entries <= graph.paths()
+    on_host = (backend.to_host(graph.indptr), backend.to_host(graph.indices))
+    assert count_square(*on_host, 10**9) == entries
+    assert not entries or entries // 2 < count_square(*on_host, entries // 2) <= entries
+
+
+def _edges(graph: Graph) -> list[tuple[int, int]]:
+    coo = _matrix(graph).tocoo()
+    ends = (graph.backend.to_host(array).tolist() for array in (coo.row, coo.col))
+    return [edge for edge in zip(*ends, strict=True) if edge[0] != edge[1]]
+
+
+@pytest.mark.parametrize("method", [name for name in COLORINGS if name not in {name for name, _ in VARIANTS.values()}])
+def test_a_square_without_room_is_refused(method, to_device, monkeypatch):
+    A = to_device(star(3000))
+    monkeypatch.setattr("mcprecond.coloring.graph.available_bytes", lambda backend: 40 * 3001**2 - 1)
+    if isinstance(A, sp.csr_matrix):
+        monkeypatch.setattr("mcprecond.coloring.graph.available_bytes", lambda backend: 8 * 3001**2 - 1)
+    with pytest.raises(MemoryError, match=r"some 9,006,001 entries, .* use a method that .* eb, vb, vb_bit, jp or"):
+        color(A, method, distance=2)
+
+
+def test_a_square_of_10_to_the_12_entries_is_refused(to_device):
+    with pytest.raises(MemoryError, match="has no room"):
+        color(to_device(star(10**6)), "ecl_gc", distance=2)
+
+
+def test_many_paths_are_not_many_entries(to_device, monkeypatch):
+    """60 x 60 paths join the vertices of each side, and 120^2 entries are all."""
+    A = to_device(HUBS["dense"](None))
+    if isinstance(A, sp.csr_matrix):
+        monkeypatch.setattr("mcprecond.coloring.graph.available_bytes", lambda backend: 8 * 140**2)
+    assert color(A, "jpl", distance=2).n_colors == 140
 
 
 def test_edge_filtering_is_refused(to_device):

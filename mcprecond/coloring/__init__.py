@@ -107,7 +107,8 @@ def color(
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
         "vb_bit", "jp", "greedy" and the refinements of their colorings find such pairs as they go; the other methods
-        color the graph of all of them, which is built first.
+        color the graph of all of them, which is built first: 8 bytes a pair (40 on a GPU) are refused where the memory
+        left has no room for them.
     order : str or array of int, shape (n,), optional
         For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
         "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"
@@ -131,7 +132,10 @@ def color(
     TypeError
         If A is not sparse, or the method has no such option.
     ValueError
-        If A is not square, the method is unknown, or an argument is out of range.
+        If A is not square, the method is unknown, or an argument is out of range; or if "greedy" in the order "sd" or
+        "id" would take hours at distance 2, as there are hubs.
+    MemoryError
+        If the graph of all pairs within distance 2 has no room; the message says how many there are.
 
     Examples
     --------

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, compile_part
+from mcprecond.backends.kernels import INT32_LIMIT
+from mcprecond.backends.memory import available_bytes
 from mcprecond.matrix import AdmittedMatrix, admitted
 
 UNCOLORED = -1  # instead of a color; mirrored in device.cuh
@@ -27,6 +29,24 @@ def rows_near(v, distance, indptr):
 def row_near(j, v, indptr, indices):
     """The row that number j of `rows_near` stands for."""
     return np.int64(v) if j < indptr[v] else np.int64(indices[j])
+
+
+@compile_part
+def count_square(indptr, indices, most):
+    """How many entries the squared pattern has with its diagonal; who has found more than `most` stops counting."""
+    n, count = len(indptr) - 1, 0
+    reached = np.full(n, -1, np.int32)
+    for v in range(n):
+        reached[v] = v
+        count += 1
+        for j in rows_near(v, 2, indptr):
+            row = row_near(j, v, indptr, indices)
+            for k in range(indptr[row], indptr[row + 1]):
+                count += reached[indices[k]] != v
+                reached[indices[k]] = v
+        if count > most:
+            break
+    return count
 
 
 @dataclass(frozen=True)
@@ -71,11 +91,42 @@ class Graph:
         )  # fmt: skip
 
     def squared(self) -> Graph:
-        """The graph in which vertices with a common neighbor are neighbors, too."""
-        xp, sparse = self.backend.xp, self.backend.sparse
+        """The graph in which vertices with a common neighbor are neighbors, too.
+
+        Raises
+        ------
+        MemoryError
+            Before anything is built, if it would take more than the memory left on the device: 8 bytes an entry on a
+            CPU, 16 from 2^31 entries on; on a GPU 40 for every path of one or two edges, which the product lists.
+        """
+        xp, sparse, on_cpu = self.backend.xp, self.backend.sparse, self.backend.name == "cpu"
+        left = available_bytes(self.backend)
+        entries = self.paths()
+        if on_cpu and 8 * entries > left >= 8 * (self.max_degree + 1) ** 2:
+            # There may be fewer: several paths may lead to the same vertex.
+            entries = count_square(self.indptr, self.indices, left // 8)
+        if entries * (40 if not on_cpu else 8 if entries < INT32_LIMIT else 16) > left:
+            raise MemoryError(
+                f"the graph of all pairs within distance 2, of some {entries:,} entries, has no room in the "
+                f"{left / 2**30:,.1f} GiB left on the {self.backend.name}; use a method that does without it: eb, vb, "
+                "vb_bit, jp or greedy"
+            )
         ones = xp.ones(self.indices.size, np.float32)
         adjacency = sparse.csr_matrix((ones, self.indices, self.indptr), shape=(self.n, self.n))
-        return Graph.of((adjacency @ adjacency + adjacency).tocsr())
+        adjacency = adjacency + sparse.identity(self.n, np.float32, format="csr")
+        square = (adjacency @ adjacency).tocsr()
+        square.sort_indices()
+        return Graph.of(square)
+
+    def paths(self) -> int:
+        """How many paths of at most two edges there are, counting at most n from a vertex: as many entries at most has
+        the squared pattern.
+        """
+        xp, sparse, n = self.backend.xp, self.backend.sparse, self.n
+        ones = xp.ones(self.indices.size, np.float64)
+        adjacency = sparse.csr_matrix((ones, self.indices, self.indptr), shape=(n, n))
+        degrees = self.degrees + 1.0
+        return int(xp.minimum(adjacency @ degrees + degrees, n).sum())
 
 
 def _symmetrized(matrix: AdmittedMatrix) -> Any:

@@ -21,6 +21,14 @@ def new_log(graph: Graph) -> Any:
     return graph.backend.xp.zeros((graph.n + SPARE_ROUNDS + 1, 2), np.int32)
 
 
+def log_of_first_round(graph: Graph, colored: int) -> Any:
+    """Return such a log with room for more after a first round that colored so many vertices; empty if none."""
+    log = new_log(graph)
+    if colored:
+        log[0, 0], log[1, 0] = 1, colored
+    return log
+
+
 def log_of(colored: list[int], backend: Backend) -> Any:
     """Return the log of rounds that colored so many vertices for good."""
     return backend.xp.asarray(np.array([(len(colored), 0), *((count, 0) for count in colored)], np.int32))

@@ -21,6 +21,7 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import new_log
+from mcprecond.coloring.hubs import hubs_of, in_sequence
 from mcprecond.coloring.orders import sequence_of
 
 KERNELS = KernelSet(__file__)
@@ -38,7 +39,8 @@ def jp(graph: Graph, *, distance: int = 1, order: Any = "random", seed: int = 0)
     graph : Graph
     distance : {1, 2}
         At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built, and orders by
-        degree go by the number of neighbors.
+        degree go by the number of neighbors. Where hubs would take most of the time, the host colors, serially
+        (`mcprecond.coloring.hubs`); colors and log are the same.
     order : {"random", "ldf", "natural", "sdl", "sdl_batch"} or array of int, shape (n,)
         Who comes first: at random; largest degree first, ties in row order; row order; smallest degree last, the order
         of which is found serially on the host; the same in parallel, where whole batches of vertices of small remaining
@@ -68,6 +70,9 @@ def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> 
     `sequence` is a permutation of the vertices; None stands for row order.
     """
     backend, xp, n = graph.backend, graph.backend.xp, graph.n
+    if distance == 2 and (hubs := hubs_of(graph)) is not None:
+        colors, fronts = in_sequence(graph, hubs, sequence)
+        return xp.asarray(fronts.astype(np.int64) << 32 | colors)
     run = _kernels(graph, sequence)
     if sequence is None:
         sequence = rank = xp.arange(n, dtype=np.int32)

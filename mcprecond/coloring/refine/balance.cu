@@ -2,42 +2,61 @@
 // Meant races: sizes are read while others move; the atomics that take and give up places decide.
 
 __device__ int best_class(int v, long long distance, const OFFSET* indptr, const int* indices, long long target,
-                          long long n_colors, const int* colors, const long long* sizes) {
-    int best = -1;
-    long long best_size = target;
-    for (int offset = 0; offset < n_colors; offset += 64) {
+                          long long n_goals, const int* goals, const int* place, long long* begin, const int* colors,
+                          const long long* sizes) {
+    for (long long offset = fresh(begin); offset < n_goals; offset += 64) {
+        int many = (int)min(64LL, n_goals - offset);
+        bool room = false;
+        for (int i = 0; i < many && !room; ++i) room = fresh(&sizes[goals[offset + i]]) < target;
+        if (!room) {
+            atomicMax(begin, offset + 64);
+            continue;
+        }
         uint64 taken = 0;
         any_near<1>(v, distance, indptr, indices, [&](OFFSET k) {
-            int color = colors[indices[k]] - offset;  // others near v are in other classes, which do not move now
-            if (color >= 0 && color < 64) taken |= 1ull << color;
+            long long bit = place[colors[indices[k]]] - offset;  // others near v are in classes that do not move now
+            if (bit >= 0 && bit < 64) taken |= 1ull << bit;
             return false;
         });
-        for (int color = 0; color < min(64LL, n_colors - offset); ++color) {
-            long long size = fresh(&sizes[offset + color]);
-            if (!(taken >> color & 1) && size < best_size) {
-                best = offset + color;
+        int best = -1;
+        long long best_size = target;
+        for (int i = 0; i < 64; ++i) {
+            int bit = (v + i) % 64;  // of equally small ones not all take the first
+            if (bit >= many || taken >> bit & 1) continue;
+            int goal = goals[offset + bit];
+            long long size = fresh(&sizes[goal]);
+            if (size < best_size) {
+                best = goal;
                 best_size = size;
             }
         }
+        if (best >= 0) return best;
     }
-    return best;
+    return -1;
 }
 
 extern "C" __global__ void leave_class(long long items, const int* members, long long distance, const OFFSET* indptr,
-                                       const int* indices, long long c, long long target, long long n_colors,
-                                       int* colors, long long* sizes) {
+                                       const int* indices, long long c, long long target, long long n_goals,
+                                       const int* goals, const int* place, long long* begin, int* colors,
+                                       long long* sizes) {
     long long i = thread_id();
-    if (i >= items || fresh(&sizes[c]) <= target) return;
-    int v = members[i], goal = best_class(v, distance, indptr, indices, target, n_colors, colors, sizes);
-    if (goal < 0) return;
+    if (i >= items) return;
     const uint64 one = 1, minus_one = ~0ull;
-    uint64 *place = (uint64*)&sizes[goal], *own = (uint64*)&sizes[c];
-    if ((long long)atomicAdd(place, one) >= target) {
-        atomicAdd(place, minus_one);
-    } else if ((long long)atomicAdd(own, minus_one) <= target) {
-        atomicAdd(own, one);
-        atomicAdd(place, minus_one);
-    } else {
-        colors[v] = goal;
+    int v = members[i];
+    while (fresh(&sizes[c]) > target) {
+        int goal = best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes);
+        if (goal < 0) return;
+        uint64 *its = (uint64*)&sizes[goal], *own = (uint64*)&sizes[c];
+        if ((long long)atomicAdd(its, one) >= target) {
+            atomicAdd(its, minus_one);
+            continue;  // somebody else took the last place
+        }
+        if ((long long)atomicAdd(own, minus_one) <= target) {
+            atomicAdd(own, one);
+            atomicAdd(its, minus_one);
+        } else {
+            colors[v] = goal;
+        }
+        return;
     }
 }

@@ -1,8 +1,10 @@
 """Balancing: move vertices out of large color classes into small ones, without a conflict.
 
 The unscheduled shuffling of Lu et al. (IPDPS 2015): a vertex of a class that is too large goes to the smallest class in
-which it has no neighbor. The vertices of one class are no neighbors of each other, so they move at the same time. At
-distance two a vertex with a common neighbor counts as a neighbor.
+which it has no neighbor, as far as that can be seen from 64 classes at a time, those that were smallest before. The
+vertices of one class are no neighbors of each other, so they move at the same time. At distance two a vertex with a
+common neighbor counts as a neighbor; where hubs would take most of the time, they and their neighbors stay where they
+are (`mcprecond.coloring.hubs`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
+from mcprecond.coloring.hubs import near_hubs
 
 KERNELS = KernelSet(__file__)
 
@@ -56,54 +59,84 @@ def _shift(graph: Graph, distance: int, colors: Any, sizes: np.ndarray) -> tuple
     colors, on_device = colors.copy(), xp.asarray(sizes)
     target = -(-graph.n // len(sizes))
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    stays = near_hubs(graph) if distance == 2 else None
     for _ in range(PASSES):
-        for c in np.argsort(-sizes, kind="stable"):
+        by_size = np.argsort(sizes, kind="stable")
+        goals = by_size[sizes[by_size] < target].astype(np.int32)
+        if not len(goals):
+            break
+        place = np.full(len(sizes), -1, np.int32)
+        place[goals] = np.arange(len(goals), dtype=np.int32)
+        goals, place, begin = xp.asarray(goals), xp.asarray(place), xp.zeros(1, np.int64)
+        # Classes that are too large take nobody in, so the members of all of them are known beforehand.
+        members = xp.argsort(colors, kind="stable").astype(np.int32)
+        ends = np.cumsum(sizes)
+        before = sizes
+        for c in by_size[::-1]:
             if sizes[c] > target:
-                members = xp.flatnonzero(colors == c).astype(np.int32)
+                its = members[int(ends[c] - before[c]) : int(ends[c])]
+                its = its if stays is None else its[~stays[its]]
                 run.leave_class(
-                    len(members), members, distance, graph.indptr, graph.indices, int(c), target, len(sizes), colors,
-                    on_device,
+                    len(its), its, distance, graph.indptr, graph.indices, int(c), target, len(goals), goals, place,
+                    begin, colors, on_device,
                 )  # fmt: skip
-                sizes = to_host(on_device)
+                sizes = to_host(on_device).copy()
     return colors, sizes
 
 
 @compile_part
-def best_class(v, distance, indptr, indices, target, n_colors, colors, sizes):
-    """The smallest class below the target in which nobody is near v; -1 if there is none.
+def best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes):
+    """The smallest class below the target in which nobody is near v, among the first 64 goals where there is one; -1 if
+    there is none.
 
-    Where v itself is listed, its own class is no goal; it is too large for one anyway.
+    Where v itself is listed, its own class is no goal. `begin` is where goals that were not full began.
     """
-    best, best_size = -1, target
-    for offset in range(0, n_colors, 64):
+    for offset in range(begin[0], n_goals, 64):
+        room = False
+        for i in range(offset, min(offset + 64, n_goals)):
+            room = room or sizes[goals[i]] < target
+        if not room:
+            if begin[0] == offset:
+                begin[0] = offset + 64
+            continue
         taken = np.uint64(0)
         for j in rows_near(v, distance, indptr):
             row = row_near(j, v, indptr, indices)
             for k in range(indptr[row], indptr[row + 1]):
-                color = colors[indices[k]] - offset
-                if 0 <= color < 64:
-                    taken |= np.uint64(1) << np.uint64(color)
-        for color in range(min(64, n_colors - offset)):
-            if not (taken >> np.uint64(color)) & np.uint64(1) and sizes[offset + color] < best_size:
-                best, best_size = offset + color, sizes[offset + color]
-    return best
+                bit = place[colors[indices[k]]] - offset
+                if 0 <= bit < 64:
+                    taken |= np.uint64(1) << np.uint64(bit)
+        best, best_size = -1, target
+        for i in range(64):
+            bit = (v + i) % 64  # of equally small ones not all take the first
+            if offset + bit < n_goals and not (taken >> np.uint64(bit)) & np.uint64(1):
+                goal = goals[offset + bit]
+                if sizes[goal] < best_size:
+                    best, best_size = goal, sizes[goal]
+        if best >= 0:
+            return best
+    return -1
 
 
 @KERNELS.twin
-def leave_class(items, members, distance, indptr, indices, c, target, n_colors, colors, sizes):
-    """Let members of class c move to smaller classes until the class is down to the target."""
+def leave_class(items, members, distance, indptr, indices, c, target, n_goals, goals, place, begin, colors, sizes):
+    """Let members of class c move to smaller classes until the class is down to the target.
+
+    `goals` are the classes that were below the target before, the smallest first, and `place` says where in this list a
+    class is, or -1.
+    """
     for i in prange(items):
-        v = members[i]
-        if sizes[c] <= target:
-            continue
-        goal = best_class(v, distance, indptr, indices, target, n_colors, colors, sizes)
-        if goal < 0:
-            continue
-        # Take a place there and give one up here, or undo it.
-        if atomic_add(sizes, goal, np.int64(1)) >= target:
-            atomic_add(sizes, goal, np.int64(-1))
-        elif atomic_add(sizes, c, np.int64(-1)) <= target:
-            atomic_add(sizes, c, np.int64(1))
-            atomic_add(sizes, goal, np.int64(-1))
-        else:
-            colors[v] = goal
+        v, moved = members[i], False
+        while not moved and sizes[c] > target:
+            goal = best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes)
+            if goal < 0:
+                break
+            # Take a place there and give one up here, or undo it; and if somebody else took the last one, look again.
+            if atomic_add(sizes, goal, np.int64(1)) >= target:
+                atomic_add(sizes, goal, np.int64(-1))
+            elif atomic_add(sizes, c, np.int64(-1)) <= target:
+                atomic_add(sizes, c, np.int64(1))
+                atomic_add(sizes, goal, np.int64(-1))
+                break
+            else:
+                colors[v], moved = goal, True

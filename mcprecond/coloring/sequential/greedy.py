@@ -15,8 +15,13 @@ from mcprecond.backends import compile_part
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 from mcprecond.coloring.history import log_of
+from mcprecond.coloring.hubs import hubs_of, in_sequence
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import jp
+
+#: At distance two the orders "sd" and "id" are refused beyond both of these: minutes, which hubs take.
+MOST_LOOKS = 10**9
+MOST_LOOKS_PER_ENTRY = 256
 
 
 def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int = 0) -> tuple[Any, Any]:
@@ -27,7 +32,8 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     graph : Graph
     distance : {1, 2}
         At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built, and "ldf", "sdl"
-        and "sdl_batch" go by the number of neighbors.
+        and "sdl_batch" go by the number of neighbors. Hubs are no obstacle (`mcprecond.coloring.hubs`), unless the
+        order is "sd" or "id".
     order : {"natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id"} or array of int, shape (n,)
         - "natural": row order.
         - "random"
@@ -50,6 +56,13 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     log : array of int32, shape (rows, 2)
         Front by front on the GPU, one round on the CPU and where the host colors. See `Coloring.history`.
 
+    Raises
+    ------
+    ValueError
+        If the order is "sd" or "id", the distance 2, and the squares of the degrees, one look each at who is near whom,
+        add up to more than `MOST_LOOKS` and to more than `MOST_LOOKS_PER_ENTRY` times the entries: a hub of 32,000
+        neighbors is enough. A billion looks take about a minute.
+
     Examples
     --------
     A path colored from its ends needs a third color, unless vertices with colors around them come first:
@@ -64,14 +77,28 @@ def greedy(graph: Graph, *, distance: int = 1, order: Any = "natural", seed: int
     """
     backend = graph.backend
     if isinstance(order, str) and order in DYNAMIC:
+        if distance == 2:
+            refuse_too_many_looks(graph, order)
         on_host = (backend.to_host(array) for array in (graph.indptr, graph.indices))
         return backend.xp.asarray(DYNAMIC[order](distance, *on_host)), at_once(graph)
     if backend.name == "gpu":
         return jp(graph, distance=distance, order=order, seed=seed)
     sequence = sequence_of(graph, order, seed)
+    if distance == 2 and (hubs := hubs_of(graph)) is not None:
+        return in_sequence(graph, hubs, sequence)[0], at_once(graph)
     colors = np.full(graph.n, -1, np.int32)
     first_fit(distance, graph.indptr, graph.indices, sequence, colors)
     return colors, at_once(graph)
+
+
+def refuse_too_many_looks(graph: Graph, order: str) -> None:
+    """Raise ValueError where an order that depends on the colors so far would take minutes or hours."""
+    looks = int((graph.degrees.astype(np.float64) ** 2).sum())
+    if looks > max(MOST_LOOKS, MOST_LOOKS_PER_ENTRY * graph.indices.size):
+        raise ValueError(
+            f"order={order!r} at distance 2 would look {looks:.1e} times at who is near whom, as a vertex has "
+            f"{graph.max_degree} neighbors; at most {MOST_LOOKS:.0e} are allowed; use order='ldf' or 'natural'"
+        )
 
 
 def at_once(graph: Graph) -> Any:

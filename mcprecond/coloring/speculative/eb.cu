@@ -364,9 +364,11 @@ extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
 }
 
 // At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
+// With `some_colored`, C holds the colors of some vertices, and the log a round.
 extern "C" __global__ void __launch_bounds__(256) color_pairs(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, int* reach,
-        int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch, int2* log) {
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
+        long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,
+        int2* log) {
     Control* control = (Control*)scratch;
     int *U = uncolored, *spare_U = uncolored + n;
     long long first_team = thread_id() / LANES, teams = thread_count() / LANES;
@@ -374,7 +376,12 @@ extern "C" __global__ void __launch_bounds__(256) color_pairs(
         int most = degrees[v];
         for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) most = max(most, degrees[indices[k]]);
         reach[v] = most;
+        int color = some_colored ? C[v] : UNCOLORED;
         start_vertex(v, most, C, CS, VF, TVF);
+        if (color != UNCOLORED) {
+            C[v] = 1 << color % SET_SIZE;
+            CS[v] = color / SET_SIZE;
+        }
         U[v] = (int)v;
     }
     grid_barrier(&control->arrivals);
@@ -390,17 +397,8 @@ extern "C" __global__ void __launch_bounds__(256) color_pairs(
         }
     };
 
-    for (int round = 1;; ++round) {
-        visit_pairs([&](int2 edge) { tentative_color(edge, C, CS, VF, TVF); });
-        grid_barrier(&control->arrivals);
-
-        for (long long i = thread_id(); i < vertices; i += thread_count()) assign_color(U[i], reach, C, CS, VF, TVF);
-        grid_barrier(&control->arrivals);
-
-        visit_pairs([&](int2 edge) { detect_conflict(edge, C, CS); });
-        if (thread_id() == 0) control->uncolored[round & 1] = 0;
-        grid_barrier(&control->arrivals);
-
+    // FORBIDCOLORS for those without a color, which are listed anew.
+    auto forbid_near = [&](int round) {
         for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < vertices; i0 += teams) {
             long long i = i0 + lane_id() / LANES;
             int v = i < vertices ? U[i] : 0, finals = 0;
@@ -418,13 +416,27 @@ extern "C" __global__ void __launch_bounds__(256) color_pairs(
             if (leads) spare_U[position] = v;
         }
         grid_barrier(&control->arrivals);
-        int before = vertices;
         vertices = fresh(&control->uncolored[round & 1]);
-        if (thread_id() == 0) log_round(log, n, round, before, vertices);
-        if (vertices == 0) break;
         int* U_before = U;
         U = spare_U;
         spare_U = U_before;
+    };
+
+    if (some_colored) forbid_near(0);
+    for (int round = 1; vertices; ++round) {
+        visit_pairs([&](int2 edge) { tentative_color(edge, C, CS, VF, TVF); });
+        grid_barrier(&control->arrivals);
+
+        for (long long i = thread_id(); i < vertices; i += thread_count()) assign_color(U[i], reach, C, CS, VF, TVF);
+        grid_barrier(&control->arrivals);
+
+        visit_pairs([&](int2 edge) { detect_conflict(edge, C, CS); });
+        if (thread_id() == 0) control->uncolored[round & 1] = 0;
+        grid_barrier(&control->arrivals);
+
+        int before = vertices;
+        forbid_near(round);
+        if (thread_id() == 0) log_round(log, n, round + some_colored, before, vertices);
     }
     from_bits(n, C, CS);
 }

@@ -32,7 +32,8 @@ and no time: edges are listed with the end first that gives way.
 At distance 2 the edges, pairs with a common neighbor too, are too many to be listed. They are found again in every
 phase, from the uncolored vertices through the rows of their neighbors, and an uncolored vertex looks for all final
 colors itself. How many others are within distance two is not known; instead of degree + 1 colors a vertex may have one
-more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen.
+more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen. Where hubs
+would take most of the time, they and their neighbors are colored before, first-fit (`mcprecond.coloring.hubs`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
-from mcprecond.coloring.history import log_round, new_log
+from mcprecond.coloring.history import log_of_first_round, log_round, new_log
+from mcprecond.coloring.hubs import colors_around_hubs
 from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
@@ -96,16 +98,19 @@ def eb(
     by_degree = int(resolution == "degree")
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph, distance))
     # Per vertex: C, CS, VFORBIDDEN, TVFORBIDDEN. Edges as (u, v) pairs. Both lists shrink from one half to the other.
-    C, CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(4))
+    CS, VF, TVF = (xp.empty(n, np.int32) for _ in range(3))
     uncolored = xp.empty((2, n), np.int32)
     scratch = xp.zeros(8192, np.int64)
-    log = new_log(graph)
     if distance == 2:
+        C, colored = colors_around_hubs(graph)
+        log = log_of_first_round(graph, colored)
         reach = xp.empty(n, np.int32)
         run.color_pairs(
-            n, graph.indptr, graph.indices, graph.degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log
+            n, graph.indptr, graph.indices, graph.degrees, by_degree, int(colored > 0), reach, C, CS, VF, TVF,
+            uncolored, scratch, log,
         )  # fmt: skip
         return C, log
+    C, log = xp.empty(n, np.int32), new_log(graph)
     number = xp.empty(n, np.int32)
     highest, lowest = hub_classes(graph)
     chunk = CHUNK if highest < lowest else 1  # within a wave few vertices are neighbors
@@ -307,11 +312,12 @@ def list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E):
 
 
 @compile_loop
-def start_vertices(n, degrees, C, CS, VF, TVF):
-    """Nothing is colored, nothing forbidden but what a vertex never needs."""
+def start_vertices(n, degrees, some_colored, C, CS, VF, TVF):
+    """Nothing is forbidden but what a vertex never needs, and nothing colored, unless C holds colors of some."""
     for v in prange(n):
-        C[v] = 0
-        CS[v] = 0
+        color = C[v] if some_colored else UNCOLORED
+        C[v] = 0 if color == UNCOLORED else 1 << color % SET_SIZE
+        CS[v] = max(color, 0) // SET_SIZE
         TVF[v] = 0
         VF[v] = beyond(degrees[v], 0)
 
@@ -467,11 +473,16 @@ def forbid_near(U, indptr, indices, reach, C, CS, VF):
 
 
 @KERNELS.resident_twin
-def color_pairs(n, indptr, indices, degrees, by_degree, reach, C, CS, VF, TVF, uncolored, scratch, log):
-    """Algorithm 5 at distance two: the rounds, without a list of edges."""
+def color_pairs(n, indptr, indices, degrees, by_degree, some_colored, reach, C, CS, VF, TVF, uncolored, scratch, log):
+    """Algorithm 5 at distance two: the rounds, without a list of edges.
+
+    With `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log a round.
+    """
     find_reach(n, indptr, indices, degrees, reach)
-    start_vertices(n, reach, C, CS, VF, TVF)
-    U = np.arange(n, dtype=np.int32)
+    start_vertices(n, reach, some_colored, C, CS, VF, TVF)
+    U = np.flatnonzero(C == 0).astype(np.int32)
+    if some_colored:
+        forbid_near(U, indptr, indices, reach, C, CS, VF)
     while len(U):
         visit_pairs(U, True, indptr, indices, by_degree, reach, C, CS, VF, TVF)
         assign_colors(U, reach, C, CS, VF, TVF)

@@ -126,19 +126,27 @@ __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indp
 // Of a thread among all that go through a worklist.
 __device__ __forceinline__ long long place() { return LONG_ROWS ? spread_id() : thread_id(); }
 
-// Algorithm 1. `worker` numbers the threads that color, which are `workers` many; the others only detect, or help where
+// Algorithm 1. With `some_colored`, C holds the colors of some vertices, and the log a round. `worker` numbers the threads that color, which are `workers` many; the others only detect, or help where
 // their team's first thread colors. first_fit(v, team) returns the color of v.
 template <typename FirstFit>
 __device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
-                                  const int* degrees, long long chunk, bool by_degree, int* C, int* worklists,
-                                  void* scratch, int2* log, long long worker, long long workers, FirstFit first_fit) {
+                                  const int* degrees, long long chunk, bool by_degree, bool some_colored, int* C,
+                                  int* worklists, void* scratch, int2* log, long long worker, long long workers,
+                                  FirstFit first_fit) {
     Control* control = (Control*)scratch;
-    for (long long v = thread_id(); v < n; v += thread_count()) {
-        C[v] = UNCOLORED;
-        worklists[v] = (int)v;
+    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
+        long long v = v0 + lane_id();
+        if (some_colored) {
+            bool left = v < n && C[v] == UNCOLORED;
+            int position = warp_append(left, &control->length[1]);  // which the first round does not count in
+            if (left) worklists[position] = (int)v;
+        } else if (v < n) {
+            C[v] = UNCOLORED;
+            worklists[v] = (int)v;
+        }
     }
     grid_barrier(&control->arrivals);
-    int length = (int)n;
+    int length = some_colored ? fresh(&control->length[1]) : (int)n;
     for (int round = 0; length; ++round) {
         const int* conf = worklists + (round & 1) * n;
         int* new_conf = worklists + (~round & 1) * n;
@@ -181,7 +189,7 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
         grid_barrier(&control->arrivals);
         int before = length;
         length = fresh(new_length);
-        if (thread_id() == 0) log_round(log, n, round + 1, before, length);
+        if (thread_id() == 0) log_round(log, n, round + 1 + some_colored, before, length);
     }
 }
 
@@ -190,8 +198,8 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_ipgc(
         int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row, long long threads) {
     long long worker = spread_id();  // the memory of FORBIDDEN may allow for a few threads only
     long long workers = min(threads, thread_count());
-    color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, worker, workers,
-                      [&](int v, auto team) {
+    color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, false, C, worklists, scratch, log, worker,
+                      workers, [&](int v, auto team) {
                           // Numbered like threads of the grid, the first one of a block has the lowest number in it.
                           long long first = team.size > WARP ? blockIdx.x * (long long)WARP : worker / team.size * team.size;
                           Stamps its = {forbidden + first * row, forbidden + first * row + row - 1};
@@ -201,24 +209,26 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_ipgc(
 
 template <typename Forbidden>
 __device__ void color_by_ranges(long long n, long long distance, const OFFSET* indptr, int* adjacency,
-                                const int* degrees, long long chunk, long long by_degree, int* C, int* worklists,
-                                void* scratch, int2* log, bool filtering) {
-    color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
-                      place(), thread_count(), [&](int v, auto team) {
+                                const int* degrees, long long chunk, long long by_degree, long long some_colored,
+                                int* C, int* worklists, void* scratch, int2* log, bool filtering) {
+    color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
+                      log, place(), thread_count(), [&](int v, auto team) {
                           return first_fit_by_ranges<team.size, Forbidden>(v, distance, indptr, adjacency, filtering, C);
                       });
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb(
         long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-        long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
-    color_by_ranges<Flags>(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
-                           filtering);
+        long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
+        long long filtering) {
+    color_by_ranges<Flags>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
+                           log, filtering);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb_bit(
         long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-        long long by_degree, int* C, int* worklists, void* scratch, int2* log, long long filtering) {
-    color_by_ranges<Bits>(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log,
-                          filtering);
+        long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
+        long long filtering) {
+    color_by_ranges<Bits>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
+                          log, filtering);
 }

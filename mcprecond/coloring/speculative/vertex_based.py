@@ -20,7 +20,8 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
-from mcprecond.coloring.history import log_round, new_log
+from mcprecond.coloring.history import log_of_first_round, log_round, new_log
+from mcprecond.coloring.hubs import colors_around_hubs
 
 KERNELS = KernelSet(__file__)
 RESOLUTIONS = ("index", "degree")
@@ -85,7 +86,8 @@ def vb(
     ----------
     graph : Graph
     distance : {1, 2}
-        At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built.
+        At 2 a vertex goes through the rows of its neighbors, too. No graph of all such pairs is built. Where hubs would
+        take most of the time, they and their neighbors are colored before, first-fit (`mcprecond.coloring.hubs`).
     seed : int
         Accepted for uniformity; no random numbers are drawn.
     edge_filtering : bool
@@ -149,12 +151,13 @@ def by_color_ranges(
     xp, n = graph.backend.xp, graph.n
     edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
     adjacency = graph.indices.copy() if edge_filtering else graph.indices
-    C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
-    log = new_log(graph)
+    C, colored = colors_around_hubs(graph) if distance == 2 else (xp.empty(n, np.int32), 0)
+    worklists, scratch = xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    log = log_of_first_round(graph, colored)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph))
     getattr(run, kernel)(
-        n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists,
-        scratch, log, int(bool(edge_filtering)),
+        n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), int(colored > 0),
+        C, worklists, scratch, log, int(bool(edge_filtering)),
     )  # fmt: skip
     return C, log
 
@@ -309,10 +312,16 @@ def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scra
 
 
 @compile_part
-def color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, bitwise):
-    """Algorithm 1 with Algorithm 4."""
-    C[:] = UNCOLORED
-    conf = np.arange(n)
+def color_by_ranges(
+    n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, bitwise
+):
+    """Algorithm 1 with Algorithm 4.
+
+    With `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log a round.
+    """
+    if not some_colored:
+        C[:] = UNCOLORED
+    conf = np.flatnonzero(C == UNCOLORED)
     while len(conf):
         assign_by_ranges(conf, chunk, distance, indptr, adjacency, filtering, C, bitwise)
         before = len(conf)
@@ -321,12 +330,16 @@ def color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C
 
 
 @KERNELS.resident_twin
-def color_vb(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
+def color_vb(
+    n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
+):  # fmt: skip
     """VB: flags."""
-    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, False)
+    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, False)
 
 
 @KERNELS.resident_twin
-def color_vb_bit(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, worklists, scratch, log, filtering):
+def color_vb_bit(
+    n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
+):  # fmt: skip
     """VB BIT: bits."""
-    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, True)
+    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, True)
