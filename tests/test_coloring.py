@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcprecond.coloring.priorities import mix
 
 from mcprecond import COLORINGS, Coloring, color
 from mcprecond.backends import get_backend
+from mcprecond.backends.hashing import mix
 from mcprecond.backends.kernels import Twin
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.coloring import finished

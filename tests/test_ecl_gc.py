@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcprecond.coloring.priorities import mix
 
 from mcprecond import color
+from mcprecond.backends.hashing import mix
 from mcprecond.coloring import Graph
 from mcprecond.coloring.history import new_log
 from mcprecond.coloring.priority.ecl_gc import ORDERS, ROW_ORDER, color_by_priority

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from graphs import NAMED, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
-from mcprecond.coloring.priorities import mix
 from test_coloring import serial_first_fit
 
 from mcprecond import color
+from mcprecond.backends.hashing import mix
 
 METHODS = ("graphblas_is", "graphblas_mis", "graphblas_jp")
 

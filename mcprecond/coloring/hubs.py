@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import compile_part
+from mcprecond.backends.hashing import mix64
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
-from mcprecond.coloring.priorities import mix64
 
 WORD = 64
 EMPTY = -1  # instead of a key
