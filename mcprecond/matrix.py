@@ -97,8 +97,8 @@ class AdmittedMatrix:
         """
         if self.is_canonical:
             return self
-        csr = self.csr.copy()
-        csr.has_canonical_format = csr.has_sorted_indices = False  # flags that are wrong would leave it as it is
+        arrays = (self.csr.data.copy(), self.csr.indices.copy(), self.csr.indptr.copy())
+        csr = self.backend.sparse.csr_matrix(arrays, shape=self.shape)  # without what A believes of its order
         csr.sum_duplicates()
         return admitted(csr, finite=csr.dtype in FLOATS)
 

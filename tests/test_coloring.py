@@ -489,7 +489,7 @@ def test_long_indices():
 def test_column_out_of_range():
     A = grid5(3)
     A.indices[2] = 9
-    with pytest.raises(ValueError, match=r"column index outside of 0\.\.8"):
+    with pytest.raises(ValueError, match=r"A has an entry in row 0, column 9, but its columns are 0\.\.8"):
         color(A)
 
 

@@ -245,10 +245,9 @@ class Preconditioner:
             return both[:, :count] + 1j * both[:, count:]
         R = xp.asarray(R)
         wide = promoted(R.dtype, self.dtype)
-        if wide != self.dtype:  # numbers of each column may be out of range here, but not their ratios
-            units = xp.ldexp(xp.ones(count), xp.frexp(abs(R).max(axis=0, initial=0).astype(np.float64))[1])
-            units = units.astype(wide)
-            R = R.astype(wide) / units
+        if wide != self.dtype and R.size:  # numbers of each column may be out of range here, but not their ratios
+            exponents = xp.frexp(abs(R).max(axis=0).astype(np.float64))[1] - 1
+            R = R / xp.ldexp(1.0, exponents)
         Z = xp.empty(R.shape, self.blocks.dtype)
         at_once = columns_at_once(self.blocks.block_size)
         for first in range(0, count, at_once):
@@ -257,8 +256,8 @@ class Preconditioner:
                 own.r[...] = R[:, part]
                 own.applied(self)
                 Z[:, part] = own.z
-        if wide != self.dtype:
-            Z = Z.astype(wide) * units
+        if wide != self.dtype and R.size:
+            Z = (Z * xp.ldexp(1.0, exponents)).astype(wide)
         return Z if self.captures else self.backend.to_host(Z)
 
     def _transpose(self) -> Preconditioner:

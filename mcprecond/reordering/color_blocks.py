@@ -6,6 +6,7 @@ color at once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -79,7 +80,8 @@ class Digests(NamedTuple):
         How many entries of the diagonal, or blocks of it, have no inverse. Counted where values are taken.
     largest, smallest : int
         The largest magnitude of a value, or of a part of a complex one, as the bits of a double; and the smallest one
-        but zero, as how far its bits lie below those of infinity. 0 if there is none.
+        but zero, as how far its bits lie below those of infinity. 0 if there is none, and where nobody asks: it is only
+        where storage has fewer bytes than values.
     """
 
     pattern: int
@@ -91,7 +93,7 @@ class Digests(NamedTuple):
 
     @property
     def magnitudes(self) -> tuple[float, float]:
-        """The smallest one but zero, infinity if there is none, and the largest one."""
+        """The smallest one but zero, and the largest one."""
         smallest, largest = np.array([INFINITY - self.smallest, self.largest], np.int64).view(np.float64).tolist()
         return smallest, largest
 
@@ -189,6 +191,7 @@ class ColorBlocks:
         self._offset = matrix.indptr.dtype
         self._stored = self.dtype if dtype is None else np.dtype(dtype)
         longest = int(xp.diff(graph.indptr).max()) if n else 0
+        self._narrows = self._stored.itemsize < self.dtype.itemsize
         source = np.min_scalar_type(longest)  # unsigned
         lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
         kernels = partial(
@@ -208,6 +211,7 @@ class ColorBlocks:
         self._divides, self.pivots = divides, self.diagonal if divides else None
         self._run = kernels(**self._order_macros)
         self._zeros: list[Any] = []
+        self._exponent: int | None = None
         self._expected = self._digest(matrix)
         self._told = self._filled(matrix, self._expected)
         self._refuse_values(matrix, self._told)
@@ -265,9 +269,12 @@ class ColorBlocks:
         return sum(array.nbytes for array in arrays)
 
     @property
-    def magnitudes(self) -> tuple[float, float]:
-        """The smallest magnitude but zero of a value of A, or of a part of a complex one, and the largest one."""
-        return self._told.magnitudes
+    def exponent(self) -> int:
+        """2^exponent is about the largest magnitude on the diagonal, which is that of a positive definite matrix."""
+        if self._exponent is None:
+            largest = float(abs(self.diagonal).max()) if self.diagonal.size else 0.0
+            self._exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
+        return self._exponent
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
@@ -353,7 +360,7 @@ class ColorBlocks:
                 f"A has another pattern than before {where}; build a new object for a new pattern"
             )
         self._refuse_values(csr, told)
-        self._told = told
+        self._told, self._exponent = told, None
 
     def divide_upper(self, pivots: Any) -> None:
         """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
@@ -423,7 +430,7 @@ class ColorBlocks:
         """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
         if told.not_finite:
             admitted(A.csr if isinstance(A, AdmittedMatrix) else A, finite=True)  # raises and says where
-        if self._stored.itemsize == self.dtype.itemsize:
+        if not self._narrows:
             return
         smallest, largest = told.magnitudes
         least, most = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
@@ -482,6 +489,8 @@ class ColorBlocks:
         """The digests of a matrix, on its device, in place of zeros."""
         digests = self.backend.xp.zeros(len(Digests._fields), np.int64) if zeros is None else zeros
         self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
+        if self._narrows:
+            self._run.find_range(csr.indices.size, csr.data, digests)
         return digests
 
     def _next_zeros(self) -> Any:
@@ -581,11 +590,12 @@ def fetch_values(
         inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
         diagonal[i], dinv[i] = pivot, inverse
         factor = inverse if divides else values.dtype.type(1)
-        divisible = np.isfinite(inverse)
+        check = 0 * abs(inverse)  # is NaN as soon as something is not finite
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
-            upper[e] = factor * row[upper_source[e]]
-            divisible &= np.isfinite(upper[e])
-        no_pivots += not divisible
+            quotient = factor * row[upper_source[e]]
+            upper[e] = quotient
+            check += 0 * abs(upper[e])
+        no_pivots += check != 0
     digests[NO_PIVOTS] = no_pivots
 
 
@@ -605,27 +615,31 @@ def bits(x):
 
 @KERNELS.strided_twin
 def digest(entries, n, indptr, indices, values, digests):
-    """Hash the pattern, and the pattern with the values; count what is not finite; find the range of magnitudes."""
-    pattern, both, not_finite, largest, smallest = np.uint64(0), np.uint64(0), 0, 0.0, np.inf
+    """Hash the pattern, and the pattern with the values; count what is not finite."""
+    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
     for i in prange(n + 1):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i]))
     for k in prange(entries):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
         entry = mix64(entry ^ bits(values[k].real))
-        size = np.float64(abs(values[k].real))
-        largest = max(largest, size)
-        smallest = min(smallest, size if size != 0 else np.inf)
         if np.iscomplexobj(values):
             entry = mix64(entry ^ bits(values[k].imag))
-            size = np.float64(abs(values[k].imag))
-            largest = max(largest, size)
-            smallest = min(smallest, size if size != 0 else np.inf)
         both += entry
         not_finite += not np.isfinite(values[k])
     digests[PATTERN] = np.int64(pattern)
     digests[ALL] = np.int64(pattern + both)
     digests[NOT_FINITE] = not_finite
+
+
+@KERNELS.strided_twin
+def find_range(entries, values, digests):
+    """The range of the magnitudes of values, as `Digests` has it."""
+    largest, smallest = 0.0, np.inf
+    for k in prange(entries):
+        low, high = np.float64(abs(values[k].real)), np.float64(abs(values[k].imag))
+        largest = max(largest, max(low, high))
+        smallest = min(smallest, min(low if low > 0 else np.inf, high if high > 0 else np.inf))
     digests[LARGEST] = np.float64(largest).view(np.int64)
     digests[SMALLEST] = INFINITY - np.float64(smallest).view(np.int64)
 

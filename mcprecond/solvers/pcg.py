@@ -138,17 +138,17 @@ def pcg(
             was_built_from_A = M.blocks.compared_with(csr)  # while the rest is made ready
             iteration = EisenstatIteration(csr, b, guess, M, backend)
             if was_built_from_A():
-                _, largest = M.blocks.magnitudes
+                exponent_of_A = M.blocks.exponent
             else:
                 obstacle = "M was built from another matrix"
                 csr = _admitted_system(csr, form, obstacle)
         if obstacle:
-            largest = csr.largest
+            exponent_of_A = math.frexp(csr.largest)[1]
             csr = csr.csr.astype(dtype, copy=False)
             if isinstance(M, AdmittedMatrix):
                 M = replace(M, csr=M.csr.astype(dtype, copy=False))
             iteration = PlainIteration(csr, b, guess, stack.enter_context(applied(M, dtype, backend)), backend)
-        norm, exponent = _chosen_units(iteration, b, guess, math.frexp(largest)[1], backend)
+        norm, exponent = _chosen_units(iteration, b, guess, exponent_of_A, backend)
         if exponent is None:  # b = 0
             ready = time.perf_counter()
             zero = backend.xp.zeros(n, dtype)
