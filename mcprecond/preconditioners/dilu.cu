@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
             largest = max(largest, (REAL)fabs(a));
             int row = perm[j];
             OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
-            if (place >= 0) subtracted += a * values[place] / pivot;
+            if (place >= 0) subtracted += (VALUE)a / pivot * values[place];
         });
         subtracted = slice.sum(subtracted);
         largest = most(slice, largest);

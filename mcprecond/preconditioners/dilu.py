@@ -133,12 +133,13 @@ def find_pivots_of_rows(
             row = perm[lower_columns[e]]
             place = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], perm[i])
             if place < indptr[row + 1] and indices[place] == perm[i]:
-                d -= lower[e] * values[place] / pivots[lower_columns[e]]
+                d -= lower[e] / pivots[lower_columns[e]] * values[place]
             largest = max(largest, abs(lower[e]))
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
-        pivots[i] = safe_pivot(d, largest, tiny)
-        shifts[i] = pivots[i] - d
+        pivot = safe_pivot(d, largest, tiny)
+        pivots[i] = pivot
+        shifts[i] = pivot - d  # before pivots round
 
 
 @KERNELS.resident_twin
@@ -146,7 +147,10 @@ def find_pivots(
     n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, indptr,
     indices, values, tiny, pivots, shifts,
 ):  # fmt: skip
-    """E_i = a_ii - sum_j a_ij a_ji / E_j over the lower triangle, and what was added to it; a_ji is looked up in A."""
+    """E_i = a_ii - sum_j (a_ij / E_j) a_ji over the lower triangle, and what was added to it; a_ji is looked up in A.
+
+    The product of two entries might underflow or overflow where their matrix does not.
+    """
     for c in range(n_slices):
         find_pivots_of_rows(
             slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr,
