@@ -9,7 +9,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.backends.inputs import canonical
-from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
+from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)
@@ -67,7 +67,7 @@ class MulticolorDILU(Factored):
         A: Any,
         coloring: Any = "eb",
         *,
-        pivot: str = "raise",
+        pivot: str = "positive",
         dtype: Any = None,
         device: str | None = None,
     ) -> None:
@@ -101,17 +101,22 @@ class MulticolorDILU(Factored):
         run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32, **blocks.macros
         )
-        shifts = xp.zeros(self.shape[0], blocks.dtype)
-        make_empty(self._pivots)
-        triangles = (
+        shifts, found = xp.zeros(self.shape[0], blocks.dtype), xp.zeros(3, np.int32)
+        triangles = [
             array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.columns, part.values)
-        )
-        run.find_pivots(
-            len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm,
-            xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32), csr.data, self._tiny,
-            self._pivots, shifts,
-        )  # fmt: skip
-        self._judge_pivots(shifts)
+        ]
+        pattern = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+
+        def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
+            make_empty(self._pivots)
+            found.fill(0)
+            run.find_pivots(
+                len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm, *pattern, csr.data,
+                tiny, least, theta, self._pivots, shifts, found,
+            )  # fmt: skip
+            return self.backend.to_host(found), shifts
+
+        self._find_good_pivots(csr, factorize)
         xp.divide(1, self._pivots, out=self._dinv)
         blocks.divide_upper(self._pivots)
 
@@ -124,35 +129,41 @@ class MulticolorDILU(Factored):
 @compile_loop
 def find_pivots_of_rows(
     first, end, lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
-    pivots, shifts,
+    least, theta, pivots, shifts, found,
 ):  # fmt: skip
     """The rows of one color."""
     for i in prange(first, end):
-        d, largest = diagonal[i], abs(diagonal[i])
+        d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             row = perm[lower_columns[e]]
             place = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], perm[i])
             if place < indptr[row + 1] and indices[place] == perm[i]:
-                d -= lower[e] / pivots[lower_columns[e]] * values[place]
+                subtracted += lower[e] / pivots[lower_columns[e]] * values[place]
             largest = max(largest, abs(lower[e]))
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
-        pivot = safe_pivot(d, largest, tiny)
+        relaxed = d - theta * subtracted
+        pivot = safe_pivot(relaxed, largest, tiny)
         pivots[i] = pivot
-        shifts[i] = pivot - d  # before pivots round
+        shifts[i] = pivot - relaxed + (1 - theta) * subtracted  # before pivots round
+        if shifts[i] != 0:
+            found[SHIFTED] = 1
+        if is_low(relaxed, d, least):
+            found[LOW] = 1
 
 
 @KERNELS.resident_twin
 def find_pivots(
     n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, indptr,
-    indices, values, tiny, pivots, shifts,
+    indices, values, tiny, least, theta, pivots, shifts, found,
 ):  # fmt: skip
-    """E_i = a_ii - sum_j (a_ij / E_j) a_ji over the lower triangle, and what was added to it; a_ji is looked up in A.
+    """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
 
-    The product of two entries might underflow or overflow where their matrix does not.
+    The product of two entries might underflow or overflow where their matrix does not. Also finds what was added to
+    what theta = 1 would give here, whether there was anything to add, and whether a pivot is low.
     """
     for c in range(n_slices):
         find_pivots_of_rows(
             slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr,
-            indices, values, tiny, pivots, shifts,
+            indices, values, tiny, least, theta, pivots, shifts, found,
         )  # fmt: skip

@@ -27,7 +27,7 @@ from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.preconditioners.choice import chosen
-from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
+from mcprecond.preconditioners.pivots import LOW, SHIFTED, TRIANGLES, Factored, check_rule, is_low, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.levels import levels_of
@@ -37,7 +37,6 @@ KERNELS = KernelSet(__file__)
 
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
-TRIANGLES, SHIFTED = range(2)  # what kernels may find
 ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
 MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
@@ -114,7 +113,7 @@ class ILU0(Factored):
         *,
         ordering: Any = "color",
         coloring: Any = "eb",
-        pivot: str = "raise",
+        pivot: str = "positive",
         dtype: Any = None,
         device: str | None = None,
     ) -> None:
@@ -123,7 +122,7 @@ class ILU0(Factored):
         if isinstance(ordering, str) and ordering == "color":
             coloring, self.choice = chosen(csr, coloring)
         self._prepare(csr, _levels(csr, ordering, coloring), pivot, dtype)
-        self._factorize()
+        self._factorize(csr)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]
@@ -172,8 +171,9 @@ class ILU0(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
-        self.blocks.update(canonical(self._moved_again(A)))
-        self._factorize()
+        csr = canonical(self._moved_again(A))
+        self.blocks.update(csr)
+        self._factorize(csr)
 
     def factors(self) -> tuple[Any, Any]:
         """Return L, with a unit diagonal, and U: CSR matrices with sorted rows, rows and columns in order of level.
@@ -222,7 +222,7 @@ class ILU0(Factored):
             SHARE=share,
             LANES=32,
         )
-        self._found = xp.zeros(2, np.int32)
+        self._found = xp.zeros(3, np.int32)
         patterns = (offsets[0], lower, offsets[1], upper)
         listing = list_matches if self.backend.resident_warps else list_nothing
         self._matches = listing(self._run, self._pieces, patterns, place, self._found, xp)
@@ -232,7 +232,7 @@ class ILU0(Factored):
             (upper if bool(unlisted.any()) else xp.empty(0, np.int32), upper_places),
         )
 
-    def _factorize(self) -> None:
+    def _factorize(self, csr: Any) -> None:
         """Replace the triangles of A by those of the factors: L times the pivots, and U divided by them."""
         if not self._matches:
             self._analyze()
@@ -240,16 +240,24 @@ class ILU0(Factored):
         triangles: list[Any] = []
         for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True):
             triangles += [triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype)]
-        shifts = xp.empty(self.shape[0], blocks.dtype)
-        self._found[SHIFTED] = 0
-        make_empty(self._dinv)
-        self._run.factorize(
-            len(self._pieces) - 1, self._pieces, *triangles, *self._matches, blocks.diagonal, self._tiny, self._pivots,
-            self._dinv, shifts, self._found,
-        )  # fmt: skip
-        found = self.backend.to_host(self._found)
-        self.is_dilu = not found[TRIANGLES]
-        self._judge_pivots(shifts if found[SHIFTED] else None)
+        shifts, is_stored = xp.empty(self.shape[0], blocks.dtype), True
+
+        def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
+            nonlocal is_stored
+            if not is_stored:  # the triangles of A: those of other factors are there
+                blocks.update(csr)
+            is_stored = False
+            self._found[:TRIANGLES] = 0
+            make_empty(self._dinv)
+            self._run.factorize(
+                len(self._pieces) - 1, self._pieces, *triangles, *self._matches, blocks.diagonal, tiny, least, theta,
+                self._pivots, self._dinv, shifts, self._found,
+            )  # fmt: skip
+            found = self.backend.to_host(self._found)
+            self.is_dilu = not found[TRIANGLES]
+            return found, shifts
+
+        self._find_good_pivots(csr, factorize)
         blocks.pivots = self._pivots
 
     def _transposed(self, conjugate: bool) -> ILU0:
@@ -366,16 +374,17 @@ def find_matches(
 
 @compile_part
 def eliminate_listed(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, d, dinv
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
 ):  # fmt: skip
-    """Eliminate the lower part of row i, whose matches are listed, with the diagonal entry d; its new d."""
+    """Eliminate the lower part of row i, whose matches are listed; what that adds to its diagonal entry."""
+    added = dinv.dtype.type(0)
     begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
     length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
     behind, place = upper_indptr[i] - n_lower - 1, firsts[i]
     none = 256**matches.itemsize - 1
     for e in range(n_lower):
         j = lower_indices[begin_lower + e]
-        factor, other = lower[begin_lower + e] * dinv[j], upper_indptr[j]
+        factor, other = theta * (lower[begin_lower + e] * dinv[j]), upper_indptr[j]
         for m in range(e + 1, length):
             if matches[place] != none:
                 product = factor * upper[other + np.int64(matches[place])]
@@ -384,9 +393,9 @@ def eliminate_listed(
                 elif m > n_lower:
                     upper[behind + m] -= product
                 else:
-                    d -= product
+                    added -= product
             place += 1
-    return d
+    return added
 
 
 @compile_part
@@ -405,22 +414,22 @@ def subtract(place, end, indices, values, other, other_end, other_indices, other
 
 @compile_part
 def eliminate_in_place(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
 ):  # fmt: skip
     """The same where matches have to be looked for; also, how many other entries have changed."""
-    changes = 0
+    changes, added = 0, dinv.dtype.type(0)
     end_lower, begin_upper, end_upper = lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1]
     for e in range(lower_indptr[i], end_lower):
         j = lower_indices[e]
-        factor = lower[e] * dinv[j]
+        factor = theta * (lower[e] * dinv[j])
         begin, end = upper_indptr[j], upper_indptr[j + 1]
         here = gallop(upper_indices, begin, end, i)
         changes += subtract(e + 1, end_lower, lower_indices, lower, begin, here, upper_indices, upper, factor)
         if here < end and upper_indices[here] == i:
-            d -= factor * upper[here]
+            added -= factor * upper[here]
             here += 1
         changes += subtract(begin_upper, end_upper, upper_indices, upper, here, end, upper_indices, upper, factor)
-    return d, changes
+    return added, changes
 
 
 @compile_part
@@ -442,7 +451,8 @@ def store(begin, end, places, stored, values, factor):
 @compile_loop
 def factorize_rows(
     first, end, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
-    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
+    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots, dinv, shifts,
+    found,
 ):  # fmt: skip
     """The rows of one level."""
     changes = 0
@@ -451,21 +461,25 @@ def factorize_rows(
         largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
         largest = load(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, largest)
         if firsts[i + 1] > firsts[i]:
-            d = eliminate_listed(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, d, dinv
+            added = eliminate_listed(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
             )  # fmt: skip
         else:
-            d, changes_here = eliminate_in_place(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
+            added, changes_here = eliminate_in_place(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
             )  # fmt: skip
             changes += changes_here
-        pivots[i] = safe_pivot(d, largest, tiny)
+        relaxed = d + added
+        pivot = safe_pivot(relaxed, largest, tiny)
+        pivots[i] = pivot
         dinv[i] = 1 / pivots[i]
         store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, 1)
         store(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, dinv[i])
-        shifts[i] = pivots[i] - d
+        shifts[i] = pivot - relaxed + (1 - 1 / theta) * added  # before pivots round
         if shifts[i] != 0:
             found[SHIFTED] = 1
+        if is_low(relaxed, d, least):
+            found[LOW] = 1
     if changes:
         found[TRIANGLES] = 1
 
@@ -473,7 +487,8 @@ def factorize_rows(
 @KERNELS.resident_twin
 def factorize(
     n_pieces, pieces, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
-    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
+    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots, dinv, shifts,
+    found,
 ):  # fmt: skip
     """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
@@ -484,6 +499,6 @@ def factorize(
     for c in range(n_pieces):
         factorize_rows(
             pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr,
-            upper_indices, upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts,
-            found,
+            upper_indices, upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots,
+            dinv, shifts, found,
         )  # fmt: skip
