@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from graphs import DTYPES, NAMED, complete, grid5, neighbors, patterns, random_values, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
@@ -87,6 +88,28 @@ def test_factors_of_any_pattern(backend, to_device, pattern):
 def test_symmetric_for_symmetric_matrices(pattern, ordering, backend, to_device):
     dense = applied(ILU0(to_device(spd(pattern)), ordering=ordering), backend)
     np.testing.assert_allclose(dense, dense.T, atol=1e-14)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(pattern=patterns(), seed=st.integers(0, 99), dtype=st.sampled_from([np.float64, np.complex128]))
+def test_symmetric_is_true_of_the_factors(backend, to_device, pattern, seed, dtype):
+    A, rng = spd(pattern, seed, dtype), np.random.default_rng(seed)
+    A = A.tocoo()  # with zeros on one side of the diagonal, in places of their own
+    rows, columns = rng.integers(0, A.shape[0], (2, A.shape[0]))
+    places = np.r_[A.row, rows], np.r_[A.col, columns]
+    A = sp.csr_matrix(sp.coo_matrix((np.r_[A.data, np.zeros(len(rows))], places), shape=A.shape))
+    for ordering in ("color", "natural"):
+        M = ILU0(to_device(A), ordering=ordering, coloring="ecl_gc")
+        inverse = applied(M, backend)
+        error = abs(inverse - inverse.conj().T).max() / abs(inverse).max()
+        assert M.symmetric == (error < 1e-7) or 1e-10 < error < 1e-5
+        if not M.symmetric:
+            with pytest.raises(ValueError, match="M is not symmetric"):
+                pcg(to_device(A), backend.xp.ones(A.shape[0], A.dtype), M=M)
+        A_diagonal = A.copy()
+        A_diagonal.data = np.where(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.data, 0)
+        M.update(to_device(A_diagonal))
+        assert M.symmetric
 
 
 def test_levels_are_longest_chains(backend, to_device):

@@ -29,8 +29,10 @@ class MulticolorDILU(Factored):
         A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
         of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
         predicted time; `choice` says what and why.
-    pivot : {"raise", "shift"}
-        What to do about an E_i that is zero, tiny or not finite, as in `ILU0`.
+    pivot : {"positive", "raise", "shift"}
+        What to do about an E_i that is zero, tiny or not finite, as in `ILU0`; and with "positive", where A is
+        symmetric or Hermitian with a positive diagonal, about an E_i below 0.02 a_ii. Where sums are shifted, all E_i
+        become larger than a_ii / 2.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default.
     device : {"cpu", "gpu"}, optional
@@ -39,7 +41,8 @@ class MulticolorDILU(Factored):
     Attributes
     ----------
     shifted : Shifts
-        Which pivots were shifted (rows of A), and by how much.
+        Which pivots were shifted (rows of A), and by how much. "positive" shifts those of all rows that have neighbors
+        of smaller color, or none.
 
     Raises
     ------
@@ -51,6 +54,8 @@ class MulticolorDILU(Factored):
     ----------
     Barrett et al.: Templates for the Solution of Linear Systems, 2nd ed., SIAM 1994, Section 3.4.2, "Simple cases:
     ILU(0) and D-ILU".
+    Manteuffel: An Incomplete Factorization Technique for Positive Definite Linear Systems, Mathematics of Computation
+    34, 1980.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class MulticolorDILU(Factored):
         self._find_pivots(csr)
 
     obstacle = None
+    symmetric = True  # where A has no entry for a_ji, a_ij is zero
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
@@ -119,11 +125,6 @@ class MulticolorDILU(Factored):
         self._find_good_pivots(csr, factorize)
         xp.divide(1, self._pivots, out=self._dinv)
         blocks.divide_upper(self._pivots)
-
-    def _transposed(self, conjugate: bool) -> MulticolorDILU:
-        """The same for Aᵀ, which has the same pivots."""
-        A, colors = self._matrix_of_transposed(conjugate)
-        return MulticolorDILU(A, colors, pivot=self._pivot_rule, dtype=self._dtype, device=self.backend.name)
 
 
 @compile_loop

@@ -27,7 +27,16 @@ from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import sequence_of
 from mcprecond.preconditioners.choice import chosen
-from mcprecond.preconditioners.pivots import LOW, SHIFTED, TRIANGLES, Factored, check_rule, is_low, safe_pivot
+from mcprecond.preconditioners.pivots import (
+    LOW,
+    SHIFTED,
+    TRIANGLES,
+    Factored,
+    check_rule,
+    is_hermitian,
+    is_low,
+    safe_pivot,
+)
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.levels import levels_of
@@ -59,10 +68,14 @@ class ILU0(Factored):
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         For the order by color: a method of `color`, or a coloring of A, which is checked, or "auto", as in
         `MulticolorGS`.
-    pivot : {"raise", "shift"}
-        What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: raise, or
-        replace it by that entry's magnitude with the sign of the pivot's real part, and list it in `shifted`. "shift"
-        also lets diagonal entries that A does not store count as zeros.
+    pivot : {"positive", "raise", "shift"}
+        What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: "raise", or
+        "shift" it: replace it by that entry's magnitude with the sign of the pivot's real part, and list it in
+        `shifted`. "shift" also lets diagonal entries that A does not store count as zeros. "positive" raises, too,
+        unless A is symmetric or Hermitian, up to rounding, with a positive diagonal. Then pivots below 0.02 a_ii are
+        bad as well, but for those of M-matrices, and Manteuffel's shift keeps all of them above, so that M is positive
+        definite: what elimination subtracts is multiplied by (1 + alpha)^-2, with the first alpha of a short list that
+        does it.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default.
     device : {"cpu", "gpu"}, optional
@@ -76,7 +89,8 @@ class ILU0(Factored):
         Whether no three unknowns are all neighbors of each other: nothing off the diagonal differs from A then, and
         this is `MulticolorDILU`.
     shifted : Shifts
-        Which pivots were shifted (rows of A), and by how much.
+        Which pivots were shifted (rows of A), and by how much. "positive" shifts those of all rows that have neighbors
+        of a smaller level, or none.
 
     Raises
     ------
@@ -88,6 +102,8 @@ class ILU0(Factored):
     ----------
     Meijerink, van der Vorst: An Iterative Solution Method for Linear Systems of Which the Coefficient Matrix is a
     Symmetric M-Matrix, 1977.
+    Manteuffel: An Incomplete Factorization Technique for Positive Definite Linear Systems, Mathematics of Computation
+    34, 1980.
     Saad: Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 10.4 and Section 12.4.
     Naumov, Castonguay, Cohen: Parallel Graph Coloring with Applications to the Incomplete-LU Factorization on the GPU,
     NVIDIA Technical Report NVR-2015-001.
@@ -104,6 +120,9 @@ class ILU0(Factored):
     (100, 1)
     """
 
+    _pattern_is_symmetric: bool
+    #: Whether the factors are symmetric, once they were compared.
+    _symmetric: bool | None = None
     #: Where rows match others, once it was looked for.
     _matches: tuple[Any, ...] = ()
 
@@ -121,13 +140,30 @@ class ILU0(Factored):
         csr = canonical(self._moved(A, device))
         if isinstance(ordering, str) and ordering == "color":
             coloring, self.choice = chosen(csr, coloring)
-        self._prepare(csr, _levels(csr, ordering, coloring), pivot, dtype)
+        graph = Graph.of(csr)
+        self._pattern_is_symmetric = graph.indices.size == csr.indices.size
+        self._prepare(csr, _levels(csr, graph, ordering, coloring), pivot, dtype)
         self._factorize(csr)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]
         """See `Preconditioner`."""
         return None if self.is_dilu else "ILU(0) changes entries off the diagonal here"
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """See `Preconditioner`.
+
+        What elimination adds to a_ij and to a_ji is the same, but of a pair of which A stores only one, only one gets
+        it. Then the factors are compared, when this is asked for first.
+        """
+        if self._pattern_is_symmetric or self.is_dilu:
+            return True
+        if self._symmetric is None:
+            M = self.blocks.permuted()  # the triangles of the factors, and the diagonal of A in place of the pivots
+            M = M + self.backend.sparse.diags(self._pivots - M.diagonal())
+            self._symmetric = is_hermitian(M.tocsr(), self.backend, self.blocks.lower.values.dtype)
+        return self._symmetric
 
     @property
     def levels(self) -> np.ndarray:
@@ -240,6 +276,7 @@ class ILU0(Factored):
         triangles: list[Any] = []
         for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True):
             triangles += [triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype)]
+        self._symmetric = None
         shifts, is_stored = xp.empty(self.shape[0], blocks.dtype), True
 
         def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
@@ -262,21 +299,15 @@ class ILU0(Factored):
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
-        A, levels = self._matrix_of_transposed(conjugate)
-        turned = ILU0.__new__(ILU0, A)
-        turned._prepare(canonical(turned._moved(A, self.backend.name)), levels, self._pivot_rule, self._dtype)
-        for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
-            other[...] = own.conj() if conjugate else own
-        turned.blocks.divide_upper(turned._pivots)
-        turned.is_dilu, turned.shifted = self.is_dilu, self.shifted
+        turned: ILU0 = super()._transposed(conjugate)
+        turned.is_dilu, turned._pattern_is_symmetric = self.is_dilu, self._pattern_is_symmetric
         return turned
 
 
-def _levels(csr: Any, ordering: Any, coloring: Any) -> Coloring:
+def _levels(csr: Any, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
     """The levels of an order as a coloring."""
     if isinstance(ordering, str) and ordering not in ("color", "natural"):
         raise ValueError(f"ordering must be 'color', 'natural' or a permutation, got {ordering!r}")
-    graph = Graph.of(csr)
     if isinstance(ordering, str) and ordering == "color":
         colored = swept_coloring(csr, coloring)
         name, sequence = colored.method, colored.permutation()

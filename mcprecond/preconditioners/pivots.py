@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import compile_part
+from mcprecond.backends.inputs import canonical
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
@@ -55,7 +56,6 @@ class Factored(Preconditioner):
     The color blocks store L and inv(T) U.
     """
 
-    symmetric: bool = True
     #: Rows of A whose pivots were shifted, and by how much.
     shifted: Shifts
     _keeps_diagonal: bool
@@ -132,23 +132,35 @@ class Factored(Preconditioner):
         """See `Preconditioner`: nothing comes before the first color, so it is, unless pivots were shifted there."""
         return self._keeps_diagonal
 
+    def _transposed(self, conjugate: bool) -> Any:
+        """The same factors, transposed, in the same order."""
+        A, colors = self._matrix_of_transposed(conjugate)
+        turned = type(self).__new__(type(self), A)
+        turned._prepare(canonical(turned._moved(A, self.backend.name)), colors, self._pivot_rule, self._dtype)
+        for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
+            other[...] = own.conj() if conjugate else own
+        turned.blocks.divide_upper(turned._pivots)
+        turned.shifted, turned._keeps_diagonal = self.shifted, self._keeps_diagonal
+        return turned
+
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Preconditioner.enqueue`."""
         self._sweeps.fitting(r).solve(r, z)
 
 
-def is_hermitian(csr: Any, backend: Any) -> bool:
-    """Whether a canonical matrix with a positive diagonal is its conjugate transpose up to rounding.
+def is_hermitian(csr: Any, backend: Any, dtype: Any = None) -> bool:
+    """Whether a canonical matrix is its conjugate transpose up to rounding, in its own dtype or a shorter one.
 
-    Entries are compared beside the geometric mean of the two diagonal ones, so that scaling rows and columns alike
-    changes nothing. They may differ by the square root of the unit of rounding: sums over elements round, too.
+    Entries are compared beside the geometric mean of the two diagonal ones, which must not be zero, so that scaling
+    rows and columns alike changes nothing. They may differ by the square root of the unit of rounding: sums over
+    elements round, too.
     """
     xp, sparse = backend.xp, backend.sparse
-    scales = 1 / xp.sqrt(csr.diagonal().real)
+    scales = 1 / xp.sqrt(abs(csr.diagonal()))
     rows = xp.searchsorted(csr.indptr, xp.arange(len(csr.data)), side="right") - 1
     scaled = sparse.csr_matrix((csr.data * scales[rows] * scales[csr.indices], csr.indices, csr.indptr), csr.shape)
     difference = scaled - scaled.conj().T.tocsr()
-    return bool((abs(difference.data) <= np.sqrt(np.finfo(csr.dtype).eps)).all())
+    return bool((abs(difference.data) <= np.sqrt(np.finfo(dtype or csr.dtype).eps)).all())
 
 
 def check_rule(pivot: str) -> None:
