@@ -199,25 +199,31 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
     return A, backend
 
 
-def is_hermitian(matrix: AdmittedMatrix, tolerance: float | None = None) -> bool:
+def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     """Whether A and its conjugate transpose differ by rounding at most.
+
+    Entries are compared beside the geometric mean of the two diagonal ones, or the largest entry of A where one of them
+    is zero, so that scaling rows and columns alike changes nothing. They may differ by the square root of the unit of
+    rounding: sums over elements round, too.
 
     Parameters
     ----------
     matrix : AdmittedMatrix
         Of finite floats.
-    tolerance : float, optional
-        Times the largest magnitude of an entry; 1000 units of rounding of its dtype by default, which assembling a
-        matrix from elements does not reach.
+    dtype : dtype, optional
+        Whose rounding counts; that of A by default.
     """
-    csr = matrix.csr.copy()  # CuPy's differences sort the rows of a matrix in place
-    if tolerance is None:
-        tolerance = 1000 * float(np.finfo(matrix.dtype).eps)
-    with np.errstate(over="ignore", under="ignore"):
-        difference = abs(csr - csr.conj().T.tocsr())
-    if not difference.nnz:
+    xp, csr = matrix.backend.xp, matrix.csr
+    if not csr.data.size:
         return True
-    return float(difference.data.max()) <= tolerance * float(abs(csr.data).max())
+    sizes = abs(csr.diagonal())
+    scales = 1 / xp.sqrt(xp.where(sizes > 0, sizes, abs(csr.data).max()))
+    rows = xp.searchsorted(csr.indptr, xp.arange(len(csr.data)), side="right") - 1
+    with np.errstate(all="ignore"):
+        values = csr.data * scales[rows] * scales[csr.indices]
+        scaled = matrix.backend.sparse.csr_matrix((values, csr.indices, csr.indptr), shape=matrix.shape)
+        difference = scaled - scaled.conj().T.tocsr()
+        return bool((abs(difference.data) <= np.sqrt(np.finfo(dtype or matrix.dtype).eps)).all())
 
 
 def refuse_not_finite_entry(csr: Any, backend: Backend, name: str = "A") -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -107,3 +108,20 @@ def neighbors(A: sp.sparray) -> list[set[int]]:
             adjacency[i].add(int(j))
             adjacency[j].add(int(i))
     return adjacency
+
+
+def slivers(n: int, stretch: float = 4.0, seed: int = 0) -> sp.csr_matrix:
+    """P1 elements for the Laplacian on a Delaunay triangulation of n random points, stretched; the hull is left out.
+
+    Obtuse angles make entries off the diagonal positive.
+    """
+    points = np.random.default_rng(seed).random((n, 2))
+    triangulation = Delaunay(points)
+    corners = (points * [stretch, 1.0])[triangulation.simplices]
+    sides = np.roll(corners, -1, axis=1) - np.roll(corners, 1, axis=1)
+    area = abs(sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]) / 2
+    elements = np.einsum("tik,tjk->tij", sides, sides) / (4 * area[:, None, None])
+    rows, columns = np.broadcast_arrays(triangulation.simplices[:, :, None], triangulation.simplices[:, None, :])
+    A = sp.csr_matrix((elements.ravel(), (rows.ravel(), columns.ravel())), shape=(n, n))
+    inner = np.setdiff1d(np.arange(n), triangulation.convex_hull)
+    return sp.csr_matrix(A[inner][:, inner])

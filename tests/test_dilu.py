@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import NAMED, grid5, spd, stencil27
+from graphs import DTYPES, NAMED, grid5, patterns, random_values, slivers, spd, stencil27
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from test_ilu import applied, dominant
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
+from mcprecond.solvers.result import Reason
+
+KINDS = {
+    "dilu": MulticolorDILU,
+    "ilu": ILU0,
+    "ilu in natural order": lambda A, coloring, **options: ILU0(A, ordering="natural", **options),
+}
 
 
 def grid7(n: int) -> sp.csr_matrix:
@@ -98,11 +107,140 @@ def test_bad_pivots(to_device):
     A = to_device(sp.csr_matrix(np.array([[4.0, 2], [2, 1]])))
     colors = to_device(np.array([0, 1]))
     with pytest.raises(ValueError, match="pivot of row 1 of A is zero"):
-        MulticolorDILU(A, colors)
+        MulticolorDILU(A, colors, pivot="raise")
     M = MulticolorDILU(A, colors, pivot="shift")
     np.testing.assert_array_equal(M.shifted.rows, [1])
     np.testing.assert_allclose(M.shifted.amounts, [2.0])
-    assert not M.keeps_diagonal
+    assert M.keeps_diagonal  # in the first color
+
+
+def powers_of_two(A, exponents: np.ndarray) -> sp.csr_matrix:
+    """D A D with D of these powers of two: exact where nothing underflows."""
+    scaled = sp.csr_matrix(A).copy()
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(scaled.indptr))
+    scaled.data = np.ldexp(1.0, exponents[rows]).astype(A.dtype) * scaled.data
+    scaled.data = scaled.data * np.ldexp(1.0, exponents[scaled.indices]).astype(A.dtype)
+    return scaled
+
+
+def pivots_of(M, backend) -> np.ndarray:
+    """The pivots in the order of A."""
+    pivots = np.empty(M.shape[0], M.dtype)
+    pivots[backend.to_host(M.blocks.perm)] = backend.to_host(M.splitting[0])
+    return pivots
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), data=st.data())
+def test_pivots_scale_with_the_matrix(dtype, backend, to_device, pattern, data):
+    alike = data.draw(st.booleans())  # or rows and columns by D, which leaves symmetric matrices good ones
+    A = dominant(pattern, dtype=dtype) if alike else spd(pattern, dtype=dtype)
+    coloring, n = to_device(backend.to_host(color(to_device(A), "ecl_gc").colors)), A.shape[0]
+    pivots = pivots_of(MulticolorDILU(to_device(A), coloring), backend)
+    # Room for what is smaller than the diagonal; and pivots need inverses.
+    most = (-np.finfo(dtype).minexp - 60) // 2
+    exponents = np.full(n, data.draw(st.integers(-most, most)))
+    if not alike:
+        exponents = np.random.default_rng(data.draw(st.integers(0, 9))).integers(-most // 2, most // 2, n)
+    M = MulticolorDILU(to_device(powers_of_two(A, exponents)), coloring)
+    scales = np.ldexp(1.0, 2 * exponents).astype(dtype)
+    np.testing.assert_array_equal(pivots_of(M, backend), scales * pivots)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_what_a_wider_dtype_rounds_is_no_shift(dtype, kind, backend, to_device):
+    A, wide = to_device(dominant(stencil27(5), dtype=dtype)), np.result_type(dtype, np.float64)
+    M = KINDS[kind](A, coloring="ecl_gc", dtype=wide, pivot="raise")
+    assert not len(M.shifted.rows) and M.dtype == dtype
+    np.testing.assert_allclose(
+        applied(M, backend), applied(KINDS[kind](A, coloring="ecl_gc"), backend), rtol=1e-4, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_positive_pivots_on_slivers(kind, backend, to_device):
+    A = slivers(2000, 8.0, seed=2)
+    on_device, n = to_device(A), A.shape[0]
+    coloring = to_device(backend.to_host(color(on_device, "ecl_gc").colors))
+    unshifted = KINDS[kind](on_device, coloring=coloring, pivot="raise")
+    assert (pivots_of(unshifted, backend) < 0.02 * A.diagonal()).any()  # so there is something to do
+    M = KINDS[kind](on_device, coloring=coloring)
+    pivots = pivots_of(M, backend)
+    assert (pivots > 0.02 * A.diagonal()).all()
+    check_shifts(A, M, backend)
+    b = A @ np.random.default_rng(0).uniform(-1, 1, n)
+    sgs, *results = (
+        pcg(on_device, to_device(b), M=preconditioner, rtol=1e-8, form=form)
+        for preconditioner, form in ((MulticolorSGS(on_device, M.coloring), "auto"), (M, "plain"), (M, "auto"))
+    )
+    assert all(result.converged and result.iterations <= 1.1 * sgs.iterations for result in results)
+    assert abs(results[0].iterations - results[1].iterations) <= 2
+
+
+def check_shifts(A, M, backend) -> None:
+    """`shifted` says how the pivots differ from those that their row would have without a shift."""
+    perm, T = backend.to_host(M.blocks.perm), backend.to_host(M.splitting[0])
+    B = sp.csr_matrix(M.blocks.permuted() if backend.name == "cpu" else M.blocks.permuted().get())
+    L, U = sp.tril(B, -1).tocsr(), sp.triu(B, 1).tocsr()
+    subtracted = np.asarray(L.multiply(U.T).multiply(1 / T).sum(axis=1)).ravel()
+    diagonal = A.diagonal()[perm]
+    amounts = np.zeros(len(T), T.dtype)
+    amounts[perm] = T - (diagonal - subtracted)
+    large = np.abs(amounts) > 1e-6 * np.abs(A.diagonal())
+    listed = np.zeros(len(T), bool)
+    listed[M.shifted.rows] = True
+    assert listed[large].all()
+    np.testing.assert_allclose(M.shifted.amounts, amounts[listed], rtol=1e-6, atol=1e-10 * np.abs(diagonal).max())
+    touched = np.zeros(len(T), bool)
+    touched[perm] = subtracted != 0
+    assert not listed[~touched].any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(pattern=patterns(), seed=st.integers(0, 99), shift=st.sampled_from([1e-1, 1e-3]), complex_=st.booleans())
+def test_positive_definite_for_such_matrices(kind, backend, to_device, pattern, seed, shift, complex_):
+    rng = np.random.default_rng(seed)
+    B = sp.csr_matrix(pattern, copy=True).astype(np.complex128 if complex_ else np.float64)
+    B.data = rng.standard_normal(B.nnz) + (1j * rng.standard_normal(B.nnz) if complex_ else 0)
+    A = sp.csr_matrix(B.conj().T @ B)
+    A = sp.csr_matrix(A + shift * (1 + abs(A.diagonal()).max()) * sp.eye_array(A.shape[0]))
+    A = powers_of_two(A, rng.integers(-20, 20, A.shape[0]))
+    M = KINDS[kind](to_device(A), coloring="ecl_gc")
+    assert M.symmetric
+    check_shifts(A, M, backend)
+    d = np.sqrt(A.diagonal().real)
+    inverse = d[:, None] * applied(M, backend) * d
+    np.testing.assert_allclose(inverse, inverse.conj().T, atol=1e-10 * abs(inverse).max())
+    assert np.linalg.eigvalsh(inverse).min() > 0
+    b = to_device(A @ random_values(rng, A.shape[0], A.dtype))
+    for form in ("auto", "plain"):
+        assert pcg(to_device(A), b, M=M, rtol=1e-6, form=form).reason is not Reason.INDEFINITE_M
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_default_does_not_shift(kind, backend, to_device):
+    unsymmetric, negative = ([[4.0, 2], [4, 2]], [[-4.0, 2], [2, -1]])
+    for entries in (unsymmetric, negative):
+        A = to_device(sp.csr_matrix(np.array(entries)))
+        with pytest.raises(ValueError, match="pivot of row 1 of A is zero, tiny or not finite"):
+            KINDS[kind](A, coloring=to_device(np.array([0, 1])))
+    # The pivots of an M-matrix may be low.
+    line = sp.csr_matrix(
+        sp.diags_array([-1.0, np.r_[1.0001, np.full(98, 2.0), 1.0], -1.0], offsets=[-1, 0, 1], shape=(100, 100))
+    )
+    M = KINDS[kind](to_device(line), coloring=to_device(np.arange(100)))
+    assert (pivots_of(M, backend) < 0.02 * line.diagonal()).any() and not len(M.shifted.rows)
+    np.testing.assert_allclose(applied(M, backend) @ line.toarray(), np.eye(100), atol=1e-8)
+
+
+def test_badly_scaled_rows_are_not_shifted(backend, to_device):
+    """A pivot may be tiny beside its row where A is D B D."""
+    A = powers_of_two(grid5(6), np.where(np.arange(36) % 3, -60, 0))
+    M = MulticolorDILU(to_device(A), "ecl_gc")
+    assert not len(M.shifted.rows) and pcg(to_device(A), to_device(A @ np.ones(36)), M=M).converged
 
 
 @pytest.mark.gpu

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from graphs import DTYPES, NAMED, complete, grid5, neighbors, patterns, random_values, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
@@ -89,6 +90,28 @@ def test_symmetric_for_symmetric_matrices(pattern, ordering, backend, to_device)
     np.testing.assert_allclose(dense, dense.T, atol=1e-14)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(pattern=patterns(), seed=st.integers(0, 99), dtype=st.sampled_from([np.float64, np.complex128]))
+def test_symmetric_is_true_of_the_factors(backend, to_device, pattern, seed, dtype):
+    A, rng = spd(pattern, seed, dtype), np.random.default_rng(seed)
+    A = A.tocoo()  # with zeros on one side of the diagonal, in places of their own
+    rows, columns = rng.integers(0, A.shape[0], (2, A.shape[0]))
+    places = np.r_[A.row, rows], np.r_[A.col, columns]
+    A = sp.csr_matrix(sp.coo_matrix((np.r_[A.data, np.zeros(len(rows))], places), shape=A.shape))
+    for ordering in ("color", "natural"):
+        M = ILU0(to_device(A), ordering=ordering, coloring="ecl_gc")
+        inverse = applied(M, backend)
+        error = abs(inverse - inverse.conj().T).max() / abs(inverse).max()
+        assert M.symmetric == (error < 1e-7) or 1e-10 < error < 1e-5
+        if not M.symmetric:
+            with pytest.raises(ValueError, match="M is not symmetric"):
+                pcg(to_device(A), backend.xp.ones(A.shape[0], A.dtype), M=M)
+        A_diagonal = A.copy()
+        A_diagonal.data = np.where(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.data, 0)
+        M.update(to_device(A_diagonal))
+        assert M.symmetric
+
+
 def test_levels_are_longest_chains(backend, to_device):
     A = stencil27(6)
     order = np.random.default_rng(1).permutation(216)
@@ -141,7 +164,7 @@ def sorted_patterns(M) -> tuple:
 @given(pattern=patterns())
 def test_matches_are_common_columns(backend, to_device, pattern):
     M = ILU0(to_device(dominant(pattern)), coloring="ecl_gc")
-    found = backend.xp.zeros(2, np.int32)
+    found = backend.xp.zeros(3, np.int32)
     lists = list_matches(M._run, M._pieces, sorted_patterns(M), np.uint8, found, backend.xp)
     firsts, matches = (backend.to_host(array) for array in lists)
     lower_indptr, lower, upper_indptr, upper = (backend.to_host(array) for array in sorted_patterns(M))
@@ -197,7 +220,7 @@ def test_dtypes(dtype, backend, to_device):
 def test_zero_pivot(backend, to_device):
     A = sp.csr_matrix(np.array([[4.0, 2, 0, 0], [2, 1, 0, 1], [0, 0, 3, 0], [0, 1, 0, 5]]))
     with pytest.raises(ValueError, match="pivot of row 1 of A is zero, tiny or not finite; pass pivot='shift'"):
-        ILU0(to_device(A), ordering="natural")
+        ILU0(to_device(A), ordering="natural", pivot="raise")
     M = ILU0(to_device(A), ordering="natural", pivot="shift")
     assert isinstance(M.shifted, Shifts)
     np.testing.assert_array_equal(M.shifted.rows, [1])
@@ -266,7 +289,7 @@ def test_devices_agree(ordering):
     [
         ({"ordering": "random"}, ValueError, "ordering must be 'color', 'natural' or a permutation, got 'random'"),
         ({"ordering": np.zeros(16, int)}, ValueError, "a permutation of 0..15"),
-        ({"pivot": "ignore"}, ValueError, "pivot must be one of raise, shift, got 'ignore'"),
+        ({"pivot": "ignore"}, ValueError, "pivot must be one of positive, raise, shift, got 'ignore'"),
         ({"dtype": np.int32}, TypeError, "dtype must be float32 or float64"),
         ({"coloring": np.zeros(16, int)}, ValueError, "the neighbors 0 and 1 the same color 0"),
     ],

@@ -20,6 +20,10 @@ from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
 
+#: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t. Where T is so many times as large as
+#: D, which is the size of what is left, four bits cancel, and more beyond.
+MOST_OF_DIAGONAL = 16
+
 
 def columns_at_once(block_size: int) -> int:
     """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
@@ -80,7 +84,8 @@ class Preconditioner:
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
     symmetric: bool
-    #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A; None if it is.
+    #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A, or why its T is not good
+    #: for Eisenstat's form; None if it is.
     obstacle: str | None
     #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
     blocks: ColorBlocks

@@ -6,7 +6,7 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const STORED* lower, const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
         const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
-        double tiny, VALUE* pivots, VALUE* shifts) {
+        double tiny, double least, double theta, VALUE* pivots, VALUE* shifts, int* found) {
     for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         int own = slice.row < slice.rows ? perm[i] : 0;
@@ -19,14 +19,15 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
             largest = max(largest, (REAL)fabs(a));
             int row = perm[j];
             OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
-            if (place >= 0) subtracted += a * values[place] / pivot;
+            if (place >= 0) subtracted += (VALUE)a / pivot * values[place];
         });
         subtracted = slice.sum(subtracted);
         largest = most(slice, largest);
         if (slice.leads()) {
-            VALUE d = diagonal[i] - subtracted, pivot = safe_pivot(d, max(largest, fabs(diagonal[i])), (REAL)tiny);
-            shifts[i] = pivot - d;
+            VALUE d = diagonal[i], relaxed = d - (REAL)theta * subtracted;
+            VALUE pivot = safe_pivot(relaxed, max(largest, (REAL)fabs(d)), (REAL)tiny);
             publish(&pivots[i], pivot);
+            note_pivot(pivot - relaxed + (REAL)(1 - theta) * subtracted, is_low(relaxed, d, (REAL)least), &shifts[i], found);
         }
     });
 }

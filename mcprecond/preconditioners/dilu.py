@@ -8,8 +8,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.matrix import AdmittedMatrix, admitted
-from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
+from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)
@@ -29,8 +28,10 @@ class MulticolorDILU(Factored):
         A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
         of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
         predicted time; `choice` says what and why.
-    pivot : {"raise", "shift"}
-        What to do about an E_i that is zero, tiny or not finite, as in `ILU0`.
+    pivot : {"positive", "raise", "shift"}
+        What to do about an E_i that is zero, tiny or not finite, as in `ILU0`; and with "positive", where A is
+        symmetric or Hermitian with a positive diagonal, about an E_i below 0.02 a_ii. Where sums are shifted, all E_i
+        become larger than a_ii / 2.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default.
     device : {"cpu", "gpu"}, optional
@@ -39,7 +40,8 @@ class MulticolorDILU(Factored):
     Attributes
     ----------
     shifted : Shifts
-        Which pivots were shifted (rows of A), and by how much.
+        Which pivots were shifted (rows of A), and by how much. "positive" shifts those of all rows that have neighbors
+        of smaller color, or none.
 
     Raises
     ------
@@ -51,6 +53,8 @@ class MulticolorDILU(Factored):
     ----------
     Barrett et al.: Templates for the Solution of Linear Systems, 2nd ed., SIAM 1994, Section 3.4.2, "Simple cases:
     ILU(0) and D-ILU".
+    Manteuffel: An Incomplete Factorization Technique for Positive Definite Linear Systems, Mathematics of Computation
+    34, 1980.
 
     Examples
     --------
@@ -67,16 +71,16 @@ class MulticolorDILU(Factored):
         A: Any,
         coloring: Any = "eb",
         *,
-        pivot: str = "raise",
+        pivot: str = "positive",
         dtype: Any = None,
         device: str | None = None,
     ) -> None:
         check_rule(pivot)
         matrix = self._moved(A, device).canonical()
         self._prepare(matrix, coloring, pivot, dtype)
-        self._find_pivots(matrix)
+        self._find_pivots(matrix.csr)
 
-    obstacle = None
+    symmetric = True  # where A has no entry for a_ji, a_ij is zero
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
@@ -91,64 +95,73 @@ class MulticolorDILU(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
-        matrix = admitted(self._moved_again(A)).canonical()  # entries are looked up in it
-        self.blocks.update(matrix)
-        self._find_pivots(matrix)
+        self._find_pivots(self.blocks.update(self._moved_again(A)))
 
-    def _find_pivots(self, matrix: AdmittedMatrix) -> None:
+    def _find_pivots(self, csr: Any) -> None:
+        """Find the pivots; of entries of the lower triangle, those across are looked up in the canonical matrix."""
         blocks, xp = self.blocks, self.backend.xp
         offset = blocks.lower.indptr.dtype
         run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32, **blocks.macros
         )
-        shifts = xp.zeros(self.shape[0], blocks.dtype)
-        make_empty(self._pivots)
-        triangles = (
+        shifts, found = xp.zeros(self.shape[0], blocks.dtype), xp.zeros(3, np.int32)
+        triangles = [
             array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.columns, part.values)
-        )
-        run.find_pivots(
-            len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm,
-            matrix.indptr, matrix.indices, matrix.data, self._tiny,
-            self._pivots, shifts,
-        )  # fmt: skip
-        self._judge_pivots(shifts)
+        ]
+        pattern = blocks.pattern_of(csr)
+
+        def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
+            make_empty(self._pivots)
+            found.fill(0)
+            run.find_pivots(
+                len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm, *pattern, csr.data,
+                tiny, least, theta, self._pivots, shifts, found,
+            )  # fmt: skip
+            return self.backend.to_host(found), shifts
+
+        self._find_good_pivots(csr, factorize)
         xp.divide(1, self._pivots, out=self._dinv)
         blocks.divide_upper(self._pivots)
-
-    def _transposed(self, conjugate: bool) -> MulticolorDILU:
-        """The same for Aᵀ, which has the same pivots."""
-        A, colors = self._matrix_of_transposed(conjugate)
-        return MulticolorDILU(A, colors, pivot=self._pivot_rule, dtype=self._dtype, device=self.backend.name)
 
 
 @compile_loop
 def find_pivots_of_rows(
     first, end, lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
-    pivots, shifts,
+    least, theta, pivots, shifts, found,
 ):  # fmt: skip
     """The rows of one color."""
     for i in prange(first, end):
-        d, largest = diagonal[i], abs(diagonal[i])
+        d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             row = perm[lower_columns[e]]
             place = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], perm[i])
             if place < indptr[row + 1] and indices[place] == perm[i]:
-                d -= lower[e] * values[place] / pivots[lower_columns[e]]
+                subtracted += lower[e] / pivots[lower_columns[e]] * values[place]
             largest = max(largest, abs(lower[e]))
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
-        pivots[i] = safe_pivot(d, largest, tiny)
-        shifts[i] = pivots[i] - d
+        relaxed = d - theta * subtracted
+        pivot = safe_pivot(relaxed, largest, tiny)
+        pivots[i] = pivot
+        shifts[i] = pivot - relaxed + (1 - theta) * subtracted  # before pivots round
+        if shifts[i] != 0:
+            found[SHIFTED] = 1
+        if is_low(relaxed, d, least):
+            found[LOW] = 1
 
 
 @KERNELS.resident_twin
 def find_pivots(
     n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, indptr,
-    indices, values, tiny, pivots, shifts,
+    indices, values, tiny, least, theta, pivots, shifts, found,
 ):  # fmt: skip
-    """E_i = a_ii - sum_j a_ij a_ji / E_j over the lower triangle, and what was added to it; a_ji is looked up in A."""
+    """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
+
+    The product of two entries might underflow or overflow where their matrix does not. Also finds what was added to
+    what theta = 1 would give here, whether there was anything to add, and whether a pivot is low.
+    """
     for c in range(n_slices):
         find_pivots_of_rows(
             slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr,
-            indices, values, tiny, pivots, shifts,
+            indices, values, tiny, least, theta, pivots, shifts, found,
         )  # fmt: skip

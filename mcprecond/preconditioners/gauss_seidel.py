@@ -6,7 +6,7 @@ from typing import Any
 
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
-from mcprecond.preconditioners.base import Preconditioner
+from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
 SWEEPS = ("forward", "backward", "symmetric")
@@ -93,6 +93,8 @@ class MulticolorGS(Preconditioner):
         """See `Preconditioner`."""
         if self.sweep != "symmetric":
             return "M is not symmetric"
+        if self.omega * MOST_OF_DIAGONAL < 1:
+            return f"omega is below 1 / {MOST_OF_DIAGONAL}, so that digits of a product with A would cancel"
         return "M makes several sweeps" if self.sweeps > 1 else None
 
     @property

@@ -9,7 +9,6 @@
 
 #define NONE ((PLACE)-1)
 #define BLOCKS_LIMIT (sizeof(VALUE) > 8 ? 2 : 4)  // per processor, as registers allow
-enum { TRIANGLES, SHIFTED };                      // what may be found; all that write there write 1
 
 // A triangle as it is stored; its rows sorted: columns, where their entries are stored, and these during elimination.
 struct Triangle {
@@ -70,22 +69,22 @@ extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, c
     if (triangles) found[TRIANGLES] = 1;
 }
 
-// Eliminate the lower part of a row whose matches are listed; its pivot before that is looked at, on all of its threads.
+// Eliminate the lower part of a row whose matches are listed; what that adds to its diagonal entry, on all of its threads.
 // `largest` becomes that of the entries that this thread has. Whole warps call it.
 template <int LOG_LANES = 0>
 __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row& row, const Triangle& lower,
                                                   const Triangle& upper, const VALUE* dinv, const long long* firsts,
-                                                  const PLACE* matches, VALUE diagonal, REAL& largest) {
+                                                  const PLACE* matches, REAL theta, REAL& largest) {
     if constexpr (LOG_LANES < 5)
         if (slice.log_lanes > LOG_LANES)
-            return eliminate_listed<LOG_LANES + 1>(slice, row, lower, upper, dinv, firsts, matches, diagonal, largest);
+            return eliminate_listed<LOG_LANES + 1>(slice, row, lower, upper, dinv, firsts, matches, theta, largest);
     constexpr int lanes = 1 << LOG_LANES;
     int lane = slice.lane;
     // Where this thread's first entry is in the list of the lower entry that is looked for next.
     const PLACE* list = matches + (row.n_lower ? firsts[row.i] : 0) + row.list(0) + lane;
     // Every `lanes` entries are a stretch, and each thread has one of each: of those from `base` on.
     int base = 0;
-    VALUE values[SHARE];
+    VALUE values[SHARE], added = 0;
     OFFSET place[SHARE];
 #pragma unroll
     for (int k = 0; k < SHARE; ++k) {
@@ -96,7 +95,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
 #pragma unroll
     for (int k = 0; k < SHARE; ++k) {
         int m = lane + k * lanes;
-        values[k] = m == row.n_lower ? diagonal : VALUE(0);
+        values[k] = VALUE(0);
         if (place[k] >= 0) values[k] = (VALUE)(m < row.n_lower ? lower.stored : upper.stored)[place[k]];
         largest = max(largest, fabs(values[k]));
     }
@@ -104,7 +103,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
     auto store = [&](int m, VALUE value) {
         if (m >= row.length) return;
         if (m == row.n_lower) {
-            diagonal = value;
+            added = value;
             return;
         }
         OFFSET sorted = row.place(m);
@@ -138,7 +137,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             __syncwarp();
             const VALUE* theirs = upper.values + __shfl_sync(FULL_WARP, other, step, lanes);
             asm volatile("" : "+l"(theirs));  // one addition for each address, not two
-            VALUE factor = shuffle(values[0] * inverse, step, lanes), value[SHARE];
+            VALUE factor = shuffle(theta * (values[0] * inverse), step, lanes), value[SHARE];
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : theirs[next[k]];
             if (step + 1 < lanes) look(step + 1);
@@ -153,12 +152,12 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
     }
 #pragma unroll
     for (int k = 0; k < SHARE; ++k) store(base + lane + k * lanes, values[k]);
-    return shuffle(diagonal, row.n_lower & (lanes - 1), lanes);
+    return shuffle(added, row.n_lower & (lanes - 1), lanes);
 }
 
 // The same for a row whose matches are not listed, by a whole warp, in memory; `changes` if an entry off the diagonal does.
 __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triangle& lower, const Triangle& upper,
-                                                    const VALUE* dinv, VALUE diagonal, REAL& largest, bool& changes) {
+                                                    const VALUE* dinv, REAL theta, REAL& largest, bool& changes) {
     int i = row.i;
     OFFSET end_lower = row.begin_lower + row.n_lower, end_upper = row.begin_upper + row.length - row.n_lower - 1;
     // `visit(triangle, place)` for each entry off the diagonal, on one thread.
@@ -170,14 +169,13 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
         t.values[m] = (VALUE)t.stored[t.places[m]];
         largest = max(largest, fabs(t.values[m]));
     });
-    largest = max(largest, fabs(diagonal));
     VALUE subtracted = 0;
     for (OFFSET e = row.begin_lower; e < end_lower; ++e) {
         int j = lower.indices[e];
         OFFSET begin = upper.indptr[j], end = upper.indptr[j + 1];
         VALUE inverse = acquired(&dinv[j], acquire_if_there(&dinv[j]));
         __syncwarp();  // what the others have subtracted from this row
-        VALUE factor = lower.values[e] * inverse;
+        VALUE factor = theta * (lower.values[e] * inverse);
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);
         if (end - begin <= left) {  // look for the other row's columns in this one
             for (OFFSET m = begin + lane_id(); m < end; m += WARP) {
@@ -215,37 +213,35 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     __syncwarp();
     for (OFFSET m = row.begin_lower + lane_id(); m < end_lower; m += WARP)
         lower.stored[lower.places[m]] = (STORED)lower.values[m];
-    return diagonal - lane_sum<WARP>(subtracted);
+    return VALUE(0) - lane_sum<WARP>(subtracted);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
         long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
         const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
         const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
-        const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, VALUE* pivots, VALUE* dinv,
-        VALUE* shifts, int* found) {
+        const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, double least, double theta,
+        VALUE* pivots, VALUE* dinv, VALUE* shifts, int* found) {
     Triangle lower{lower_indptr, lower_indices, lower_places, lower_stored, lower_values};
     Triangle upper{upper_indptr, upper_indices, upper_places, upper_stored, upper_values};
     auto work_on = [&](const Slice& slice, const Row& row, bool listed) {
         int i = row.i;
-        VALUE d = row.length ? diagonal[i] : VALUE(0);
-        REAL largest = 0;
+        VALUE d = row.length ? diagonal[i] : VALUE(0), added;
+        REAL largest = fabs(d);
         if (listed) {
-            d = eliminate_listed(slice, row, lower, upper, dinv, firsts, matches, d, largest);
+            added = eliminate_listed(slice, row, lower, upper, dinv, firsts, matches, (REAL)theta, largest);
         } else {
             bool changes = false;
-            d = eliminate_in_place(row, lower, upper, dinv, d, largest, changes);
+            added = eliminate_in_place(row, lower, upper, dinv, (REAL)theta, largest, changes);
             if (changes) found[TRIANGLES] = 1;
         }
-        VALUE pivot = safe_pivot(d, most(slice, largest), (REAL)tiny), inverse = VALUE(1) / pivot, shift = pivot - d;
+        VALUE relaxed = d + added, pivot = safe_pivot(relaxed, most(slice, largest), (REAL)tiny);
+        VALUE inverse = VALUE(1) / pivot;
         __syncwarp();  // before the pivot tells that the row is done
         if (slice.leads()) {
             publish<true>(&dinv[i], inverse);
             pivots[i] = pivot;
-            shifts[i] = shift;
-            each_part(shift, [&](REAL part) {
-                if (part != 0) found[SHIFTED] = 1;
-            });
+            note_pivot(pivot - relaxed + (REAL)(1 - 1 / theta) * added, is_low(relaxed, d, (REAL)least), &shifts[i], found);
         }
         // Sweeps need the upper part divided by the pivot, other rows as it is.
         for (int m = row.n_lower + 1 + slice.lane; m < row.length; m += 1 << slice.log_lanes) {

@@ -25,9 +25,17 @@ from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
 from mcprecond.preconditioners.choice import chosen
-from mcprecond.preconditioners.pivots import Factored, check_rule, safe_pivot
+from mcprecond.preconditioners.pivots import (
+    LOW,
+    SHIFTED,
+    TRIANGLES,
+    Factored,
+    check_rule,
+    is_low,
+    safe_pivot,
+)
 from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.levels import levels_of
@@ -37,7 +45,6 @@ KERNELS = KernelSet(__file__)
 
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
-TRIANGLES, SHIFTED = range(2)  # what kernels may find
 ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
 MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
@@ -60,10 +67,14 @@ class ILU0(Factored):
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         For the order by color: a method of `color`, or a coloring of A, which is checked, or "auto", as in
         `MulticolorGS`.
-    pivot : {"raise", "shift"}
-        What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: raise, or
-        replace it by that entry's magnitude with the sign of the pivot's real part, and list it in `shifted`. "shift"
-        also lets diagonal entries that A does not store count as zeros.
+    pivot : {"positive", "raise", "shift"}
+        What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: "raise", or
+        "shift" it: replace it by that entry's magnitude with the sign of the pivot's real part, and list it in
+        `shifted`. "shift" also lets diagonal entries that A does not store count as zeros. "positive" raises, too,
+        unless A is symmetric or Hermitian, up to rounding, with a positive diagonal. Then pivots below 0.02 a_ii are
+        bad as well, but for those of M-matrices, and Manteuffel's shift keeps all of them above, so that M is positive
+        definite: what elimination subtracts is multiplied by (1 + alpha)^-2, with the first alpha of a short list that
+        does it.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default.
     device : {"cpu", "gpu"}, optional
@@ -77,7 +88,8 @@ class ILU0(Factored):
         Whether no three unknowns are all neighbors of each other: nothing off the diagonal differs from A then, and
         this is `MulticolorDILU`.
     shifted : Shifts
-        Which pivots were shifted (rows of A), and by how much.
+        Which pivots were shifted (rows of A), and by how much. "positive" shifts those of all rows that have neighbors
+        of a smaller level, or none.
 
     Raises
     ------
@@ -89,6 +101,8 @@ class ILU0(Factored):
     ----------
     Meijerink, van der Vorst: An Iterative Solution Method for Linear Systems of Which the Coefficient Matrix is a
     Symmetric M-Matrix, 1977.
+    Manteuffel: An Incomplete Factorization Technique for Positive Definite Linear Systems, Mathematics of Computation
+    34, 1980.
     Saad: Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 10.4 and Section 12.4.
     Naumov, Castonguay, Cohen: Parallel Graph Coloring with Applications to the Incomplete-LU Factorization on the GPU,
     NVIDIA Technical Report NVR-2015-001.
@@ -105,6 +119,9 @@ class ILU0(Factored):
     (100, 1)
     """
 
+    _pattern_is_symmetric: bool
+    #: Whether the factors are symmetric, once they were compared.
+    _symmetric: bool | None = None
     #: Where rows match others, once it was looked for.
     _matches: tuple[Any, ...] = ()
 
@@ -114,7 +131,7 @@ class ILU0(Factored):
         *,
         ordering: Any = "color",
         coloring: Any = "eb",
-        pivot: str = "raise",
+        pivot: str = "positive",
         dtype: Any = None,
         device: str | None = None,
     ) -> None:
@@ -122,13 +139,30 @@ class ILU0(Factored):
         matrix = self._moved(A, device).canonical()
         if isinstance(ordering, str) and ordering == "color":
             coloring, self.choice = chosen(matrix, coloring)
-        self._prepare(matrix, _levels(matrix, ordering, coloring), pivot, dtype)
-        self._factorize()
+        graph = Graph.of(matrix)
+        self._pattern_is_symmetric = graph.indices.size == matrix.indices.size
+        self._prepare(matrix, _levels(matrix, graph, ordering, coloring), pivot, dtype)
+        self._factorize(matrix.csr)
 
     @property
     def obstacle(self) -> str | None:  # type: ignore[override]
         """See `Preconditioner`."""
-        return None if self.is_dilu else "ILU(0) changes entries off the diagonal here"
+        return super().obstacle if self.is_dilu else "ILU(0) changes entries off the diagonal here"
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """See `Preconditioner`.
+
+        What elimination adds to a_ij and to a_ji is the same, but of a pair of which A stores only one, only one gets
+        it. Then the factors are compared, when this is asked for first.
+        """
+        if self._pattern_is_symmetric or self.is_dilu:
+            return True
+        if self._symmetric is None:
+            M = self.blocks.permuted()  # the triangles of the factors, and the diagonal of A in place of the pivots
+            M = M + self.backend.sparse.diags(self._pivots - M.diagonal())
+            self._symmetric = is_hermitian(admitted(M.tocsr()), self.blocks.lower.values.dtype)
+        return self._symmetric
 
     @property
     def levels(self) -> np.ndarray:
@@ -172,8 +206,7 @@ class ILU0(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
-        self.blocks.update(self._moved_again(A))
-        self._factorize()
+        self._factorize(self.blocks.update(self._moved_again(A)))
 
     def factors(self) -> tuple[Any, Any]:
         """Return L, with a unit diagonal, and U: CSR matrices with sorted rows, rows and columns in order of level.
@@ -222,7 +255,7 @@ class ILU0(Factored):
             SHARE=share,
             LANES=32,
         )
-        self._found = xp.zeros(2, np.int32)
+        self._found = xp.zeros(3, np.int32)
         patterns = (offsets[0], lower, offsets[1], upper)
         listing = list_matches if self.backend.resident_warps else list_nothing
         self._matches = listing(self._run, self._pieces, patterns, place, self._found, xp)
@@ -232,7 +265,7 @@ class ILU0(Factored):
             (upper if bool(unlisted.any()) else xp.empty(0, np.int32), upper_places),
         )
 
-    def _factorize(self) -> None:
+    def _factorize(self, csr: Any) -> None:
         """Replace the triangles of A by those of the factors: L times the pivots, and U divided by them."""
         if not self._matches:
             self._analyze()
@@ -240,35 +273,38 @@ class ILU0(Factored):
         triangles: list[Any] = []
         for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True):
             triangles += [triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype)]
-        shifts = xp.empty(self.shape[0], blocks.dtype)
-        self._found[SHIFTED] = 0
-        make_empty(self._dinv)
-        self._run.factorize(
-            len(self._pieces) - 1, self._pieces, *triangles, *self._matches, blocks.diagonal, self._tiny, self._pivots,
-            self._dinv, shifts, self._found,
-        )  # fmt: skip
-        found = self.backend.to_host(self._found)
-        self.is_dilu = not found[TRIANGLES]
-        self._judge_pivots(shifts if found[SHIFTED] else None)
+        self._symmetric = None
+        shifts, is_stored = xp.empty(self.shape[0], blocks.dtype), True
+
+        def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
+            nonlocal is_stored
+            if not is_stored:  # the triangles of A: those of other factors are there
+                blocks.update(csr)
+            is_stored = False
+            self._found[:TRIANGLES] = 0
+            make_empty(self._dinv)
+            self._run.factorize(
+                len(self._pieces) - 1, self._pieces, *triangles, *self._matches, blocks.diagonal, tiny, least, theta,
+                self._pivots, self._dinv, shifts, self._found,
+            )  # fmt: skip
+            found = self.backend.to_host(self._found)
+            self.is_dilu = not found[TRIANGLES]
+            return found, shifts
+
+        self._find_good_pivots(csr, factorize)
         blocks.pivots = self._pivots
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""
-        A, levels = self._matrix_of_transposed(conjugate)
-        turned = ILU0.__new__(ILU0, A)
-        turned._prepare(turned._moved(A, self.backend.name).canonical(), levels, self._pivot_rule, self._dtype)
-        for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
-            other[...] = own.conj() if conjugate else own
-        turned.blocks.divide_upper(turned._pivots)
-        turned.is_dilu, turned.shifted = self.is_dilu, self.shifted
+        turned: ILU0 = super()._transposed(conjugate)
+        turned.is_dilu, turned._pattern_is_symmetric = self.is_dilu, self._pattern_is_symmetric
         return turned
 
 
-def _levels(matrix: AdmittedMatrix, ordering: Any, coloring: Any) -> Coloring:
+def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
     """The levels of an order as a coloring."""
     if isinstance(ordering, str) and ordering not in ("color", "natural"):
         raise ValueError(f"ordering must be 'color', 'natural' or a permutation, got {ordering!r}")
-    graph = Graph.of(matrix)
     if isinstance(ordering, str) and ordering == "color":
         colored = swept_coloring(matrix, coloring)
         name, sequence = colored.method, colored.permutation()
@@ -366,16 +402,17 @@ def find_matches(
 
 @compile_part
 def eliminate_listed(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, d, dinv
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
 ):  # fmt: skip
-    """Eliminate the lower part of row i, whose matches are listed, with the diagonal entry d; its new d."""
+    """Eliminate the lower part of row i, whose matches are listed; what that adds to its diagonal entry."""
+    added = dinv.dtype.type(0)
     begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
     length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
     behind, place = upper_indptr[i] - n_lower - 1, firsts[i]
     none = 256**matches.itemsize - 1
     for e in range(n_lower):
         j = lower_indices[begin_lower + e]
-        factor, other = lower[begin_lower + e] * dinv[j], upper_indptr[j]
+        factor, other = theta * (lower[begin_lower + e] * dinv[j]), upper_indptr[j]
         for m in range(e + 1, length):
             if matches[place] != none:
                 product = factor * upper[other + np.int64(matches[place])]
@@ -384,9 +421,9 @@ def eliminate_listed(
                 elif m > n_lower:
                     upper[behind + m] -= product
                 else:
-                    d -= product
+                    added -= product
             place += 1
-    return d
+    return added
 
 
 @compile_part
@@ -405,22 +442,22 @@ def subtract(place, end, indices, values, other, other_end, other_indices, other
 
 @compile_part
 def eliminate_in_place(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
+    i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
 ):  # fmt: skip
     """The same where matches have to be looked for; also, how many other entries have changed."""
-    changes = 0
+    changes, added = 0, dinv.dtype.type(0)
     end_lower, begin_upper, end_upper = lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1]
     for e in range(lower_indptr[i], end_lower):
         j = lower_indices[e]
-        factor = lower[e] * dinv[j]
+        factor = theta * (lower[e] * dinv[j])
         begin, end = upper_indptr[j], upper_indptr[j + 1]
         here = gallop(upper_indices, begin, end, i)
         changes += subtract(e + 1, end_lower, lower_indices, lower, begin, here, upper_indices, upper, factor)
         if here < end and upper_indices[here] == i:
-            d -= factor * upper[here]
+            added -= factor * upper[here]
             here += 1
         changes += subtract(begin_upper, end_upper, upper_indices, upper, here, end, upper_indices, upper, factor)
-    return d, changes
+    return added, changes
 
 
 @compile_part
@@ -442,7 +479,8 @@ def store(begin, end, places, stored, values, factor):
 @compile_loop
 def factorize_rows(
     first, end, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
-    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
+    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots, dinv, shifts,
+    found,
 ):  # fmt: skip
     """The rows of one level."""
     changes = 0
@@ -451,21 +489,25 @@ def factorize_rows(
         largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
         largest = load(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, largest)
         if firsts[i + 1] > firsts[i]:
-            d = eliminate_listed(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, d, dinv
+            added = eliminate_listed(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
             )  # fmt: skip
         else:
-            d, changes_here = eliminate_in_place(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, d, dinv
+            added, changes_here = eliminate_in_place(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
             )  # fmt: skip
             changes += changes_here
-        pivots[i] = safe_pivot(d, largest, tiny)
+        relaxed = d + added
+        pivot = safe_pivot(relaxed, largest, tiny)
+        pivots[i] = pivot
         dinv[i] = 1 / pivots[i]
         store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, 1)
         store(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, dinv[i])
-        shifts[i] = pivots[i] - d
+        shifts[i] = pivot - relaxed + (1 - 1 / theta) * added  # before pivots round
         if shifts[i] != 0:
             found[SHIFTED] = 1
+        if is_low(relaxed, d, least):
+            found[LOW] = 1
     if changes:
         found[TRIANGLES] = 1
 
@@ -473,7 +515,8 @@ def factorize_rows(
 @KERNELS.resident_twin
 def factorize(
     n_pieces, pieces, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
-    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts, found,
+    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots, dinv, shifts,
+    found,
 ):  # fmt: skip
     """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
@@ -484,6 +527,6 @@ def factorize(
     for c in range(n_pieces):
         factorize_rows(
             pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr,
-            upper_indices, upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, pivots, dinv, shifts,
-            found,
+            upper_indices, upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots,
+            dinv, shifts, found,
         )  # fmt: skip

@@ -8,10 +8,25 @@ __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET 
     return place < end && indices[place] == column ? place : -1;
 }
 
+enum { SHIFTED, LOW, TRIANGLES };  // what may be found; all that write there write 1
+
 __device__ __forceinline__ VALUE safe_pivot(VALUE d, REAL largest, REAL tiny) {
-    if (tiny * largest < fabs(d) && isfinite(d)) return d;
-    REAL shifted = largest > 0 ? largest : 1;
+    if (tiny * largest < fabs(d) && isfinite(d) && isfinite(1 / (REAL)fabs(d))) return d;
+    REAL shifted = isfinite(1 / largest) ? largest : 1;
     return real_part(d) < 0 ? -shifted : shifted;
+}
+
+__device__ __forceinline__ bool is_low(VALUE d, VALUE diagonal, REAL least) {
+    return real_part(diagonal) > 0 && !(real_part(d) > least * real_part(diagonal));
+}
+
+// On one thread of a row: what was added to its pivot, and whether that is low.
+__device__ __forceinline__ void note_pivot(VALUE added, bool low, VALUE* shift, int* found) {
+    *shift = added;
+    each_part(added, [&](REAL part) {
+        if (part != 0) found[SHIFTED] = 1;
+    });
+    if (low) found[LOW] = 1;
 }
 
 // The largest value of the threads that share a row; whole warps call it.

@@ -1,20 +1,38 @@
-"""Pivots: the diagonal of an incomplete factorization, and what is done about those that nothing can be divided by."""
+"""Pivots: the diagonal of an incomplete factorization, and what is done about those that nothing can be divided by.
+
+An incomplete factorization of a symmetric positive definite matrix need not have positive pivots, and M is positive
+definite only if all of them are. Manteuffel factorizes A + alpha D in place of A, D the diagonal, with an alpha that is
+just large enough. Divided by 1 + alpha, his pivots are those of a relaxed elimination of A: each product that
+elimination subtracts is multiplied by theta = (1 + alpha)^-2. These pivots are taken here, and what is off the diagonal
+is relaxed likewise, but not divided, so that the triangles of DILU stay those of A, as Eisenstat's form needs them. For
+small theta M becomes that of symmetric Gauss-Seidel, whose pivots are D.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mcprecond.backends import compile_part
-from mcprecond.matrix import AdmittedMatrix
-from mcprecond.preconditioners.base import Preconditioner
+from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
+from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner
 from mcprecond.preconditioners.sweeps import Sweeps
 
-PIVOT_RULES = ("raise", "shift")
+PIVOT_RULES = ("positive", "raise", "shift")
 ADVICE = "pass pivot='shift' to change such pivots"
 
 TINY = 64  # times the unit of rounding and the row's largest entry: where pivots begin that are too small
+SHIFTED, LOW, TRIANGLES = range(3)  # what kernels may find
+
+# Times the diagonal entry: what pivots have to be above, or A is shifted; and those of the shifted matrix. DILU needs
+# more than ILU(0), which drops less. Where all E_i > a_ii / 2, the eigenvalues of inv(M) A are bounded by the largest
+# 1 / (2 - a_ii / E_i).
+LEAST, LEAST_OF_SHIFTED, LEAST_OF_SHIFTED_DILU = 0.02, 0.02, 0.5
+# The alphas that are tried: the last makes the pivots of every positive definite matrix positive, since its entries are
+# bounded by |a_ij|^2 < a_ii a_jj and theta by a quarter of the inverse of their number in a row.
+MANTEUFFEL = (0.02, 0.08, 0.32, 1.28, 5.12, 26.0, 687.0, 4.7e5)
 
 
 class Shifts(NamedTuple):
@@ -38,9 +56,10 @@ class Factored(Preconditioner):
     The color blocks store L and inv(T) U.
     """
 
-    symmetric = True
     #: Rows of A whose pivots were shifted, and by how much.
     shifted: Shifts
+    _keeps_diagonal: bool
+    _cancels: bool
 
     def _prepare(self, matrix: AdmittedMatrix, coloring: Any, pivot: str, dtype: Any) -> None:
         """Store the canonical matrix, find rows without a diagonal entry, and make room for the pivots."""
@@ -49,24 +68,69 @@ class Factored(Preconditioner):
         self._pivot_rule = pivot
         lengths = (xp.diff(indptr) for indptr in (blocks.lower.indptr, blocks.upper.indptr))
         missing = xp.diff(matrix.indptr)[blocks.perm] == sum(lengths)
-        if pivot == "raise" and bool(missing.any()):
+        if pivot != "shift" and bool(missing.any()):
             row = int(blocks.perm[missing].min())
             raise ValueError(f"A stores no diagonal entry in row {row}, so there is no pivot; store one or {ADVICE}")
         self._tiny = TINY * float(np.finfo(blocks.dtype).eps)
         self._pivots, self._dinv = xp.empty(self.shape[0], blocks.dtype), blocks.dinv
 
-    def _judge_pivots(self, shifts: Any) -> None:
+    def _find_good_pivots(self, csr: Any, factorize: Callable[[float, float, float], tuple[Any, Any]]) -> None:
+        """Factorize by the rule for pivots: raise, or take note of what was added to them.
+
+        ``factorize(tiny, least, theta)`` does it, and returns what it found, on the host, and in color order what was
+        added to the pivots.
+        """
+        found, shifts = factorize(self._tiny, LEAST, 1.0)
+        raises = self._pivot_rule != "shift"
+        if self._pivot_rule == "positive" and (found[LOW] or found[SHIFTED]) and self._may_be_shifted(csr, found):
+            # Where no pivot is low, one was tiny beside its row only: A is badly scaled.
+            if not found[LOW]:
+                found, shifts = factorize(0.0, LEAST, 1.0)
+            least = LEAST_OF_SHIFTED if found[TRIANGLES] else LEAST_OF_SHIFTED_DILU
+            for alpha in MANTEUFFEL:
+                if not found[LOW]:
+                    break
+                found, shifts = factorize(0.0, least, (1 + alpha) ** -2)
+            raises = bool(found[LOW])
+        self._judge_pivots(shifts if found[SHIFTED] else None, raises)
+
+    def _may_be_shifted(self, csr: Any, found: Any) -> bool:
+        """Whether A is symmetric, or Hermitian, with a positive diagonal, but no M-matrix with positive pivots.
+
+        Those may be low: the pivots of the exact factors are even lower.
+        """
+        diagonal, xp = self.blocks.diagonal.real, self.backend.xp
+        if not bool((diagonal > 0).all()):
+            return False
+        no_other_is_positive = csr.dtype.kind != "c" and int(xp.count_nonzero(csr.data > 0)) == len(diagonal)
+        if no_other_is_positive and not found[SHIFTED] and bool((self._pivots > 0).all()):
+            return False
+        return is_hermitian(admitted(csr))
+
+    def _judge_pivots(self, shifts: Any, raises: bool) -> None:
         """Raise, or take note of what was added to the pivots: in color order, 0 if nothing; None if nothing to any."""
+        self._keeps_diagonal, self._cancels = shifts is None, False
         if shifts is None:
             self.shifted = Shifts(np.empty(0, np.int64), np.empty(0, self.dtype))
             return
         blocks, backend = self.blocks, self.backend
+        self._keeps_diagonal = not bool(shifts[: int(blocks.offsets[1])].any())
         bad = backend.xp.flatnonzero(shifts)
         rows, amounts = (backend.to_host(array[bad]) for array in (blocks.perm, shifts))
-        if len(rows) and self._pivot_rule == "raise":
+        if len(rows) and raises:
             raise ValueError(f"the pivot of row {rows[0]} of A is zero, tiny or not finite; {ADVICE}")
+        far = abs(self._pivots[bad]) > MOST_OF_DIAGONAL * abs(blocks.diagonal[bad])
+        self._cancels = bool(far.any())
         order = np.argsort(rows)
         self.shifted = Shifts(rows[order].astype(np.int64), amounts[order])
+
+    @property
+    def obstacle(self) -> str | None:  # type: ignore[override]
+        """See `Preconditioner`."""
+        return (
+            f"shifted pivots are more than {MOST_OF_DIAGONAL} times as large as diagonal entries, so that digits of a "
+            "product with A would cancel" if self._cancels else None
+        )  # fmt: skip
 
     @property
     def splitting(self) -> tuple[Any, Any, float]:
@@ -75,8 +139,20 @@ class Factored(Preconditioner):
 
     @property
     def keeps_diagonal(self) -> bool:
-        """See `Preconditioner`: nothing comes before the first color, so it is, unless pivots were shifted."""
-        return len(self.shifted.rows) == 0
+        """See `Preconditioner`: nothing comes before the first color, so it is, unless pivots were shifted there."""
+        return self._keeps_diagonal
+
+    def _transposed(self, conjugate: bool) -> Any:
+        """The same factors, transposed, in the same order."""
+        A, colors = self._matrix_of_transposed(conjugate)
+        turned = type(self).__new__(type(self), A)
+        turned._prepare(turned._moved(A, self.backend.name).canonical(), colors, self._pivot_rule, self._dtype)
+        for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
+            other[...] = own.conj() if conjugate else own
+        turned.blocks.divide_upper(turned._pivots)
+        turned.shifted = self.shifted
+        turned._keeps_diagonal, turned._cancels = self._keeps_diagonal, self._cancels
+        return turned
 
     def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
         """See `Preconditioner`."""
@@ -91,8 +167,16 @@ def check_rule(pivot: str) -> None:
 
 @compile_part
 def safe_pivot(d, largest, tiny):
-    """The pivot d, or, where d is zero, tiny beside it or not finite, the row's largest entry with d's (real) sign."""
-    if tiny * largest < abs(d) < np.inf:
+    """The pivot d, or, where d is tiny beside it or d or its inverse is not finite, the row's largest entry with d's
+    (real) sign.
+    """
+    if tiny * largest < abs(d) < np.inf and 1 / abs(d) < np.inf:
         return d
-    shifted = largest if largest > 0 else largest + 1
+    shifted = largest if 1 / largest < np.inf else largest + 1
     return -shifted if d.real < 0 else shifted
+
+
+@compile_part
+def is_low(d, diagonal, least):
+    """Whether the pivot of a row with a positive diagonal entry is so little of it, or not a number."""
+    return diagonal.real > 0 and not d.real > least * diagonal.real

@@ -219,7 +219,7 @@ class ColorBlocks:
     def _split(self, graph: Any, run: Any, sorted_length: int, source: Any) -> tuple[Patterns, list[Any]]:
         """Row offsets and columns of both triangles in color order, row by row, and which entry of its row each is."""
         xp, n = self.backend.xp, graph.shape[0]
-        indptr, indices = map(unsigned, self._pattern(graph))
+        indptr, indices = map(unsigned, self.pattern_of(graph))
         counts = [xp.zeros(n + 1, self._offset) for _ in range(2)]
         run.count_entries(n, indptr, indices, self.inverse, *(count[1:] for count in counts))
         offsets = [xp.cumsum(count, dtype=self._offset) for count in counts]
@@ -338,8 +338,13 @@ class ColorBlocks:
 
         return are_those_of_A
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Any) -> Any:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
+
+        Returns
+        -------
+        CSR matrix
+            A, or its canonical form if that is what the blocks store.
 
         Raises
         ------
@@ -361,6 +366,7 @@ class ColorBlocks:
             )
         self._refuse_values(csr, told)
         self._told, self._exponent = told, None
+        return csr
 
     def divide_upper(self, pivots: Any) -> None:
         """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
@@ -392,7 +398,8 @@ class ColorBlocks:
     def _new_values(self, entries: int, dtype: Any) -> Any:
         return self.backend.xp.empty(entries, dtype)
 
-    def _pattern(self, csr: Any) -> tuple[Any, Any]:
+    def pattern_of(self, csr: Any) -> tuple[Any, Any]:
+        """Row offsets and column indices of a matrix with the pattern of the blocks, as kernels take them."""
         xp = self.backend.xp
         return xp.asarray(csr.indptr, dtype=self._offset), xp.asarray(csr.indices, dtype=np.int32)
 
@@ -448,7 +455,7 @@ class ColorBlocks:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
-            len(self.slices) - 1, self.slices, self.perm, self._pattern(csr)[0], csr.data, *lower, *upper,
+            len(self.slices) - 1, self.slices, self.perm, self.pattern_of(csr)[0], csr.data, *lower, *upper,
             self._diagonal_source, self.diagonal, self.dinv, int(self._divides), self._expected, digests,
         )  # fmt: skip
 
@@ -488,7 +495,7 @@ class ColorBlocks:
     def _digest(self, csr: Any, zeros: Any = None) -> Any:
         """The digests of a matrix, on its device, in place of zeros."""
         digests = self.backend.xp.zeros(len(Digests._fields), np.int64) if zeros is None else zeros
-        self._run.digest(csr.indices.size, self.shape[0], *self._pattern(csr), csr.data, digests)
+        self._run.digest(csr.indices.size, self.shape[0], *self.pattern_of(csr), csr.data, digests)
         if self._narrows:
             self._run.find_range(csr.indices.size, csr.data, digests)
         return digests

@@ -96,7 +96,7 @@ class NodeBlocks(ColorBlocks):
         run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
         run.fill_blocks(
             len(self.slices) - 1, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
-            int(self._full), *self._pattern(csr), csr.data, self._expected, digests,
+            int(self._full), *self.pattern_of(csr), csr.data, self._expected, digests,
         )  # fmt: skip
         run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, digests)
 

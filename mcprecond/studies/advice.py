@@ -78,7 +78,7 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     A, backend = matrix.csr, matrix.backend
     if not A.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
-    if not is_hermitian(matrix, 1e-6):
+    if not is_hermitian(matrix):
         raise ValueError(f"A is not {'Hermitian' if A.dtype.kind == 'c' else 'symmetric'}, which CG needs")
     found = convergence(
         {"A": A},
