@@ -14,8 +14,8 @@ if __name__ == "__main__":
     # Not the folder that is run, whose modules are those of a package.
     sys.path[:1] = [str(HERE.parent), str(ROOT), str(ROOT / "benchmarks")]
 
-from fuzz.categories import SHARES
-from fuzz.driver import Run
+from fuzz.categories import SHARES  # noqa: E402
+from fuzz.driver import Run  # noqa: E402
 
 
 def code_hash() -> str:
@@ -33,7 +33,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0, help="the time for all categories together")
     parser.add_argument("--cases", type=int, help="so many of each category instead")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--category", action="append", choices=(*SHARES, "broken"), help="only this one; can be given again")
+    parser.add_argument(
+        "--category", action="append", choices=(*SHARES, "broken"), help="only this one; can be given again"
+    )
     parser.add_argument("--only", type=int, metavar="SEED", help="one case again, with the seed that a failure prints")
     parser.add_argument("--workers", type=int, help="processes at a time: one on a GPU, otherwise one for each core")
     parser.add_argument("--patience", type=float, default=180.0, help="seconds after which a case is taken to hang")

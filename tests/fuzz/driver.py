@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +24,9 @@ BATCH = 30.0
 #: Case seeds of a run are `seed` times this and on.
 CASES = 10_000_000
 CASES_OF_BATCH = 50_000
+#: Of each process, unless the caller has said otherwise: two race as more do, and those that wait do not take the time
+#: of other processes, which share the cores.
+THREADS = {"NUMBA_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
 #: Failures of one kind that are printed.
 PRINTED = 2
 
@@ -95,7 +98,9 @@ class Run:
         """One line: the time, and cases, checks and failures of each category."""
         counts = [f"{name} {t.cases}/{t.checks}/{t.failures}" for name, t in self.tallies.items() if t.cases]
         checks = sum(t.checks for t in self.tallies.values())
-        return f"{time.monotonic() - self._started:4.0f} s {checks:7} checks, {self.failures} failed: {', '.join(counts)}"
+        return (
+            f"{time.monotonic() - self._started:4.0f} s {checks:7} checks, {self.failures} failed: {', '.join(counts)}"
+        )
 
     def table(self) -> str:
         """What was counted, a row for each category, and each kind of failure."""
@@ -132,15 +137,16 @@ class Run:
         with tempfile.TemporaryFile("w+") as stderr:
             process = _started(self.device, jobs, stderr)
             number, seed = 0, jobs[0]["first"]
-            for event in _events(process, self.patience):
-                if "end" in event:
-                    process.wait()
-                    return []
-                if "seed" in event:
-                    number, seed = event["job"], event["seed"]
-                    continue
-                self._count(jobs[number]["category"], seed, event)
-            how = _ended(process)
+            with process.stdout as lines:  # type: ignore[union-attr]
+                for event in _events(lines.fileno(), self.patience):
+                    if "end" in event:
+                        process.wait()
+                        return []
+                    if "seed" in event:
+                        number, seed = event["job"], event["seed"]
+                    else:
+                        self._count(jobs[number]["category"], seed, event)
+                how = _ended(process)
             stderr.seek(0)
             told = [line for line in stderr.read().splitlines() if line.strip()]
         trace = [line.strip() for line in told if line.lstrip().startswith("File ")][:6] or told[-6:]
@@ -174,8 +180,7 @@ class Run:
 
 def _started(device: str, jobs: list[dict[str, Any]], stderr: IO[str]) -> subprocess.Popen[str]:
     paths = [str(TESTS), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    # Threads that wait must not take the time of those that work: several processes share the cores.
-    environment = {"OMP_WAIT_POLICY": "passive"} | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = THREADS | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     process = subprocess.Popen(
         [sys.executable, "-m", "fuzz.worker", device],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True,
@@ -186,10 +191,9 @@ def _started(device: str, jobs: list[dict[str, Any]], stderr: IO[str]) -> subpro
     return process
 
 
-def _events(process: subprocess.Popen[str], patience: float) -> Any:
-    """What the process says, until it ends, or says nothing for so long."""
-    assert process.stdout is not None
-    descriptor, rest = process.stdout.fileno(), b""
+def _events(descriptor: int, patience: float) -> Iterator[dict[str, Any]]:
+    """What a process says, until it ends, or says nothing for so long."""
+    rest = b""
     while select.select([descriptor], [], [], patience)[0]:
         block = os.read(descriptor, 1 << 16)
         if not block:

@@ -14,7 +14,9 @@ from mcprecond import SolveResult, pcg
 SLACK = 1e-6
 
 
-def solved(t: Trial, A: Any, dense: np.ndarray, b: np.ndarray, x0: np.ndarray | None, *, M: Any = None, **how: Any) -> SolveResult:
+def solved(
+    t: Trial, A: Any, dense: np.ndarray, b: np.ndarray, x0: np.ndarray | None, *, M: Any = None, **how: Any
+) -> SolveResult:
     """Call pcg with arrays of the host, and check what it says against the residual in extended precision."""
     moved = t.put(b), None if x0 is None else t.put(x0)
     given = [array for array in (A, *moved) if array is not None]
@@ -29,11 +31,31 @@ def solved(t: Trial, A: Any, dense: np.ndarray, b: np.ndarray, x0: np.ndarray | 
     x, info = result
     told = {"reason": result.reason.name, "iterations": result.iterations, "residual_norm": result.residual_norm}
     t.check(x is result.x and x.shape == (len(dense),), "x is not n numbers", found=x.shape)
-    t.check(len(result.residuals) == result.iterations + 1, "there is not a residual for each iteration", **told, count=len(result.residuals))
+    t.check(
+        len(result.residuals) == result.iterations + 1,
+        "there is not a residual for each iteration",
+        **told,
+        count=len(result.residuals),
+    )
     most = how.get("maxiter", 10 * len(dense))
-    t.check(0 <= result.iterations <= (10 * len(dense) if most is None else most), "more iterations than maxiter", **told, maxiter=most)
-    t.check("callback" not in how or len(seen) == result.iterations, "callback is not called once an iteration", **told, calls=len(seen))
-    t.check((info == 0) == result.converged == (result.reason.name == "CONVERGED"), "info, converged and reason differ", **told, info=info)
+    t.check(
+        0 <= result.iterations <= (10 * len(dense) if most is None else most),
+        "more iterations than maxiter",
+        **told,
+        maxiter=most,
+    )
+    t.check(
+        "callback" not in how or len(seen) == result.iterations,
+        "callback is not called once an iteration",
+        **told,
+        calls=len(seen),
+    )
+    t.check(
+        (info == 0) == result.converged == (result.reason.name == "CONVERGED"),
+        "info, converged and reason differ",
+        **told,
+        info=info,
+    )
     flat = b.reshape(-1)
     with np.errstate(all="ignore"):
         true, rounding = references.residual(dense, t.get(x), flat)

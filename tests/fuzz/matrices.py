@@ -14,7 +14,9 @@ Edges = tuple[int, np.ndarray, np.ndarray]  # how many rows, and the row and the
 
 def size(t: Trial, most: int = 4000) -> int:
     """Of a matrix: mostly a few dozen rows, sometimes none, sometimes thousands."""
-    least, end = t.one_of(*((0, 9),) * 5, *((9, 60),) * 12, *((60, 150),) * 2, *(((150, 400),) if t.chance(0.3) else ((9, 60),)))
+    least, end = t.one_of(
+        *((0, 9),) * 5, *((9, 60),) * 12, *((60, 150),) * 2, *(((150, 400),) if t.chance(0.3) else ((9, 60),))
+    )
     if t.chance(0.004):
         least, end = 1000, 4001
     return int(min(t.rng.integers(least, end), most))

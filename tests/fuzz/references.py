@@ -33,9 +33,17 @@ def improper(pattern: np.ndarray, colors: np.ndarray, distance: int) -> tuple[in
 
 
 def gauss_seidel(
-    A: np.ndarray, r: np.ndarray, *, order: np.ndarray, block_size: int, omega: float, sweep: str, sweeps: int, unit: float,
+    A: np.ndarray,
+    r: np.ndarray,
+    *,
+    order: np.ndarray,
+    block_size: int,
+    omega: float,
+    sweep: str,
+    sweeps: int,
+    unit: float,
     stored: float,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """So many sweeps on A z = r from z = 0, node by node in the given order, and a bound on the error.
 
     z_i <- (1 - w) z_i + w inv(A_ii) (r_i - sum of A_ij z_j over j != i)
@@ -52,7 +60,9 @@ def gauss_seidel(
         inverted = np.abs(inverse).astype(float)
         spread = unit * inverted
         if block_size > 1:  # the more so the worse the condition of the block
-            spread = unit * 8 * block_size * inverted.max() ** 2 * size[np.ix_(rows, rows)].max() * np.ones_like(inverted)
+            spread = (
+                unit * 8 * block_size * inverted.max() ** 2 * size[np.ix_(rows, rows)].max() * np.ones_like(inverted)
+            )
         nodes[i] = rows, others, others_size, np.count_nonzero(others) + block_size + 4, inverse, inverted, spread
     for direction in {"forward": [1], "backward": [-1], "symmetric": [1, -1]}[sweep] * sweeps:
         for i in order[::direction]:
@@ -62,7 +72,9 @@ def gauss_seidel(
             of_left = others_size @ error + length * unit * (np.abs(r[rows]).astype(float) + amount) + stored * amount
             of_new = inverted @ of_left + spread @ np.abs(left).astype(float) + 4 * unit * np.abs(new).astype(float)
             z[rows] = (1 - w) * z[rows] + w * new
-            error[rows] = abs(1 - omega) * (error[rows] + 4 * unit * old) + omega * (of_new + 4 * unit * np.abs(new).astype(float))
+            error[rows] = abs(1 - omega) * (error[rows] + 4 * unit * old) + omega * (
+                of_new + 4 * unit * np.abs(new).astype(float)
+            )
             error[rows] += 4 * unit * np.abs(z[rows]).astype(float)
     return z, error
 

@@ -32,6 +32,7 @@ def run_case(category: str, seed: int, device: Device) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", ResourceWarning)  # which is nobody's answer
             case_of(category)(trial)
     except Failure as failure:
         found = {"failed": failure.what, "facts": shown(failure.facts)}

@@ -198,7 +198,9 @@ def check_applications(t: Trial, M: Any, A: Any, dense: np.ndarray, check: Any) 
         t.about(way=way, r=f"{r.dtype}{r.shape}")
         t.equal(moved, before, "an application changes its argument")
         t.check(z.shape == r.shape, "an application returns another shape", found=z.shape)
-        t.check(t.get(z).dtype == np.result_type(A.dtype, r.dtype), "an application returns another dtype", found=z.dtype)
+        t.check(
+            t.get(z).dtype == np.result_type(A.dtype, r.dtype), "an application returns another dtype", found=z.dtype
+        )
         t.check(isinstance(z, type(moved)), "an application returns another kind of array", found=type(z))
         check(columns_of(t.get(z)), columns_of(r), way, dense)
         if way == "M":

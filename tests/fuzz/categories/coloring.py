@@ -72,7 +72,11 @@ def one_coloring(t: Trial, A: Any, pattern: np.ndarray) -> None:
         options["recolor"] = int(t.rng.integers(0, 4))
     if t.chance(0.2):
         options["balance"] = True
-    t.about(method=method, distance=distance, options={k: v if k != "order" or isinstance(v, str) else "a permutation" for k, v in options.items()})
+    t.about(
+        method=method,
+        distance=distance,
+        options={k: v if k != "order" or isinstance(v, str) else "a permutation" for k, v in options.items()},
+    )
     coloring = color(A, method, distance=distance, **options)
     check_coloring(t, coloring, pattern, distance)
     if method != "auto":
@@ -83,7 +87,12 @@ def one_coloring(t: Trial, A: Any, pattern: np.ndarray) -> None:
             near = near | (near.astype(np.float32) @ near.astype(np.float32) > 0)
         np.fill_diagonal(near, False)
         most = int(near.sum(axis=1).max()) + 1
-        t.check(coloring.n_colors <= most, "more colors than the largest degree and one", colors=coloring.n_colors, most=most)
+        t.check(
+            coloring.n_colors <= most,
+            "more colors than the largest degree and one",
+            colors=coloring.n_colors,
+            most=most,
+        )
     if method in DETERMINISTIC and not options.get("balance"):
         again = color(A, method, distance=distance, **options)
         t.equal(again.colors, coloring.colors, "a deterministic method gives other colors when it is called again")
@@ -91,10 +100,19 @@ def one_coloring(t: Trial, A: Any, pattern: np.ndarray) -> None:
 
 def check_coloring(t: Trial, coloring: Coloring, pattern: np.ndarray, distance: int) -> None:
     n, colors = len(pattern), t.get(coloring.colors)
-    t.check(colors.dtype == np.int32 and colors.shape == (n,), "colors are not n numbers of int32", found=f"{colors.dtype}{colors.shape}")
+    t.check(
+        colors.dtype == np.int32 and colors.shape == (n,),
+        "colors are not n numbers of int32",
+        found=f"{colors.dtype}{colors.shape}",
+    )
     counts = np.bincount(colors, minlength=0) if n else np.empty(0, int)
     t.check(not n or (colors.min() == 0 and counts.all()), "colors are not contiguous", counts=counts[:20])
-    t.check(np.array_equal(counts, coloring.sizes), "sizes are not those of the colors", sizes=coloring.sizes[:20], counts=counts[:20])
+    t.check(
+        np.array_equal(counts, coloring.sizes),
+        "sizes are not those of the colors",
+        sizes=coloring.sizes[:20],
+        counts=counts[:20],
+    )
     edge = references.improper(pattern, colors, distance)
     t.check(edge is None, f"improper at distance {distance}", edge=edge)
     order = t.get(coloring.permutation())
@@ -112,7 +130,9 @@ def large_star(t: Trial) -> None:
     t.about(family="large star", n=n, method=method, distance=2)
     seconds = {}
     for name in ("jp", method):
-        color(t.put(matrices.stored(t, 9, *matrices.FAMILIES["star"](t.rng, 9)[1:], np.ones(8))), name, distance=2)  # compiles
+        color(
+            t.put(matrices.stored(t, 9, *matrices.FAMILIES["star"](t.rng, 9)[1:], np.ones(8))), name, distance=2
+        )  # compiles
         started = time.perf_counter()
         try:
             coloring = color(A, name, distance=2)

@@ -29,7 +29,10 @@ def case(t: Trial) -> None:
     }
     kind = t.one_of(*kinds)
     M = kinds[kind]()
-    r = [t.put(matrices.numbers(t, n * k, dtype).reshape((n, k) if k > 1 else (n,))) for k in t.rng.integers(1, 5, THREADS)]
+    r = [
+        t.put(matrices.numbers(t, n * k, dtype).reshape((n, k) if k > 1 else (n,)))
+        for k in t.rng.integers(1, 5, THREADS)
+    ]
     work = t.one_of("apply", "apply", "transpose", "plain", "auto", "smooth")
     if work == "smooth" and not hasattr(M, "smooth"):
         work = "apply"

@@ -32,10 +32,16 @@ def case(t: Trial) -> None:
     r = t.put(matrices.numbers(t, n, dtype))
     state, current = applied(t, M, r), A
     wrongs = {
-        "pattern": other_pattern, "missing": missing_entry, "nan": not_finite, "dtype": other_dtype, "shape": other_shape,
-        "dense": lambda t, A: A.toarray(), "list": lambda t, A: A.toarray().tolist(), "none": lambda t, A: None,
+        "pattern": other_pattern,
+        "missing": missing_entry,
+        "nan": not_finite,
+        "dtype": other_dtype,
+        "shape": other_shape,
+        "dense": lambda t, A: A.toarray(),
+        "list": lambda t, A: A.toarray().tolist(),
+        "none": lambda t, A: None,
         "zero": zero_diagonal,
-    }  # fmt: skip
+    }
     for _ in range(int(t.rng.integers(1, 6))):
         if t.chance(0.5):
             current = matrices.other_values(t, A)
@@ -55,9 +61,15 @@ def case(t: Trial) -> None:
         if bad is current or (wrong == "zero" and kind in ("color blocks", "blocks")):
             continue
         t.about(step=wrong)
-        error = t.refuses(lambda bad=bad: M.update(t.put(bad) if sp.issparse(bad) else bad), f"a wrong update ({wrong})")
+        error = t.refuses(
+            lambda bad=bad: M.update(t.put(bad) if sp.issparse(bad) else bad), f"a wrong update ({wrong})"
+        )
         if wrong in ("pattern", "missing"):
-            t.check(isinstance(error, ValueError) and type(error) is not ValueError, "another pattern raises no error of its own", found=type(error))
+            t.check(
+                isinstance(error, ValueError) and type(error) is not ValueError,
+                "another pattern raises no error of its own",
+                found=type(error),
+            )
         if wrong == "zero":  # after a pivot that is none, M cannot be used before another update
             M.update(t.put(current))
         t.equal(applied(t, M, r), state, "a wrong update changes M")
@@ -101,7 +113,10 @@ def not_finite(t: Trial, A: Any) -> Any:
 
 
 def other_dtype(t: Trial, A: Any) -> Any:
-    return A.astype(t.one_of(*(name for name in FLOATS if name != A.dtype.name), *(() if t.device.is_gpu else ("int64",))))
+    names = [name for name in FLOATS if name != A.dtype.name] + ([] if t.device.is_gpu else ["int64"])
+    name, other = t.one_of(*names), A.copy()
+    other.data = (A.data if name.startswith("complex") else A.data.real).astype(name)
+    return other
 
 
 def other_shape(t: Trial, A: Any) -> Any:
