@@ -91,7 +91,7 @@ class Trial:
             self.check(False, what, **facts)
         other = ~((found == expected) | ((found != found) & (expected != expected)))
         if other.any():
-            place = tuple(int(k[0]) for k in np.nonzero(other))
+            place = tuple(int(k) for k in np.argwhere(other)[0])
             facts |= {"differ": int(other.sum()), "at": place, "found": found[place], "expected": expected[place]}
         self.check(not other.any(), what, **facts)
 

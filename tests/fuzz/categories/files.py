@@ -24,7 +24,7 @@ from mcprecond.problems import matrix_market
 from mcprecond.problems.files import npz, vector
 
 #: Bytes that reading a small file may take.
-ROOM = 2 << 30
+ROOM = 4 << 30
 #: What a header may be changed to say.
 SIZES = (
     b"-1",
@@ -41,7 +41,7 @@ SIZES = (
 
 
 def case(t: Trial) -> None:
-    with tempfile.TemporaryDirectory() as folder, room():
+    with tempfile.TemporaryDirectory() as folder:
         t.one_of(mutated, mutated, mutated, honest, odd_arrays, bomb if t.chance(0.05) else mutated)(t, Path(folder))
 
 
@@ -73,6 +73,8 @@ def written(t: Trial, folder: Path) -> tuple[Path, Any]:
         v = matrices.numbers(t, A.shape[0], dtype)
         if way == "npy":
             np.save(path, v)
+        elif not len(v):  # SciPy's writer divides by it, or hangs
+            path.write_text("%%MatrixMarket matrix array real general\n0 1\n")
         else:
             scipy.io.mmwrite(path, v[:, None], precision=17)
         return path, v
@@ -91,7 +93,8 @@ def reader_of(path: Path) -> Callable[[Path], Any]:
 
 def honest(t: Trial, folder: Path) -> None:
     path, expected = written(t, folder)
-    found = reader_of(path)(path)
+    with room():
+        found = reader_of(path)(path)
     if not expected.shape[0]:
         return  # a file of no entries does not tell what they would be
     if sp.issparse(expected):
@@ -112,7 +115,8 @@ def mutated(t: Trial, folder: Path) -> None:
         path = path.with_name("missing" + "".join(path.suffixes))
     told = {"content": repr(content[:120])}
     try:
-        found = reader_of(path)(path)
+        with room():
+            found = reader_of(path)(path)
     except (ValueError, FileNotFoundError) as error:
         t.check(
             str(path) in str(error) or path.name in str(error),
@@ -237,7 +241,8 @@ def odd_arrays(t: Trial, folder: Path) -> None:
     # Whoever takes a vector looks at its shape and dtype.
     may_be_read = wrong in ("not square", "large", "scalar", "records", "text") or n == 0
     try:
-        found = reader(path)
+        with room():
+            found = reader(path)
     except (ValueError, FileNotFoundError):
         t.check(True, "")
     else:
@@ -281,7 +286,7 @@ def command_line(t: Trial, path: Path, told: dict[str, Any]) -> None:
     consoles = cli.out.file, cli.err.file
     try:
         sys.argv = ["mcprecond", *commands[name]]
-        with redirect_stdout(out), redirect_stderr(err):
+        with redirect_stdout(out), redirect_stderr(err), room():
             cli.out.file, cli.err.file = out, err
             code: Any = 0
             try:

@@ -38,9 +38,9 @@ def case(t: Trial) -> None:
         t.about(scaled="b", exponent=s)
         found = pcg(moved, t.put(times(b, s)), maybe(t, times(x0, s)), M=M, **how)
         check_scaled(t, found, base, s, s)
-    # A by s: x and M by 1 / s.
+    # A by s: x and M by 1 / s. Vectors get smaller than x on the way.
     s = power(t, dtype, [A.data[A.data != 0] * dtype_one(dtype)], [[float(np.abs(A.data).max(initial=1.0)) * 4 * n]])
-    inverse = power_range(dtype, [x0, t.get(base.x)], [[2.0**8]])
+    inverse = power_range(dtype, [x0, t.get(base.x)], [[2.0**8]], margin_of(dtype))
     s = max(min(s, -inverse[0]), -inverse[1])
     t.about(scaled="A", exponent=s)
     scaled = A.copy()
@@ -98,7 +98,12 @@ def zero_right_hand_side(t: Trial, A: Any, M: Any, n: int, dtype: Any, how: dict
     t.equal(result.x, np.zeros(n, dtype), "x is not zero for b = 0")
 
 
-def power_range(dtype: Any, vectors: list[Any], norms: list[Any]) -> tuple[int, int]:
+def margin_of(dtype: Any) -> int:
+    """By how many powers of two products of vectors may be smaller than these."""
+    return 30 if np.finfo(dtype).eps > 1e-10 else 100
+
+
+def power_range(dtype: Any, vectors: list[Any], norms: list[Any], margin: int = 0) -> tuple[int, int]:
     """The exponents by which vectors may be scaled and stay normal numbers, and norms finite doubles."""
     info, low, high = np.finfo(dtype), -(10**6), 10**6
     for values, limits in [(v, (info.minexp, info.maxexp)) for v in vectors] + [(v, (-1022, 1024)) for v in norms]:
@@ -110,12 +115,13 @@ def power_range(dtype: Any, vectors: list[Any], norms: list[Any]) -> tuple[int, 
         if len(parts):
             low = max(low, limits[0] + 1 - math.frexp(float(parts.min()))[1])
             high = min(high, limits[1] - 1 - math.frexp(float(parts.max()) * math.sqrt(len(parts)))[1])
+    low, high = low + margin, high - margin
     return (low, high) if low <= 0 <= high else (0, 0)
 
 
-def power(t: Trial, dtype: Any, vectors: list[Any], norms: list[Any]) -> int:
+def power(t: Trial, dtype: Any, vectors: list[Any], norms: list[Any], margin: int = 0) -> int:
     """One of these: an end of the range, near one, or any."""
-    low, high = power_range(dtype, vectors, norms)
+    low, high = power_range(dtype, vectors, norms, margin)
     low, high = max(low, -2000), min(high, 2000)
     return int(
         t.one_of(
@@ -168,9 +174,10 @@ def check_scaled(t: Trial, found: SolveResult, base: SolveResult, of_x: int, of_
 def check_application(t: Trial, M: Any, scaled: Any, r: np.ndarray, s: int) -> None:
     """M of s A is M / s; and M is linear for powers of two."""
     z = t.get(M @ t.put(r))
-    low, high = power_range(r.dtype, [z], [])
+    margin = margin_of(r.dtype)
+    low, high = power_range(r.dtype, [z], [], margin)
     if low <= -s <= high:
         t.equal(scaled @ t.put(r), times(z, -s), "M of a matrix times a power of two is not M over it")
-    e = power(t, r.dtype, [z, r], [])
+    e = power(t, r.dtype, [z, r], [], margin)
     t.about(scaled="r", exponent=e)
     t.equal(M @ t.put(times(r, e)), times(z, e), "M @ r does not scale with a power of two")
