@@ -38,10 +38,15 @@ def main() -> int:
     )
     parser.add_argument("--only", type=int, metavar="SEED", help="one case again, with the seed that a failure prints")
     parser.add_argument("--workers", type=int, help="processes at a time: one on a GPU, otherwise one for each core")
-    parser.add_argument("--patience", type=float, default=180.0, help="seconds after which a case is taken to hang")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        help="seconds after which a case is taken to hang: 180, or 600 where kernels are compiled",
+    )
     parser.add_argument("--output", type=Path, help="a JSON file for what was counted")
     asked = parser.parse_args()
     shares = {name: SHARES.get(name, 1) for name in asked.category or SHARES}
+    asked.patience = asked.patience or (180.0 if asked.device == "cpu" else 600.0)
     run = Run(asked.device, shares, asked.seed, patience=asked.patience, say=lambda line: print(line, flush=True))
     if asked.only is not None or asked.cases is not None:
         run.for_cases(asked.cases if asked.only is None else 1, asked.only)

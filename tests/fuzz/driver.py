@@ -142,6 +142,9 @@ class Run:
                     if "end" in event:
                         process.wait()
                         return []
+                    if "spoiled" in event:
+                        process.wait()
+                        return _rest(jobs[number:], seed, time.monotonic() - started)
                     if "seed" in event:
                         number, seed = event["job"], event["seed"]
                     else:
@@ -151,14 +154,8 @@ class Run:
             told = [line for line in stderr.read().splitlines() if line.strip()]
         trace = [line.strip() for line in told if line.lstrip().startswith("File ")][:6] or told[-6:]
         event = {"checks": 0, "notes": {}, "seconds": 0.0, "failed": how, "facts": {"at": trace}}
-        job = jobs[number]
-        self._count(job["category"], seed, event)
-        rest = job | {"first": seed + 1}
-        if "count" in job:
-            rest["count"] = job["count"] - (rest["first"] - job["first"])
-        if "seconds" in job:
-            rest["seconds"] = job["seconds"] - (time.monotonic() - started)
-        return [rest] * (rest.get("count", 1) > 0 and rest.get("seconds", 1) > 0) + jobs[number + 1 :]
+        self._count(jobs[number]["category"], seed, event)
+        return _rest(jobs[number:], seed, time.monotonic() - started)
 
     def _count(self, category: str, seed: int, event: dict[str, Any]) -> None:
         with self._lock:
@@ -176,6 +173,17 @@ class Run:
             if kind["count"] <= PRINTED:
                 facts = ", ".join(f"{name}={value}" for name, value in event["facts"].items())
                 self.say(f"{category} {seed}: {event['failed']}\n    {facts}\n    {repeat}")
+
+
+def _rest(jobs: list[dict[str, Any]], seed: int, seconds: float) -> list[dict[str, Any]]:
+    """What is left of jobs after that seed of the first one, and so many seconds."""
+    job, *others = jobs
+    rest = job | {"first": seed + 1}
+    if "count" in job:
+        rest["count"] = job["count"] - (rest["first"] - job["first"])
+    if "seconds" in job:
+        rest["seconds"] = job["seconds"] - seconds
+    return [rest] * (rest.get("count", 1) > 0 and rest.get("seconds", 1) > 0) + others
 
 
 def _started(device: str, jobs: list[dict[str, Any]], stderr: IO[str]) -> subprocess.Popen[str]:

@@ -124,6 +124,7 @@ class Trial:
 
 def frozen(A: Any, device: Device) -> list[np.ndarray]:
     """Copies of all arrays of a matrix or of an array, to see whether somebody changes them."""
-    parts = ("data", "indices", "indptr", "row", "col") if device.sparse.issparse(A) else ()
-    arrays = [getattr(A, part) for part in parts if hasattr(A, part)] if parts else [A]
+    parts = ("data", "indices", "indptr", "row", "col")
+    is_sparse = sp.issparse(A) or device.sparse.issparse(A)
+    arrays = [getattr(A, part) for part in parts if hasattr(A, part)] if is_sparse else [A]
     return [np.array(device.get(array), copy=True) for array in arrays]

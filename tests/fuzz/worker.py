@@ -66,8 +66,12 @@ def run_jobs(jobs: list[dict[str, Any]], device: Device, say: Callable[[dict[str
             seed = job["first"] + k
             say({"job": number, "seed": seed})
             began = time.monotonic()
-            say(run_case(job["category"], seed, device) | {"seconds": time.monotonic() - began})
+            found = run_case(job["category"], seed, device)
+            say(found | {"seconds": time.monotonic() - began})
             k += 1
+            if found.get("failed", "").startswith("CUDA"):
+                say({"spoiled": True})  # after such an error a process gets no other answer from its GPU
+                os._exit(0)
 
 
 def main() -> None:

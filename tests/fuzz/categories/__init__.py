@@ -8,17 +8,17 @@ from typing import Any
 
 #: By name: each is a module with `case(trial)`.
 SHARES = {
-    "coloring": 3,
-    "apply": 3,
-    "scale": 2,
+    "coloring": 2,
+    "apply": 2,
+    "scale": 3,
     "precision": 2,
     "pcg": 4,
-    "threads": 1,
+    "threads": 2,
     "update": 2,
-    "door": 2,
+    "door": 3,
     "messages": 1,
     "pivots": 2,
-    "files": 1,
+    "files": 2,
 }
 
 
