@@ -25,7 +25,7 @@ from mcprecond import (
 from mcprecond.problems import graphs
 from mcprecond.reordering import NodeBlocks
 
-NO_NUMBER = ("1", None, [1.0], 1j, {}, np.ones(2), float("nan"))
+NO_NUMBER = ("1", None, [1.0], 1j, np.complex128(1), {}, np.ones(2), float("nan"))
 NO_COUNT = ("1", 1.5, [1], 1j, {}, np.ones(2), float("nan"), -1)
 NO_NAME = (3, 1.5, ["eb"], ("eb",), {}, b"eb", "sideways", object())
 NO_BOOL = ("no", "yes", "x", 2.5, [True], {}, np.ones(2), "False")
