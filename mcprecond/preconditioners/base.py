@@ -15,7 +15,7 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import promoted
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import FLOATS, AdmittedMatrix, admitted, csr_form
+from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
@@ -111,9 +111,7 @@ class Preconditioner:
 
         Sweeps need divided rows: `divides` says whether those of points are so from the start.
         """
-        complex_or_real = [name for name in FLOATS if (name.kind == "c") == (A.dtype.kind == "c")]
-        if dtype is not None and np.dtype(dtype) not in complex_or_real:
-            raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")
+        stored_dtype(dtype, A.dtype)  # before the work of coloring
         coloring, choice = chosen(A, coloring, block_size)
         self.choice = choice or self.choice
         self.blocks = (

@@ -34,6 +34,7 @@ from mcprecond.preconditioners.pivots import (
     Factored,
     check_rule,
     is_low,
+    least_invertible,
     safe_pivot,
 )
 from mcprecond.preconditioners.sweeps import make_empty
@@ -498,7 +499,7 @@ def factorize_rows(
             )  # fmt: skip
             changes += changes_here
         relaxed = d + added
-        pivot = safe_pivot(relaxed, largest, tiny)
+        pivot = safe_pivot(relaxed, largest, tiny, least_invertible(pivots))
         pivots[i] = pivot
         dinv[i] = 1 / pivots[i]
         store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, 1)
