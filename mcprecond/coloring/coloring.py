@@ -156,6 +156,8 @@ def user_coloring(colors: Any, csr: Any, backend: Backend) -> Coloring:
     """
     xp, n = backend.xp, csr.shape[0]
     array = xp.asarray(colors)
+    if array.shape == (0,):
+        array = array.astype(np.int32)  # an empty list is one of floats
     if array.dtype.kind not in "iu":
         raise TypeError(f"coloring must be a method name, a Coloring or an array of integers, got dtype {array.dtype}")
     if array.shape != (n,):

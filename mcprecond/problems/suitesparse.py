@@ -71,7 +71,7 @@ def suitesparse(name: str, *, cache: str | os.PathLike[str] | None = None, url: 
     """
     # No part may begin with a dot, so that the path stays inside of the folder.
     if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.+-]*/[\w-][\w.+-]*", name, re.ASCII):
-        raise ValueError(f"name must be 'Group/Name', such as 'AMD/G3_circuit', got {name!r}")
+        raise ValueError(f"name must be 'Group/Name', such as 'AMD/G3_circuit', got {shown(name)}")
     if not isinstance(url, str):
         raise TypeError(f"url must be a string, got {shown(url)}")
     if cache is not None and not isinstance(cache, str | os.PathLike):
