@@ -214,7 +214,7 @@ def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
         found = np.dtype(dtype)
     except TypeError:
         found = None
-    if found not in possible:
+    if found is None or found not in possible:  # to NumPy None is float64
         raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}")
 
 
-def permutation(order: Any, n: int, backend: Backend) -> Any:
-    """Return an order that a user gives, as an array of int32.
+def permutation(order: Any, n: int, backend: Backend, name: str = "order", names: Collection[str] = ORDERS) -> Any:
+    """Return an order that a user gives, as an array of int32; messages call it `name`, and say what else it may be.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def permutation(order: Any, n: int, backend: Backend) -> Any:
     ValueError
         If it is no permutation of 0..n - 1; the message says why.
     """
-    xp, wanted = backend.xp, f"order must be one of {', '.join(ORDERS)} or a permutation of 0..{n - 1}"
+    xp, wanted = backend.xp, f"{name} must be one of {', '.join(names)} or a permutation of 0..{n - 1}"
     if backend_of(order).name != backend.name:
         raise TypeError(f"{wanted} on the {backend.name}, got one on the {backend_of(order).name}")
     try:

@@ -598,7 +598,7 @@ def fetch_values(
         inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
         diagonal[i], dinv[i] = pivot, inverse
         factor = inverse if divides else values.dtype.type(1)
-        check = 0 * abs(inverse)  # is NaN as soon as something is not finite
+        check = 0 * abs(dinv[i])  # is NaN as soon as something is not finite
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             quotient = factor * row[upper_source[e]]
             upper[e] = quotient

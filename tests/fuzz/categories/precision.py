@@ -20,7 +20,7 @@ def case(t: Trial) -> None:
 
 
 def promoted(A: Any, *vectors: Any) -> np.dtype:
-    """Of x in SciPy's cg: that of A, b and x0 together; what is no float counts as a double."""
+    """As SciPy's cg promotes A and b, with x0 and a sparse M counted, too; what is no float counts as a double."""
     floats = [v.dtype if v.dtype.kind in "fc" else np.float64 for v in (A, *vectors) if v is not None]
     return np.result_type(*floats)
 
@@ -44,7 +44,7 @@ def mixed(t: Trial) -> None:
     t.about(
         b=b.dtype.name, x0=None if x0 is None else x0.dtype.name, M=type(M).__name__, rtol=rtol, form=form, of_M=of_M
     )
-    expected = promoted(A, b, x0)
+    expected = promoted(A, b, x0, M if hasattr(M, "tocsr") else None)
     widens = expected.kind == "c" and A.dtype.kind != "c"
     M_widens = getattr(M, "dtype", A.dtype).kind == "c" and expected.kind != "c"
     try:
@@ -55,7 +55,7 @@ def mixed(t: Trial) -> None:
         t.notes["complex refused for a real A"] += 1
         return
     found = t.get(result.x).dtype
-    t.check(found == expected, "x has another dtype than SciPy gives it", found=found, expected=expected)
+    t.check(found == expected, "x has another dtype than its operands promote to", found=found, expected=expected)
     t.check(result.residuals.dtype == np.float64, "residuals are not doubles", found=result.residuals.dtype)
     if n and result.reason.name not in ("CONVERGED", "STAGNATED"):
         t.check(False, "a dominant system ends otherwise than converged or stagnated", reason=result.reason.name)
