@@ -38,6 +38,8 @@ BOUNDED = {"eb", "ecl_gc", "jp", "ipgc", "vb", "vb_bit", "rig", "sirg", "gm", "c
 }  # fmt: skip
 #: These look for the neighbors of neighbors as they go; others square the pattern first.
 AS_THEY_GO = ("eb", "vb", "vb_bit", "jp", "greedy")
+#: Others build the graph of all pairs, which takes them minutes where it is large and dense.
+MOST_PAIRS = 10**6
 
 
 def case(t: Trial) -> None:
@@ -61,6 +63,9 @@ def case(t: Trial) -> None:
 def one_coloring(t: Trial, A: Any, pattern: np.ndarray) -> None:
     n = len(pattern)
     method, distance = t.one_of(*COLORINGS, "auto"), t.one_of(1, 1, 2)
+    pairs = int(((pattern | pattern.T).sum(axis=1, dtype=np.int64) ** 2).sum())
+    if method not in AS_THEY_GO and pairs > MOST_PAIRS:
+        distance = 1
     options = {name: t.one_of(*values) for name, values in OPTIONS.get(method, {}).items() if t.chance(0.5)}
     if method in ("jp", "greedy") and t.chance(0.2):
         options["order"] = t.put(t.rng.permutation(n).astype(t.one_of(np.int32, np.int64)))
