@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import sys
 from pathlib import Path
@@ -16,15 +15,6 @@ if __name__ == "__main__":
 
 from fuzz.categories import SHARES  # noqa: E402
 from fuzz.driver import Run  # noqa: E402
-
-
-def code_hash() -> str:
-    """SHA-256 of the package's sources and of these."""
-    digest = hashlib.sha256()
-    for folder in (ROOT / "mcprecond", HERE):
-        for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".cu", ".cuh")):
-            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 def main() -> int:
@@ -64,7 +54,7 @@ def write(path: Path, run: Run) -> None:
 
     rows = [tally.row(category) for category, tally in run.tallies.items()]
     counts = {name: sum(row[name] for row in rows) for name in ("cases", "checks", "failures")}
-    save(record("fuzz", run.device, rows, seed=run.seed, code=code_hash(), totals=counts), path)
+    save(record("fuzz", run.device, rows, seed=run.seed, totals=counts), path)
 
 
 if __name__ == "__main__":
