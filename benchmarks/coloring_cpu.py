@@ -24,8 +24,8 @@ import numpy as np
 from coloring import SEED, checked
 from measure import RESULTS, record, save, timed_in_turns, wall_ms
 
-from mcprecond.backends import get_backend
 from mcprecond.coloring import Graph, user_coloring
+from mcprecond.matrix import admitted
 from mcprecond.problems import graphs
 
 #: Family -> generator for log2 of about how many vertices.
@@ -84,7 +84,7 @@ def pyamg_checked(A: Any, method: str) -> tuple[Callable[[], Any], dict[str, Any
         return vertex_coloring(A, method)
 
     np.random.seed(SEED)  # noqa: NPY002 - PyAMG draws its weights from the old generator
-    return run, {"colors": user_coloring(run(), A, get_backend("cpu")).n_colors}
+    return run, {"colors": user_coloring(run(), admitted(A)).n_colors}
 
 
 def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
@@ -98,7 +98,7 @@ def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
 
     colors = run()
     in_row_order = np.array([colors[v] for v in range(A.shape[0])])
-    return run, {"colors": user_coloring(in_row_order, A, get_backend("cpu")).n_colors}
+    return run, {"colors": user_coloring(in_row_order, admitted(A)).n_colors}
 
 
 def opponents() -> dict[str, str]:

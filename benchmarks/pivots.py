@@ -3,8 +3,8 @@
     python benchmarks/pivots.py                       # 30,000 and a million points, three shapes of triangles
     python benchmarks/pivots.py 30000 --output x.json
 
-writes benchmarks/results/pivots-cpu.json (or where --output says). The more the triangles are stretched, the more pivots
-of an incomplete factorization are negative, unless they are shifted: see mcprecond/preconditioners/pivots.py.
+writes benchmarks/results/pivots-cpu.json (or where --output says). The more the triangles are stretched, the more
+pivots of an incomplete factorization are negative, unless they are shifted: see mcprecond/preconditioners/pivots.py.
 """
 
 from __future__ import annotations

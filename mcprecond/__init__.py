@@ -16,8 +16,7 @@ from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
-
-__version__ = "0.1.0"
+from mcprecond.version import __version__
 
 __all__ = [
     "COLORINGS",

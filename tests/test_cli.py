@@ -253,7 +253,7 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
         (("solve", "GRID", "--output", "x.txt"), "--output must end in .npy or .mtx"),
         (("solve", "GRID", "--rhs", "NOVECTOR"), "cannot be read as a vector"),
         (("solve", "GRID", "--preconditioner", "ilu"), "--preconditioner must be one of sgs, jacobi, none"),
-        (("solve", "GRID", "--rtol", "-1"), "rtol must not be negative"),
+        (("solve", "GRID", "--rtol", "-1"), "rtol must be at least 0.0, got -1.0"),
         (("solve", "GRID", "--rhs", "none.npy"), "none.npy"),
         (("solve", "GRID", "--rhs", "GRID"), "must end in .npy, .mtx or .mtx.gz"),
         (("solve", "SHORT"), "must be square"),

@@ -287,7 +287,7 @@ def test_devices_agree(ordering):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"ordering": "random"}, ValueError, "ordering must be 'color', 'natural' or a permutation, got 'random'"),
+        ({"ordering": "random"}, ValueError, "ordering must be one of color, natural, got 'random'"),
         ({"ordering": np.zeros(16, int)}, ValueError, "a permutation of 0..15"),
         ({"pivot": "ignore"}, ValueError, "pivot must be one of positive, raise, shift, got 'ignore'"),
         ({"dtype": np.int32}, TypeError, "dtype must be float32 or float64"),

@@ -24,6 +24,8 @@ from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import shown
 from mcprecond.backends.memory import available_bytes
 
+#: The arrays of a .npz file that hold indices.
+INDEX_ARRAYS = ("indices", "indptr", "row", "col", "coords", "offsets")
 #: Of a Matrix Market file: its comments and the line with the sizes have to fit in.
 LONGEST_HEADER = 2**22
 #: Of a Matrix Market file, on average. Who writes 17 digits of complex numbers needs 80.
@@ -195,7 +197,9 @@ def _mmread(path: Path) -> Any:
     packed = path.name.endswith(".gz")
     open_stream: Any = gzip.open if packed else open
     with open_stream(path, "rb") as stream:
-        rows, _, entries, symmetric, dense = _header(stream)
+        rows, columns, entries, symmetric, dense = _header(stream)
+    if dense and entries == 0:
+        return np.zeros((rows, columns))  # SciPy's reader divides by the number of rows
     # An entry takes the least of four characters, "1 1" and the end of the line; in a dense matrix of two.
     room = path.stat().st_size * (MOST_COMPRESSED if packed else 1) // (2 if dense else 4) + 1
     if entries > room:
@@ -250,11 +254,13 @@ def _check_arrays(path: Path) -> None:
         _check_memory("its arrays", 2 * unpacked)
         for member in archive.infolist():
             with archive.open(member) as file:
-                _check_array(file, member.file_size)
+                dtype = _check_array(file, member.file_size)
+            if Path(member.filename).stem in INDEX_ARRAYS and dtype.kind not in "iu":
+                raise ValueError(f"its {Path(member.filename).stem} are not integers but {dtype}")
 
 
-def _check_array(file: IO[bytes], size: int) -> None:
-    """Raise if an array declares more than the `size` bytes of a .npy file hold, or objects."""
+def _check_array(file: IO[bytes], size: int) -> np.dtype[Any]:
+    """Raise if an array declares more than the `size` bytes of a .npy file hold, or objects; return its dtype."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"it is of version {version} of NumPy's format; this reads 1.0 and 2.0")
@@ -267,6 +273,7 @@ def _check_array(file: IO[bytes], size: int) -> None:
         count *= length
     if count * dtype.itemsize > size or min(shape, default=0) < 0:
         raise ValueError(f"it declares an array of shape {shape}, of more than the {size:,} bytes that are there")
+    return dtype
 
 
 def canonical(A: sp.sparray) -> sp.csr_matrix:

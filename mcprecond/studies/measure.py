@@ -14,6 +14,8 @@ import numba
 import numpy as np
 import scipy
 
+from mcprecond.version import __version__
+
 
 class Timing(NamedTuple):
     """Wall times of a call in seconds: their median, and the largest less the smallest."""
@@ -48,9 +50,8 @@ def machine(gpu: bool) -> dict[str, Any]:
 
 def versions(gpu: bool) -> dict[str, str]:
     """Versions of this package and of what computes for it, on the GPU too if that is asked for."""
-    import mcprecond
 
-    found = {"mcprecond": mcprecond.__version__, "python": platform.python_version(), "numpy": np.__version__}
+    found = {"mcprecond": __version__, "python": platform.python_version(), "numpy": np.__version__}
     found |= {"scipy": scipy.__version__, "numba": numba.__version__}
     if gpu:
         import cupy

@@ -1,4 +1,4 @@
-// The masked product of GraphBLAS over two semirings: LANES threads per row. See graphblas.py.
+// The masked product of GraphBLAS over two semirings: LANES threads per row. See semirings.py.
 
 enum { MAX_TIMES, BOOLEAN };
 

@@ -1,0 +1,51 @@
+"""Imports point down the list of rooms, and no module imports one that imports it."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import mcprecond
+
+PACKAGE = Path(mcprecond.__file__).parent
+#: From the bottom to the top; a module may import what stands before it, and other modules of its own room.
+ROOMS = [
+    "version", "backends", "matrix", "coloring", "reordering", "preconditioners", "multigrid", "solvers", "interop",
+    "problems", "studies", "__init__", "cli",
+]  # fmt: skip
+MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def imported(module: str) -> set[str]:
+    """The modules of the package that one imports, inside of functions as well."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("mcprecond"):
+            base = (node.module or "").removeprefix("mcprecond").removeprefix(".")
+            for name in node.names:
+                candidates = (f"{base}.{name.name}".strip("."), f"{base}.{name.name}.__init__".strip("."))
+                candidates += (base, f"{base}.__init__".strip("."))
+                found.add(next((c for c in candidates if c in MODULES), "__init__"))
+        elif isinstance(node, ast.Import):
+            found |= {"__init__" for name in node.names if name.name.split(".")[0] == "mcprecond"}
+    return found - {module}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_point_down(module):
+    rank = ROOMS.index(room(module))
+    for other in imported(module):
+        assert ROOMS.index(room(other)) <= rank, f"{module} imports {other}, which stands above it"
+
+
+def test_there_are_no_circles():
+    """A package stands for its __init__, which imports its modules: they import each other by their own names."""
+    graph = {module: {other for other in imported(module) if not other.endswith("__init__")} for module in MODULES}
+    list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
