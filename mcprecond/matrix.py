@@ -7,6 +7,7 @@ whether the pattern is symmetric, and the degrees of its graph.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -86,6 +87,11 @@ class AdmittedMatrix:
     def indices(self) -> Any:
         """Column indices as kernels take them: int32."""
         return self.backend.xp.asarray(self.csr.indices, dtype=np.int32)
+
+    @property
+    def exponent(self) -> int:
+        """2^exponent is just above the largest magnitude, of values that were looked at."""
+        return math.frexp(self.largest or 0.0)[1]
 
     def canonical(self) -> AdmittedMatrix:
         """Return the same matrix with sorted rows and without repeated entries: itself, or a copy.

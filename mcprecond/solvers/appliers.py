@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,8 +50,7 @@ class Matrix(Applier):
     captures = True
 
     def __init__(self, M: AdmittedMatrix) -> None:
-        assert M.largest is not None
-        self.exponent = math.frexp(M.largest)[1]
+        self.exponent = M.exponent
         self.product = Product(M.csr, M.backend)
 
     def enqueue(self, r: Any, z: Any) -> None:

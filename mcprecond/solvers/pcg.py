@@ -63,12 +63,15 @@ def pcg(
 ) -> SolveResult:
     """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
+    The system is solved in the dtype that A, b, x0 and a sparse M promote to, and in any units: scaling A or b by a
+    power of two changes no digit of the solution, as long as the dtype has room for it.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Real or complex floats.
     b : array, shape (n,) or (n, 1)
-        On the device of A.
+        On the device of A. Where it is zero, so is the solution, whatever x0.
     x0 : array, shape (n,), optional
         Initial guess, zero by default. Not changed.
     rtol, atol : float
@@ -94,8 +97,8 @@ def pcg(
     ------
     TypeError, ValueError
         If A is not a square sparse matrix of finite floats, b or x0 do not fit it or are not finite, M has another
-        shape, is known to be unsymmetric or is complex for a real A, a tolerance is negative, or the form is unknown or
-        does not fit M.
+        shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or value, or the
+        form does not fit M. That A is not symmetric is found out where CG fails, and is the `reason` then.
 
     References
     ----------
@@ -118,8 +121,7 @@ def pcg(
     one_of(form, "form", FORMS)
     M = _admitted_preconditioner(M, csr, backend)
     obstacle = "form='plain'" if form == "plain" else why_not(csr, M)
-    if obstacle:
-        csr = _admitted_system(csr, form, obstacle)
+    matrix = _admitted_system(csr, form, obstacle) if obstacle else None
     b = shaped_vector(b, n, backend)
     guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -129,22 +131,19 @@ def pcg(
         raise TypeError(f"callback must be a function of one array, got {type(callback).__name__}")
     operands = [csr, b, *([] if guess is None else [guess]), *([M] if isinstance(M, AdmittedMatrix) else [])]
     dtype = promoted(*(operand.dtype for operand in operands))
-    if not obstacle and dtype != csr.dtype:
+    if matrix is None and dtype != csr.dtype:
         obstacle = f"the system is solved in {dtype}, as b or x0 needs it"
-        csr = _admitted_system(csr, form, obstacle)
+        matrix = _admitted_system(csr, form, obstacle)
     with ExitStack() as stack:
         iteration: Iteration
-        if not obstacle:
+        if matrix is None:
             was_built_from_A = M.blocks.compared_with(csr)  # while the rest is made ready
-            iteration = EisenstatIteration(csr, b, guess, M, backend)
-            if was_built_from_A():
-                exponent_of_A = M.blocks.exponent
-            else:
-                obstacle = "M was built from another matrix"
-                csr = _admitted_system(csr, form, obstacle)
-        if obstacle:
-            exponent_of_A = math.frexp(csr.largest)[1]
-            csr = csr.csr.astype(dtype, copy=False)
+            iteration, exponent_of_A = EisenstatIteration(csr, b, guess, M, backend), M.blocks.exponent
+            if not was_built_from_A():
+                matrix = _admitted_system(csr, form, "M was built from another matrix")
+        if matrix is not None:
+            exponent_of_A = matrix.exponent
+            csr = matrix.csr.astype(dtype, copy=False)
             if isinstance(M, AdmittedMatrix):
                 M = replace(M, csr=M.csr.astype(dtype, copy=False))
             iteration = PlainIteration(csr, b, guess, stack.enter_context(applied(M, dtype, backend)), backend)
