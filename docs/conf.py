@@ -145,9 +145,10 @@ autosummary_context = {
         if isinstance(value, EnumType)
     ],
     "methods": [
-        f"{function.__module__}.{function.__name__}".removeprefix("mcprecond.coloring.")
-        for function in mcprecond.COLORINGS.values()
+        f"{method.function.__module__}.{method.function.__name__}".removeprefix("mcprecond.coloring.")
+        for method in mcprecond.COLORINGS.values()
     ],
+    "colorings": mcprecond.COLORINGS,
 }
 
 html_sidebars = {"tutorial": [], "papers": []}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 
 import numpy as np
@@ -54,8 +53,8 @@ def test_common_arguments(name, to_device):
 
 @pytest.mark.parametrize("method", COLORINGS)
 def test_options(method, to_device):
-    for name in inspect.signature(COLORINGS[method]).parameters:
-        if name in ("graph", "seed", "distance", "order"):
+    for name in COLORINGS[method].options:
+        if name == "order":
             continue
         for error, values in zip((TypeError, ValueError), OPTIONS[name], strict=True):
             for value in values:

@@ -20,53 +20,50 @@ from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
 from mcprecond.problems import graphs
 
-# Method, options, whether max degree + 1 bounds the colors, whether every device gives the same colors.
+# Method and options; the registry says what else is to be expected of a method.
 VARIANTS = {
-    "eb-pps": ("eb", {"worklist": "pps"}, True, False),
-    "eb-atomic": ("eb", {"worklist": "atomic"}, True, False),
-    "eb-index": ("eb", {"resolution": "index"}, True, False),
-    "ecl_gc": ("ecl_gc", {}, True, True),
-    "jpl": ("jpl", {}, False, True),
-    "ipgc": ("ipgc", {}, True, False),
-    "ipgc-degree": ("ipgc", {"resolution": "degree", "chunk_size": 1}, True, False),
-    "vb": ("vb", {}, True, False),
-    "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}, True, False),
-    "vb_bit": ("vb_bit", {}, True, False),
-    "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}, True, False),
-    "rig": ("rig", {}, True, False),
-    "sirg": ("sirg", {}, True, False),
-    "sirg-index": ("sirg", {"resolution": "index"}, True, False),
-    "sirg-large": ("sirg", {"doubling": False}, True, False),
-    "gm": ("gm", {}, True, False),
-    "chen_topo": ("chen_topo", {}, True, False),
-    "chen_wlc": ("chen_wlc", {}, True, False),
-    "chen_pq": ("chen_pq", {}, True, False),
-    "cc": ("cc", {}, False, True),
-    "cc-one": ("cc", {"hashes": 1, "seed": 4}, False, True),
-    "is_minmax": ("is_minmax", {}, False, True),
-    "is_hash": ("is_hash", {}, False, True),
-    "is_hash-small": ("is_hash", {"table_size": 2}, False, True),
-    "is_reduce": ("is_reduce", {}, False, True),
-    "graphblas_is": ("graphblas_is", {}, False, True),
-    "graphblas_mis": ("graphblas_mis", {}, True, True),
-    "graphblas_jp": ("graphblas_jp", {"seed": 3}, False, True),
-    "jp-random": ("jp", {"seed": 2}, True, True),
-    "jp-ldf": ("jp", {"order": "ldf"}, True, True),
-    "jp-sdl_batch": ("jp", {"order": "sdl_batch"}, True, True),
-    "greedy-natural": ("greedy", {"order": "natural"}, True, True),
-    "greedy-random": ("greedy", {"order": "random", "seed": 5}, True, True),
-    "greedy-ldf": ("greedy", {"order": "ldf"}, True, True),
-    "greedy-sdl": ("greedy", {"order": "sdl"}, True, True),
-    "greedy-sd": ("greedy", {"order": "sd"}, True, True),
-    "greedy-id": ("greedy", {"order": "id"}, True, True),
+    "eb-pps": ("eb", {"worklist": "pps"}),
+    "eb-atomic": ("eb", {"worklist": "atomic"}),
+    "eb-index": ("eb", {"resolution": "index"}),
+    "ecl_gc": ("ecl_gc", {}),
+    "jpl": ("jpl", {}),
+    "ipgc": ("ipgc", {}),
+    "ipgc-degree": ("ipgc", {"resolution": "degree", "chunk_size": 1}),
+    "vb": ("vb", {}),
+    "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}),
+    "vb_bit": ("vb_bit", {}),
+    "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}),
+    "rig": ("rig", {}),
+    "sirg": ("sirg", {}),
+    "sirg-index": ("sirg", {"resolution": "index"}),
+    "sirg-large": ("sirg", {"doubling": False}),
+    "gm": ("gm", {}),
+    "chen_topo": ("chen_topo", {}),
+    "chen_wlc": ("chen_wlc", {}),
+    "chen_pq": ("chen_pq", {}),
+    "cc": ("cc", {}),
+    "cc-one": ("cc", {"hashes": 1, "seed": 4}),
+    "is_minmax": ("is_minmax", {}),
+    "is_hash": ("is_hash", {}),
+    "is_hash-small": ("is_hash", {"table_size": 2}),
+    "is_reduce": ("is_reduce", {}),
+    "graphblas_is": ("graphblas_is", {}),
+    "graphblas_mis": ("graphblas_mis", {}),
+    "graphblas_jp": ("graphblas_jp", {"seed": 3}),
+    "jp-random": ("jp", {"seed": 2}),
+    "jp-ldf": ("jp", {"order": "ldf"}),
+    "jp-sdl_batch": ("jp", {"order": "sdl_batch"}),
+    "greedy-natural": ("greedy", {"order": "natural"}),
+    "greedy-random": ("greedy", {"order": "random", "seed": 5}),
+    "greedy-ldf": ("greedy", {"order": "ldf"}),
+    "greedy-sdl": ("greedy", {"order": "sdl"}),
+    "greedy-sd": ("greedy", {"order": "sd"}),
+    "greedy-id": ("greedy", {"order": "id"}),
 }
 
 
 #: The module, which its function of the same name hides.
 eb = importlib.import_module("mcprecond.coloring.speculative.eb")
-
-#: Methods that may have to color a vertex again.
-SPECULATIVE = {"gm", "chen_topo", "chen_wlc", "chen_pq", "eb", "ipgc", "vb", "vb_bit", "rig", "sirg", "is_hash"}
 
 
 @pytest.fixture(params=VARIANTS)
@@ -74,13 +71,15 @@ def variant(request):
     return VARIANTS[request.param]
 
 
-def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool) -> None:
+def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool | None = None) -> None:
     """Proper, complete, contiguous, bounded, with a history that adds up."""
     adjacency = neighbors(A)
     assert colors.dtype == np.int32 and colors.shape == (A.shape[0],)
     assert all(colors[v] != colors[u] for v, near in enumerate(adjacency) for u in near)
     assert coloring.n_colors == len(coloring.sizes) == len(np.unique(colors))
     np.testing.assert_array_equal(coloring.sizes, np.bincount(colors, minlength=coloring.n_colors))
+    if bounded is None:
+        bounded = COLORINGS[coloring.method].bounded
     if bounded and len(colors):
         assert coloring.n_colors <= max(map(len, adjacency)) + 1
     check_history(coloring, A.shape[0])
@@ -94,7 +93,7 @@ def check_history(coloring: Coloring, n: int) -> None:
     assert (history >= 0).all()
     colored = np.cumsum(history[:, 0] - history[:, 1])
     assert (colored >= 0).all() and (colored <= n).all() and (colored[-1:] == n).all()
-    if coloring.method not in SPECULATIVE:
+    if not COLORINGS[coloring.method].speculative:
         assert not history[:, 1].any()
 
 
@@ -104,10 +103,10 @@ def test_every_method_is_tried_here():
 
 @pytest.mark.parametrize("name", NAMED)
 def test_proper_on_named_graphs(name, variant, backend, to_device):
-    method, options, bounded, _ = variant
+    method, options = variant
     A = to_device(NAMED[name])
     coloring = color(A, method, **options)
-    check(NAMED[name], coloring, backend.to_host(coloring.colors), bounded)
+    check(NAMED[name], coloring, backend.to_host(coloring.colors))
     assert coloring.is_valid(A)
     assert coloring.method == method
 
@@ -115,9 +114,9 @@ def test_proper_on_named_graphs(name, variant, backend, to_device):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(A=patterns())
 def test_proper_on_any_pattern(variant, backend, to_device, A):
-    method, options, bounded, _ = variant
+    method, options = variant
     coloring = color(to_device(A), method, **options)
-    check(A, coloring, backend.to_host(coloring.colors), bounded)
+    check(A, coloring, backend.to_host(coloring.colors))
 
 
 def serial_first_fit(A, sequence) -> np.ndarray:
@@ -213,7 +212,8 @@ def test_known_color_counts(backend, to_device):
 def test_racing_colorings_stay_proper(backend, to_device):
     A = stencil27(14)
     on_device = to_device(A)
-    for method, options, _, deterministic in VARIANTS.values():
+    for method, options in VARIANTS.values():
+        deterministic = COLORINGS[method].deterministic
         for _ in range(0 if deterministic else 20):
             assert color(on_device, method, **options).is_valid(on_device)
 
@@ -355,7 +355,8 @@ def test_permutation_is_a_stable_sort(backend, to_device):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_deterministic_methods_agree_on_both_devices(name):
 
-    method, options, _, deterministic = VARIANTS[name]
+    method, options = VARIANTS[name]
+    deterministic = COLORINGS[method].deterministic
     gpu = get_backend("gpu")
     for A in (stencil27(12), grid5(40), NAMED["star"], NAMED["complete100"], NAMED["dense rows"]):
         on_cpu, on_gpu = color(A, method, **options), color(gpu.sparse.csr_matrix(A), method, **options)
@@ -497,7 +498,7 @@ def test_column_out_of_range():
 @pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
 def test_recoloring_never_needs_more_colors(name, method, backend, to_device):
     A = to_device(NAMED[name])
-    deterministic = {method: same for method, _, _, same in VARIANTS.values()}[method]
+    deterministic = COLORINGS[method].deterministic
     coloring = color(A, method, recolor=3)
     check(NAMED[name], coloring, backend.to_host(coloring.colors), True)
     if deterministic:

@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends.arguments import flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.independent_set.cc import cc
-from mcprecond.coloring.independent_set.graphblas import graphblas_is, graphblas_jp, graphblas_mis
-from mcprecond.coloring.independent_set.hashed import is_hash
-from mcprecond.coloring.independent_set.jpl import jpl
-from mcprecond.coloring.independent_set.minmax import is_minmax
-from mcprecond.coloring.independent_set.reduce import is_reduce
-from mcprecond.coloring.priority.ecl_gc import ecl_gc
-from mcprecond.coloring.priority.jp import jp
 from mcprecond.coloring.refine.balance import balance as balanced
 from mcprecond.coloring.refine.recolor import recolor as recolored
-from mcprecond.coloring.sequential.greedy import greedy
-from mcprecond.coloring.speculative.chen import chen_pq, chen_topo, chen_wlc
-from mcprecond.coloring.speculative.eb import eb
-from mcprecond.coloring.speculative.gm import gm
-from mcprecond.coloring.speculative.rig import rig, sirg
-from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
+from mcprecond.coloring.registry import COLORINGS, Method
 from mcprecond.matrix import admitted
 
-__all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
+__all__ = ["COLORINGS", "Coloring", "Graph", "Method", "color", "coloring_of"]
 
 LARGEST_SEED = 2**63 - 1
-
-#: The methods of `color` by name: each takes a Graph and keyword options and returns the colors and the log
-#: of its rounds, from which `finished` makes a Coloring.
-COLORINGS: dict[str, Callable[..., tuple[Any, Any]]] = {
-    "eb": eb,
-    "ecl_gc": ecl_gc,
-    "jpl": jpl,
-    "jp": jp,
-    "ipgc": ipgc,
-    "vb": vb,
-    "vb_bit": vb_bit,
-    "rig": rig,
-    "sirg": sirg,
-    "gm": gm,
-    "chen_topo": chen_topo,
-    "chen_wlc": chen_wlc,
-    "chen_pq": chen_pq,
-    "cc": cc,
-    "is_minmax": is_minmax,
-    "is_hash": is_hash,
-    "is_reduce": is_reduce,
-    "graphblas_is": graphblas_is,
-    "graphblas_mis": graphblas_mis,
-    "graphblas_jp": graphblas_jp,
-    "greedy": greedy,
-}
 
 
 def color(
@@ -160,13 +119,12 @@ def color(
     balance = flag(balance, "balance")
     if order is not None:
         options["order"] = order
-    parameters = () if method == "auto" else inspect.signature(COLORINGS[method]).parameters
-    known = [name for name in parameters if name not in ("graph", "seed", "distance")]
+    known = () if method == "auto" else COLORINGS[method].options
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A)
-    if "distance" in parameters:
+    if method != "auto" and COLORINGS[method].finds_distance_two:
         options["distance"] = distance
     elif distance == 2:
         graph, distance = graph.squared(), 1
