@@ -1,0 +1,6 @@
+"""Algebraic multigrid with multicolor sweeps as smoothers, on the CPU and the GPU."""
+
+from mcprecond.multigrid.hierarchy import Level, Multigrid
+from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
+
+__all__ = ["Level", "Multigrid", "SmoothedAggregation"]
