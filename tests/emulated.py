@@ -4,9 +4,9 @@
     python -m pytest -p emulated -m "not gpu" tests/test_smooth.py
 
 Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: colorings, reordering,
-preconditioners, solvers and multigrid take the way of a GPU, and run the kernels of their .cu files, but with one block at a time.
-Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of memory, and speed. It
-needs Linux and g++.
+preconditioners, solvers and multigrid take the way of a GPU, and run the kernels of their .cu files, but with one block
+at a time. Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of memory, and
+speed. It needs Linux and g++.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Algebraic multigrid with multicolor sweeps as smoothers, on the CPU and the GPU."""
 
 from mcprecond.multigrid.hierarchy import Level, Multigrid
+from mcprecond.multigrid.near_null_space import rigid_body_modes
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 
-__all__ = ["Level", "Multigrid", "SmoothedAggregation"]
+__all__ = ["Level", "Multigrid", "SmoothedAggregation", "rigid_body_modes"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, unsigned
+from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -73,18 +73,19 @@ class Dense:
 
 
 def inverse_of(csr: Any, backend: Backend) -> Any:
-    """The inverse of a Hermitian matrix, as a dense array; its pseudo-inverse if it is singular to working precision."""
-    xp, n = backend.xp, csr.shape[0]
-    dense = xp.asarray(csr.toarray(), order="C")
-    if n == 0:
-        return dense
-    dense = (dense + dense.conj().T) / 2
-    values, vectors = xp.linalg.eigh(dense)
-    sizes = abs(values)
-    limit = sizes.max() * n * np.finfo(dense.dtype).eps
-    inverses = xp.where(sizes > limit, 1 / xp.where(sizes > limit, values, 1), 0)
-    inverse = (vectors * inverses) @ vectors.conj().T
-    return xp.ascontiguousarray((inverse + inverse.conj().T) / 2)
+    """The inverse of a Hermitian positive (semi-)definite matrix, as a dense array.
+
+    If it is singular to working precision, a symmetric generalized inverse: unknowns that depend on those before them
+    are left at zero.
+    """
+    xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    dense = xp.ascontiguousarray(csr.toarray().astype(wide))
+    least = (10 * n * float(np.finfo(dtype).eps)) * xp.diagonal(dense).real
+    column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=wide, STORED=wide, LANES=1)
+    run.invert(n * n, n, dense.reshape(-1), xp.ascontiguousarray(least), column, scratch)
+    return ((dense + dense.conj().T) / 2).astype(dtype)
 
 
 def lanes_for(per_row: float) -> int:
@@ -120,3 +121,34 @@ def add(n, factor, x, y):
     """y += factor x."""
     for i in prange(n):
         y[i] += y.real.dtype.type(factor) * x[i]
+
+
+@compile_part
+def pivot_step(p, n, A, least, column):
+    """Eliminate unknown p from all others, in place; or leave it out."""
+    pivot = A[p * n + p]
+    keeps = pivot.real > least[p]
+    for i in range(n):
+        column[i] = A[i * n + p]
+    for i in range(n):
+        if i == p or not keeps:
+            continue
+        factor = column[i] / pivot
+        for j in range(n):
+            if j != p:
+                A[i * n + j] -= factor * A[p * n + j]
+    for i in range(n):
+        if i != p:
+            A[i * n + p] = -column[i] / pivot if keeps else A.dtype.type(0)
+            A[p * n + i] = A[p * n + i] / pivot if keeps else A.dtype.type(0)
+    A[p * n + p] = 1 / pivot if keeps else A.dtype.type(0)
+
+
+@KERNELS.resident_twin
+def invert(size, n, A, least, column, scratch):
+    """The inverse in place of A, by Gauss and Jordan's elimination without exchanges, as a definite matrix allows it.
+
+    Where a pivot is not above `least`, its row and column become zero: then A is singular.
+    """
+    for p in range(n):
+        pivot_step(p, n, A, least, column)

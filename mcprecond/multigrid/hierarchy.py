@@ -70,7 +70,8 @@ class Space:
         self.state = None if level.smoother is None else level.smoother.new_state()
         self.b, self.x, self.r = new(), new(), new()
         # For a second correction.
-        self.b_again, self.x_again = (new(), new()) if again else (None, None)
+        self.b_again: Any = new() if again else None
+        self.x_again: Any = new() if again else None
 
 
 class Multigrid(Preconditioner):
@@ -195,7 +196,9 @@ class Multigrid(Preconditioner):
             level.smoother.before(own.state, b, x, own.r, 1)
             level.smoother.after(own.state, b, x, 1)
 
-    def solve(self, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int = 100) -> SolveResult:
+    def solve(
+        self, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int = 100
+    ) -> SolveResult:
         """Solve A x = b by cycles alone: ``x += M (b - A x)``.
 
         Parameters

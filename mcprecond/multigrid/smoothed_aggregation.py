@@ -11,7 +11,8 @@ from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.hierarchy import CYCLES, Level, Multigrid
-from mcprecond.multigrid.smoothers import GaussSeidel, Smoother
+from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import galerkin, smoothed, tentative, touched_aggregates
@@ -21,7 +22,6 @@ from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.reordering.node_blocks import node_pattern
 
 STRENGTHS = ("symmetric",)
-SMOOTHERS = ("gauss_seidel", "sgs")
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
 #: A level that cannot be made coarser is solved by a dense matrix if it has no more unknowns than this.
 MOST_DENSE = 2000
@@ -69,8 +69,10 @@ class SmoothedAggregation(Multigrid):
         ``|a_ij| > theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
     theta : float
         From 0 to 1. With 0 all neighbors are strong.
-    smoother : {"gauss_seidel", "sgs"}
-        "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones.
+    smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"}
+        "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu":
+        solves with the M of `MulticolorDILU`, of points. "jacobi" is damped by 4/3 of the inverse spectral radius of
+        inv(D) A, and "chebyshev" of degree 3; these need no coloring.
     coloring : str, AutoColoring, Coloring or array of int
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
     presweeps, postsweeps : int
@@ -86,8 +88,8 @@ class SmoothedAggregation(Multigrid):
     Raises
     ------
     TypeError, ValueError
-        If A is not a square sparse matrix of finite floats, or not symmetric up to rounding (names an entry), has a zero
-        or missing diagonal entry (names the row), B does not fit it, or another argument is out of range.
+        If A is not a square sparse matrix of finite floats, is not symmetric up to rounding (names an entry), has a
+        diagonal entry that is not positive (names the row), B does not fit it, or another argument is out of range.
 
     References
     ----------
@@ -163,7 +165,7 @@ class SmoothedAggregation(Multigrid):
         self._open_levels(levels, coarse, backend)
 
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
-        return GaussSeidel(matrix, coloring, block_size, self._dtype, symmetric=self.smoother == "sgs")
+        return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
 
     def _coarser(
         self, matrix: AdmittedMatrix, level: Level, aggregation: Aggregation, block_size: int

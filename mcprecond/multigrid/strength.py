@@ -83,8 +83,8 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
     if k < entries:
         row, column = place_of(matrix.csr, k, matrix.backend)
         raise ValueError(
-            f"A is not symmetric (or Hermitian): the entry in row {row}, column {column} is {matrix.data[k].item()} and "
-            "that across is another one; smoothed aggregation needs a symmetric A, use ILU0 with gmres or bicgstab"
+            f"A is not symmetric (or Hermitian): it holds {matrix.data[k].item()} in row {row}, column {column}, and "
+            "something else across; smoothed aggregation needs a symmetric A; use ILU0 with gmres or bicgstab"
         )
 
 

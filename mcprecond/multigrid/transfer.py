@@ -2,8 +2,8 @@
 
 The tentative prolongator T has the near-null-space candidates in its range: on each aggregate its columns are an
 orthonormal basis of them, T B_c = B. A step of Jacobi, ``P = (I - omega / rho(inv(D) A) inv(D) A) T``, makes the
-columns of T smooth. All k columns of an aggregate are stored for each node that it or a neighbor of which is in it, zeros
-too, so that the pattern of P does not depend on values.
+columns of T smooth. A row of P has all k columns of the aggregates of its node and of the neighbors of that, zeros too:
+so the pattern of P does not depend on values.
 
 Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
 Computing 56, 1996, Algorithm 5.1.
@@ -11,6 +11,7 @@ Computing 56, 1996, Algorithm 5.1.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def galerkin(csr: Any, P: Any, R: Any, backend: Backend) -> Any:
         coarse = R @ (csr @ P)
     else:
         bounds, coarse = np.linspace(0, n, pieces + 1).astype(int).tolist(), None
-        for first, end in zip(bounds, bounds[1:], strict=False):
+        for first, end in pairwise(bounds):
             part = P[first:end].conj().T.tocsr() @ (csr[first:end] @ P)
             coarse = part if coarse is None else coarse + part
     coarse = coarse.tocsr()
