@@ -52,10 +52,17 @@ class Transfer:
 
 
 class Dense:
-    """A dense matrix on vectors: the inverse, or pseudo-inverse, of the matrix of the coarsest level."""
+    """A dense matrix on vectors: an inverse of the matrix of the coarsest level.
 
-    def __init__(self, csr: Any, backend: Backend) -> None:
-        self.matrix = inverse_of(csr, backend)
+    Parameters
+    ----------
+    csr : sparse matrix, shape (n, n)
+    definite : bool
+        Whether it is Hermitian and positive definite or semidefinite. If not, its pseudo-inverse is found on the host.
+    """
+
+    def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:
+        self.matrix = inverse_of(csr, backend) if definite else pseudo_inverse(csr, backend)
         self._run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=csr.dtype, STORED=csr.dtype, LANES=32)
 
     @property
@@ -86,6 +93,12 @@ def inverse_of(csr: Any, backend: Backend) -> Any:
     run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=wide, STORED=wide, LANES=1)
     run.invert(n * n, n, dense.reshape(-1), xp.ascontiguousarray(least), column, scratch)
     return ((dense + dense.conj().T) / 2).astype(dtype)
+
+
+def pseudo_inverse(csr: Any, backend: Backend) -> Any:
+    """The pseudo-inverse of any square matrix, as a dense array; computed on the host."""
+    dense = backend.to_host(csr.toarray())
+    return backend.xp.asarray(np.ascontiguousarray(np.linalg.pinv(dense) if dense.size else dense).astype(csr.dtype))
 
 
 def lanes_for(per_row: float) -> int:

@@ -17,6 +17,8 @@ from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.result import Reason, SolveResult
 
 CYCLES = ("V", "W")
+#: A coarsest level is solved by a dense matrix if it has no more unknowns than this.
+MOST_DENSE = 2000
 
 
 @dataclass

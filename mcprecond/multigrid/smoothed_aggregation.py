@@ -10,7 +10,7 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
-from mcprecond.multigrid.hierarchy import CYCLES, Level, Multigrid
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
@@ -23,8 +23,6 @@ from mcprecond.reordering.node_blocks import node_pattern
 
 STRENGTHS = ("symmetric",)
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
-#: A level that cannot be made coarser is solved by a dense matrix if it has no more unknowns than this.
-MOST_DENSE = 2000
 
 
 @dataclass

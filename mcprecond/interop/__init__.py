@@ -1,0 +1,1 @@
+"""Other packages: what they give us, and what we give them."""
