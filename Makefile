@@ -1,11 +1,13 @@
 # `make demo` and `make test` need Python 3.11 or newer and nothing else; both build .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+SECONDS ?= 600
+SEED ?= 1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals short_columns listed_columns slices wide pcg
 
-.PHONY: demo test test-gpu test-emulated readme docs clean
+.PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond fenl --n 50
@@ -23,6 +25,13 @@ test-gpu:
 # Kernels as C++ in place of their twins; it needs g++.
 test-emulated: .venv/dev
 	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
+
+# Random cases against references, for ten minutes or so; SECONDS and SEED can be set.
+fuzz: .venv/dev
+	$(BIN)/python tests/fuzz --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-cpu.json
+
+fuzz-gpu:
+	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
 readme: .venv/dev
 	$(BIN)/python tools/readme.py

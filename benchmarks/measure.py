@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import statistics
 import time
@@ -121,8 +122,16 @@ def record(name: str, device: str, cases: list[dict[str, Any]], **facts: Any) ->
     """The JSON document of a run."""
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     gpu = device == "gpu"
-    made = {"machine": machine(gpu), "versions": versions(gpu), "date": date}
+    made = {"machine": machine(gpu), "versions": versions(gpu), "date": date, "code": code_hash()}
     return {"benchmark": name, **made, **facts, "cases": cases}
+
+
+def code_hash() -> str:
+    """SHA-256 of the package's sources."""
+    digest, package = hashlib.sha256(), RESULTS.parent.parent / "mcprecond"
+    for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def save(document: dict[str, Any], path: Path) -> None:

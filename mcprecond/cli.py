@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import platform
 import sys
 import time
@@ -26,7 +27,7 @@ from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
 from mcprecond.studies import STUDIES, run
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
 
 File = Annotated[Path, typer.Argument(help="A sparse matrix: .mtx or .mtx.gz (Matrix Market), or .npz (SciPy).")]
@@ -36,24 +37,40 @@ PRECONDITIONERS = ("sgs", "jacobi", "none")
 SYMMETRY = 1e-8
 
 
+#: What bad input and machines that are too small raise.
+REFUSALS = (ValueError, TypeError, OSError, MemoryError, ImportError, OverflowError, RuntimeError)
+
+
 def main() -> None:
     """Run a command; bad input ends in one line, not in a traceback."""
     try:
-        app()
-    except (ValueError, TypeError, OSError) as error:
-        # No markup: messages name extras, such as mcprecond[gpu-cuda13].
-        err.print(f"mcprecond: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+        sys.exit(app(standalone_mode=False))
+    except REFUSALS as error:
+        _refuse(str(error) or type(error).__name__)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # of the parser of the command line, which has modules of two names
+            raise
+        _refuse(error.format_message())
+
+
+def _refuse(message: str) -> None:
+    # No markup: messages name extras, such as mcprecond[gpu-cuda13].
+    err.print(f"mcprecond: {' '.join(message.split())}", style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 @app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     """Multicolor Gauss-Seidel preconditioners for sparse solvers. Example: mcprecond fenl --n 50"""
     if show_version:
         print(mcprecond.__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -223,6 +240,7 @@ def _read(file: Path) -> Any:
     raise ValueError(f"{file} must end in .mtx, .mtx.gz or .npz")
 
 
+@np.errstate(over="ignore")
 def _symmetric(A: Any, file: Path) -> Any:
     """Return the matrix, if conjugate gradients can be tried on it."""
     if A.shape[0] != A.shape[1]:
@@ -241,8 +259,12 @@ def _jacobi(A: Any, file: Path, backend: Backend) -> Any:
     if not diagonal.all():
         row = int(np.argmin(diagonal != 0))
         raise ValueError(f"{file} has a zero on the diagonal, in row {row}; try --preconditioner none")
-    inverse = scipy.sparse.diags(1 / diagonal, format="csr")
-    return placed(inverse, backend)
+    with np.errstate(over="ignore"):
+        inverse = 1 / diagonal
+    if not np.isfinite(inverse).all():
+        row = int(np.argmin(np.isfinite(inverse)))
+        raise ValueError(f"{file} has {diagonal[row]} on the diagonal, in row {row}, whose inverse overflows")
+    return placed(scipy.sparse.diags(inverse, format="csr"), backend)
 
 
 def _check_output(file: Path | None, *suffixes: str) -> None:
@@ -251,6 +273,8 @@ def _check_output(file: Path | None, *suffixes: str) -> None:
         raise ValueError(f"--output must end in {' or '.join(suffixes)}, got {file}")
     if file is not None and not file.parent.is_dir():
         raise ValueError(f"--output: there is no folder {file.parent}")
+    if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
+        raise ValueError(f"--output: {file} cannot be written")
 
 
 def _write(file: Path, values: np.ndarray) -> None:

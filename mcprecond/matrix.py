@@ -199,6 +199,26 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
     return A, backend
 
 
+def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
+    """Return the dtype that an argument asks for to store a matrix in; that of the matrix for None.
+
+    Raises
+    ------
+    TypeError
+        If it is not one of floats, or real for complex values, or complex for real ones.
+    """
+    if dtype is None:
+        return np.dtype(of_matrix)
+    possible = [name for name in FLOATS if (name.kind == "c") == (np.dtype(of_matrix).kind == "c")]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found not in possible:  # to NumPy None is float64
+        raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
+    return found
+
+
 def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     """Whether A and its conjugate transpose differ by rounding at most.
 

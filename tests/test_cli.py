@@ -108,7 +108,7 @@ def test_without_cupy_the_extras_are_named(command):
 def test_bad_input_is_one_line():
     result = run("fenl", "--n", "0")
     assert result.returncode == 2
-    assert "mcprecond: n must be at least 1, got 0" in result.stderr and "Traceback" not in result.stderr
+    assert "mcprecond: n must be between 1 and 10321, got 0" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_unknown_option():

@@ -454,11 +454,11 @@ def test_bad_options_are_refused(to_device):
         color(A, "eb", order="natural")
     with pytest.raises(ValueError, match="worklist must be one of pps, atomic, got 'list'"):
         color(A, "eb", worklist="list")
-    with pytest.raises(ValueError, match="hashes must be an integer from 1 to 32, got 0"):
+    with pytest.raises(ValueError, match="hashes must be between 1 and 32, got 0"):
         color(A, "cc", hashes=0)
-    with pytest.raises(ValueError, match="table_size must be an integer from 1 to 63, got 64"):
+    with pytest.raises(ValueError, match="table_size must be between 1 and 63, got 64"):
         color(A, "is_hash", table_size=64)
-    with pytest.raises(ValueError, match="chunk_size must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match="chunk_size must be between 1 and 2147483647, got 0"):
         color(A, "vb", chunk_size=0)
     with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):
         color(A, "ipgc", resolution="coin")
@@ -541,7 +541,7 @@ def test_bad_refinements_are_refused(to_device):
     A = to_device(grid5(4))
     with pytest.raises(ValueError, match="distance must be 1 or 2, got 3"):
         color(A, distance=3)
-    with pytest.raises(ValueError, match="recolor must be a non-negative integer, got -1"):
+    with pytest.raises(ValueError, match="recolor must be at least 0, got -1"):
         color(A, recolor=-1)
     with pytest.raises(TypeError, match="'eb' has no option 'order'"):
         color(A, order="ldf")

@@ -129,7 +129,8 @@ def test_shortcuts_save_rounds():
 
 
 def test_unknown_order_is_refused(to_device):
-    with pytest.raises(ValueError, match="order must be one of ldf, ldf_natural, natural for ecl_gc, got 'sdl'"):
+    with pytest.raises(ValueError, match="order of ecl_gc must be one of ldf, ldf_natural, natural, got 'sdl'"):
         color(to_device(grid5(3)), "ecl_gc", order="sdl")
-    with pytest.raises(ValueError, match="order must be one of ldf"):
-        color(to_device(grid5(3)), "ecl_gc", order=[0, 1, 2])
+    for order in ([0, 1, 2], np.arange(9), 3):
+        with pytest.raises(TypeError, match="order of ecl_gc must be a string, one of ldf"):
+            color(to_device(grid5(3)), "ecl_gc", order=order)

@@ -99,16 +99,16 @@ def test_clamped_rows_and_columns_are_those_of_the_identity(elements):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": 1}, "n must be an integer of at least 2"),
+        ({"n": 1}, "n must be between 2 and"),
         ({"n": 2.5}, "n must be an integer"),
-        ({"n": 3, "elements": "prisms"}, "elements must be 'hexahedra' or 'tetrahedra', got 'prisms'"),
+        ({"n": 3, "elements": "prisms"}, "elements must be one of hexahedra, tetrahedra, got 'prisms'"),
         ({"n": 3, "young": 0.0}, "young must be"),
         ({"n": 3, "young": "steel"}, "young must be"),
         ({"n": 3, "poisson": 0.5}, "poisson must lie"),
-        ({"n": 3, "poisson": None}, "poisson must lie"),
+        ({"n": 3, "poisson": None}, "poisson must be a real number"),
         ({"n": 3, "device": "tpu"}, "device must be"),
     ],
 )
 def test_bad_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         problems.elasticity(**arguments)

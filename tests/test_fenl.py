@@ -307,7 +307,7 @@ def test_n_must_be_an_integer(n):
 
 @pytest.mark.parametrize("n", [0, -1])
 def test_n_must_be_positive(n):
-    with pytest.raises(ValueError, match="n must be at least 1"):
+    with pytest.raises(ValueError, match="n must be between 1 and"):
         problems.fenl(n)
 
 

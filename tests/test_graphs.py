@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numba
 import numpy as np
 import pytest
@@ -241,6 +243,26 @@ def test_small_roads_are_connected(seed):
         assert A.getnnz(axis=1).max() <= most
 
 
+#: By the name of the argument: generators of one size. What follows are no sizes for any of them.
+SIZES = [
+    ("n", graphs.fenl),
+    ("n", graphs.grid2d),
+    ("n", graphs.grid3d),
+    ("n", graphs.elasticity_pattern),
+    ("scale", graphs.rmat),
+    ("n", partial(graphs.random_points, cells=3)),
+    ("cells", partial(graphs.random_points, 5)),
+    ("n", graphs.random_geometric),
+    ("n", partial(graphs.geometric_cells, radius=0.1)),
+    ("n", graphs.delaunay),
+    ("k", graphs.mycielskian),
+    ("n", partial(graphs.random_regular, degree=2)),
+    ("degree", partial(graphs.random_regular, 6)),
+    ("n", graphs.road_like),
+]
+NO_SIZES = [-1, 10**30, 2.0, np.nan, np.inf, 2j, True, None, "4", b"4", [4], np.array([4, 4]), object()]
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [
@@ -271,8 +293,20 @@ def test_small_roads_are_connected(seed):
         ("n", lambda: graphs.random_regular(0, 0)),
         ("degree", lambda: graphs.random_regular(4, 4)),
         ("n", lambda: graphs.road_like(3)),
+        *((name, partial(call, value)) for name, call in SIZES for value in NO_SIZES),
+        ("radius", lambda: graphs.geometric_cells(4, 0)),
+        ("radius", lambda: graphs.geometric_cells(4, -1.0)),
+        ("radius", lambda: graphs.geometric_cells(4, None)),
+        ("points", lambda: graphs.grid2d(4, "5")),
+        ("points", lambda: graphs.grid3d(4, 7.0)),
+        ("elements", lambda: graphs.elasticity_pattern(3, None)),
+        ("elements", lambda: graphs.elasticity_pattern(3, ["hexahedra"])),
+        ("seed", lambda: graphs.road_like(9, 2**63)),
+        ("seed", lambda: graphs.random_points(9, 2, None)),
+        ("edges", lambda: graphs.rmat(4, 2.5)),
+        ("probabilities", lambda: graphs.rmat(4, probabilities=None)),
     ],
 )
 def test_bad_input_is_named(name, call):
-    with pytest.raises(ValueError, match=f"^{name} must be"):
+    with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
         call()

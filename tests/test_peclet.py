@@ -33,5 +33,5 @@ def test_mesh_peclet_number_is_that_of_the_problem(monkeypatch):
 
 
 def test_bad_numbers():
-    with pytest.raises(ValueError, match="must be finite and not negative, got -1"):
+    with pytest.raises(ValueError, match=r"every number in numbers must be at least 0\.0, got -1"):
         studies.peclet(4, numbers=[-1.0])

@@ -141,11 +141,60 @@ def test_records_are_not_mixed(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"repeats": 0}, "repeats must be a positive integer, got 0"), ({"path": "table.txt"}, "path must end in .json")],
+    [({"repeats": 0}, "repeats must be at least 1, got 0"), ({"path": "table.txt"}, "path must end in .json")],
 )
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         studies.coloring({"A": graphs.grid2d(4)}, ["greedy"], **options)
+
+
+NO_LABELS = [None, True, "x", b"x", 1.5, ["x"], object(), np.zeros((2, 2)), {1: None}]
+NO_LISTS = [None, True, "CG", b"CG", 1.5, [1], object(), np.zeros((2, 2))]
+NO_FUNCTIONS = [True, "x", 1.5, 0, [], {}]
+NO_INTEGERS = [None, True, "x", 1.5, np.nan, 2j, []]
+NO_PATHS = [True, b"x.json", 1.5, 0, [], {}]
+MATRICES = {"A": graphs.grid2d(4)}
+SHARED = {"repeats": NO_INTEGERS, "progress": NO_FUNCTIONS, "path": NO_PATHS}
+#: Studies with arguments that are right, and what the arguments are not.
+WRONG = {
+    "coloring": (
+        {"matrices": MATRICES, "methods": ["greedy"]},
+        {
+            "matrices": NO_LABELS,
+            "methods": [*NO_LISTS, {"a": "greedy"}, {"a": ("greedy", 3)}, {"a": (1, {})}],
+            **SHARED,
+        },
+    ),
+    "convergence": (
+        {"matrices": MATRICES, "preconditioners": {"none": None}},
+        {"matrices": NO_LABELS, "preconditioners": [*NO_LABELS, {"a": 3}], "solver": NO_FUNCTIONS, **SHARED},
+    ),
+    "published_table_v": (
+        {"matrices": {"A": lambda: graphs.grid2d(4)}, "methods": ["CG"]},
+        {"matrices": NO_LABELS, "methods": NO_LISTS, **SHARED},
+    ),
+    "advise": (
+        {"A": graphs.grid2d(4)},
+        {"A": [None, np.eye(3), "x"], "repeats": NO_INTEGERS, "progress": NO_FUNCTIONS},
+    ),
+    "run": (
+        {"study": "coloring-effect", "small": True},
+        {"study": [None, 3, ["x"]], "device": [None, 3, ["cpu"]], "small": [None, 0, 1, "no", []], "only": NO_LISTS},
+    ),
+    "table_v": ({"n": 2, "methods": ["CG"]}, {"n": NO_INTEGERS, "methods": NO_LISTS, "progress": NO_FUNCTIONS}),
+    "peclet": ({"n": 2}, {"n": NO_INTEGERS, "numbers": [None, True, 1.5, ["x"], [2j], "12"]}),
+}
+
+
+@pytest.mark.parametrize(
+    ("study", "argument"), [(study, name) for study, (_, wrong) in WRONG.items() for name in wrong]
+)
+def test_arguments_of_another_type(study, argument):
+    right, wrong = WRONG[study]
+    for value in wrong[argument]:
+        with pytest.raises(TypeError, match=argument) as raised:
+            getattr(studies, study)(**right | {argument: value})
+        assert "\n" not in str(raised.value)
 
 
 def test_unknown_methods_are_named():

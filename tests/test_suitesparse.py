@@ -30,6 +30,11 @@ def collection(tmp_path):
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
+    for name, content in (("words", b"not a matrix"), ("array", b"%%MatrixMarket matrix array real general\n1 1\n1\n")):
+        with tarfile.open(folder / f"{name}.tar.gz", "w:gz") as archive:
+            entry = tarfile.TarInfo(f"{name}/{name}.mtx")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
     whole = (folder / "mesh.tar.gz").read_bytes()
     (folder / "cut.tar.gz").write_bytes(whole[: len(whole) // 2])
     (folder / "other.tar.gz").write_bytes(whole)
@@ -64,6 +69,23 @@ def test_nothing_is_kept_of_a_bad_archive(collection, tmp_path, name):
     with pytest.raises(ConnectionError, match="cannot be downloaded"):
         problems.suitesparse(name, url=collection[0], cache=tmp_path / "cache")
     assert list((tmp_path / "cache" / "Power").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["words", "array"])
+def test_what_cannot_be_read_is_not_kept(collection, tmp_path, name):
+    """Nor does it stand in the way of a better one."""
+    url, asked = collection
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"/Power/{name}.tar.gz was downloaded and not kept: {name}.mtx "):
+            problems.suitesparse(f"Power/{name}", url=url, cache=tmp_path / "cache")
+        assert list((tmp_path / "cache" / "Power").iterdir()) == []
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("argument", [{"url": None}, {"url": 3}, {"cache": 3}, {"cache": b"x"}])
+def test_arguments_of_another_type(argument):
+    with pytest.raises(TypeError, match=f"{next(iter(argument))} must be"):
+        problems.suitesparse("Power/mesh", **argument)
 
 
 def test_without_network_the_message_says_what_to_do(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcprecond.backends.arguments import shown
 from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
@@ -52,9 +53,13 @@ def get_backend(device: str) -> Backend:
 
     Raises
     ------
+    TypeError
+        For what is not a name.
     ValueError
         For another name, or for "gpu" where CuPy or a device is missing; the message says which.
     """
+    if not isinstance(device, str):
+        raise TypeError(f"device must be 'cpu' or 'gpu', got {shown(device)}")
     if device == "cpu":
         return _CPU
     if device == "gpu":

@@ -7,7 +7,7 @@ True and False are no numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,46 @@ def one_of(value: Any, name: str, choices: Collection[str]) -> str:
         raise TypeError(f"{name} must be a string, one of {', '.join(choices)}, got {shown(value)}")
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    return value
+
+
+def names(value: Any, name: str) -> list[str]:
+    """Return an iterable of strings as a list; a single string is none.
+
+    Raises
+    ------
+    TypeError
+        If it is no such iterable.
+    """
+    found = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
+    if found is None or not all(isinstance(one, str) for one in found):
+        raise TypeError(f"{name} must be a list of strings, got {shown(value)}")
+    return found
+
+
+def labeled(value: Any, name: str) -> Mapping[str, Any]:
+    """Return a dict (or other mapping) whose keys are strings.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise TypeError(f"{name} must be a dict with strings as keys, got {shown(value)}")
+    return value
+
+
+def function(value: Any, name: str) -> Any:
+    """Return a function, or None for none.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function or None, got {shown(value)}")
     return value
 
 

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from mcprecond.backends.arguments import flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
@@ -30,6 +29,8 @@ from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 from mcprecond.matrix import admitted
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "color", "coloring_of"]
+
+LARGEST_SEED = 2**63 - 1
 
 #: The methods of `color` by name: each takes a Graph and keyword options and returns the colors and the log
 #: of its rounds, from which `finished` makes a Coloring.
@@ -115,7 +116,7 @@ def color(
         (incidence degree), both serial on the host. For "ecl_gc": "ldf" (ties at random), "ldf_natural" (ties in row
         order) or "natural".
     seed : int
-        Of the random priorities, in methods that have them.
+        Of the random priorities, in methods that have them; 0 to 2^63 - 1.
     recolor : int
         So many passes of first-fit over the color classes afterwards. They never raise the number of colors.
     balance : bool
@@ -130,7 +131,7 @@ def color(
     Raises
     ------
     TypeError
-        If A is not sparse, or the method has no such option.
+        If A is not sparse, the method has no such option, or an argument is of another type.
     ValueError
         If A is not square, the method is unknown, or an argument is out of range; or if "greedy" in the order "sd" or
         "id" would take hours at distance 2, as there are hubs.
@@ -147,12 +148,16 @@ def color(
     >>> color(A, "greedy", distance=2).colors
     array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
+    if not isinstance(method, str):
+        raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {shown(method)}")
     if method != "auto" and method not in COLORINGS:
         raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}, auto")
+    distance = integer(distance, "distance")
     if distance not in (1, 2):
-        raise ValueError(f"distance must be 1 or 2, got {distance!r}")
-    if not isinstance(recolor, int | np.integer) or recolor < 0:
-        raise ValueError(f"recolor must be a non-negative integer, got {recolor!r}")
+        raise ValueError(f"distance must be 1 or 2, got {distance}")
+    seed = integer(seed, "seed", 0, LARGEST_SEED)
+    recolor = integer(recolor, "recolor", 0)
+    balance = flag(balance, "balance")
     if order is not None:
         options["order"] = order
     parameters = () if method == "auto" else inspect.signature(COLORINGS[method]).parameters

@@ -166,8 +166,8 @@ def user_coloring(colors: Any, matrix: AdmittedMatrix) -> Coloring:
     if backend_of(colors).name == "gpu" and backend.name == "cpu":
         raise TypeError("coloring is on the gpu and must be on the cpu like A; move it with cupy.asnumpy")
     array = xp.asarray(colors)
-    if n == 0 and array.size == 0:
-        array = xp.empty(0, np.int32)  # of whatever type an empty list becomes
+    if array.shape == (0,):
+        array = array.astype(np.int32)  # an empty list is one of floats
     if array.dtype.kind not in "iu":
         raise TypeError(f"coloring must be a method name, a Coloring or an array of integers, got dtype {array.dtype}")
     if array.shape != (n,):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop, compile_part
+from mcprecond.backends.arguments import shown
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
@@ -36,15 +38,12 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If the order is neither known nor a permutation.
     """
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
     if not isinstance(order, str):
-        sequence = xp.asarray(order)
-        if sequence.shape != (n,) or not bool((xp.sort(sequence) == xp.arange(n)).all()):
-            raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation of 0..{n - 1}")
-        return sequence.astype(np.int32)
+        return permutation(order, n, backend)
     if order == "natural":
         return xp.arange(n, dtype=np.int32)
     if order == "random":
@@ -59,6 +58,36 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
     if order == "sdl_batch":
         return smallest_degrees_last(graph)
     raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}")
+
+
+def permutation(order: Any, n: int, backend: Backend, name: str = "order", names: Collection[str] = ORDERS) -> Any:
+    """Return an order that a user gives, as an array of int32; messages call it `name`, and say what else it may be.
+
+    Raises
+    ------
+    TypeError
+        If it does not hold integers, or lives on the other device.
+    ValueError
+        If it is no permutation of 0..n - 1; the message says why.
+    """
+    xp, wanted = backend.xp, f"{name} must be one of {', '.join(names)} or a permutation of 0..{n - 1}"
+    if backend_of(order).name != backend.name:
+        raise TypeError(f"{wanted} on the {backend.name}, got one on the {backend_of(order).name}")
+    try:
+        sequence = xp.asarray(order)
+    except ValueError:  # lists of different lengths
+        raise TypeError(f"{wanted}, got {shown(order)}") from None
+    if sequence.dtype.kind not in "iu" and sequence.size:
+        raise TypeError(f"{wanted}, got {shown(order)} of dtype {sequence.dtype}")
+    if sequence.shape != (n,):
+        raise ValueError(f"{wanted}, got an array of shape {sequence.shape}")
+    wrong = xp.sort(sequence) != xp.arange(n)
+    if bool(wrong.any()):
+        # The first place of the sorted array that differs: what is there is too small, occurs twice, or is too large.
+        place = int(wrong.argmax())
+        found = int(xp.sort(sequence)[place])
+        raise ValueError(f"{wanted}, got {found} {'twice' if 0 <= found < place else 'and not ' + str(place)}")
+    return sequence.astype(np.int32)
 
 
 def by_keys(keys: Any, xp: Any) -> Any:

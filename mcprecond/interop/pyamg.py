@@ -11,6 +11,8 @@ from mcprecond.multigrid.from_pyamg import block_size_of
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
 
+__all__ = ["Smoother", "change_smoothers"]
+
 
 class Smoother:
     """Multicolor sweeps as PyAMG calls a smoother: ``smoother(A, x, b)`` changes x in place.

@@ -6,11 +6,10 @@ from typing import Any, NoReturn
 
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import integer, one_of
-from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian, stored_dtype
 from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
-from mcprecond.preconditioners.base import refuse_other_dtype
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
 
@@ -91,7 +90,7 @@ def from_pyamg(
     if not theirs or not all(hasattr(level, "A") for level in theirs):
         raise TypeError(f"ml must be a solver of PyAMG, with levels, got {type(ml).__name__}")
     backend = get_backend(device)
-    refuse_other_dtype(dtype, theirs[0].A.dtype)
+    stored_dtype(dtype, theirs[0].A.dtype)
     levels: list[Level] = []
     coarse = None
     for number, level in enumerate(theirs):

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
@@ -16,7 +16,6 @@ from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import galerkin, smoothed, tentative, touched_aggregates
-from mcprecond.preconditioners.base import refuse_other_dtype
 from mcprecond.preconditioners.choice import AutoColoring
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.reordering.node_blocks import node_pattern
@@ -132,7 +131,7 @@ class SmoothedAggregation(Multigrid):
         self.max_levels = integer(max_levels, "max_levels", 1)
         self.max_coarse = integer(max_coarse, "max_coarse", 0, MOST_DENSE)
         matrix = self._moved(A, device).canonical()
-        refuse_other_dtype(dtype, matrix.dtype)
+        stored_dtype(dtype, matrix.dtype)
         self._dtype, self._coloring = dtype, coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")

@@ -15,7 +15,7 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import promoted
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import FLOATS, AdmittedMatrix, admitted, csr_form
+from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.preconditioners.choice import Choice, chosen
 from mcprecond.preconditioners.sweeps import Sweeps
 from mcprecond.reordering import ColorBlocks, NodeBlocks
@@ -28,13 +28,6 @@ MOST_OF_DIAGONAL = 16
 def columns_at_once(block_size: int) -> int:
     """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
     return 4 if block_size <= 2 else 2
-
-
-def refuse_other_dtype(dtype: Any, of_A: Any) -> None:
-    """Raise TypeError for a dtype in which the values of A cannot be stored."""
-    complex_or_real = [name for name in FLOATS if (name.kind == "c") == (of_A.kind == "c")]
-    if dtype is not None and np.dtype(dtype) not in complex_or_real:
-        raise TypeError(f"dtype must be {' or '.join(map(str, complex_or_real))}, got {dtype!r}")
 
 
 @functools.cache
@@ -121,7 +114,7 @@ class Preconditioner:
 
         Sweeps need divided rows: `divides` says whether those of points are so from the start.
         """
-        refuse_other_dtype(dtype, A.dtype)
+        stored_dtype(dtype, A.dtype)  # before the work of coloring
         coloring, choice = chosen(A, coloring, block_size)
         self.choice = choice or self.choice
         self.blocks = (

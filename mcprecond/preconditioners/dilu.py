@@ -8,7 +8,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, safe_pivot
+from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.preconditioners.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)
@@ -141,7 +141,7 @@ def find_pivots_of_rows(
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))
         relaxed = d - theta * subtracted
-        pivot = safe_pivot(relaxed, largest, tiny)
+        pivot = safe_pivot(relaxed, largest, tiny, least_invertible(pivots))
         pivots[i] = pivot
         shifts[i] = pivot - relaxed + (1 - theta) * subtracted  # before pivots round
         if shifts[i] != 0:

@@ -21,10 +21,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.backends.arguments import one_of
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
-from mcprecond.coloring.orders import sequence_of
+from mcprecond.coloring.orders import permutation
 from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
 from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.pivots import (
@@ -34,6 +35,7 @@ from mcprecond.preconditioners.pivots import (
     Factored,
     check_rule,
     is_low,
+    least_invertible,
     safe_pivot,
 )
 from mcprecond.preconditioners.sweeps import make_empty
@@ -43,6 +45,7 @@ from mcprecond.reordering.slices import cut_slices, rows_per_slice
 
 KERNELS = KernelSet(__file__)
 
+ORDERINGS = ("color", "natural")
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
 ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
@@ -303,14 +306,13 @@ class ILU0(Factored):
 
 def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
     """The levels of an order as a coloring."""
-    if isinstance(ordering, str) and ordering not in ("color", "natural"):
-        raise ValueError(f"ordering must be 'color', 'natural' or a permutation, got {ordering!r}")
-    if isinstance(ordering, str) and ordering == "color":
+    if not isinstance(ordering, str):
+        name, sequence = "given", permutation(ordering, graph.n, graph.backend, "ordering", ORDERINGS)
+    elif one_of(ordering, "ordering", ORDERINGS) == "color":
         colored = swept_coloring(matrix, coloring)
         name, sequence = colored.method, colored.permutation()
     else:
-        natural = isinstance(ordering, str)
-        name, sequence = ("natural", None) if natural else ("given", sequence_of(graph, ordering, seed=0))
+        name, sequence = "natural", None
     return finished(levels_of(graph, sequence), log_of([], graph.backend), f"levels of {name} order", graph.backend)
 
 
@@ -498,7 +500,7 @@ def factorize_rows(
             )  # fmt: skip
             changes += changes_here
         relaxed = d + added
-        pivot = safe_pivot(relaxed, largest, tiny)
+        pivot = safe_pivot(relaxed, largest, tiny, least_invertible(pivots))
         pivots[i] = pivot
         dinv[i] = 1 / pivots[i]
         store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, 1)

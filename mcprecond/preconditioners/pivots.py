@@ -166,13 +166,19 @@ def check_rule(pivot: str) -> None:
 
 
 @compile_part
-def safe_pivot(d, largest, tiny):
-    """The pivot d, or, where d is tiny beside it or d or its inverse is not finite, the row's largest entry with d's
-    (real) sign.
+def least_invertible(values):
+    """The magnitude down to which inverses are finite in the dtype of an array."""
+    return 3e-39 if values.real.itemsize == 4 else 5.7e-309
+
+
+@compile_part
+def safe_pivot(d, largest, tiny, least):
+    """The pivot d, or, where d is tiny beside it, below `least` or not finite, the row's largest entry with d's (real)
+    sign.
     """
-    if tiny * largest < abs(d) < np.inf and 1 / abs(d) < np.inf:
+    if tiny * largest < abs(d) < np.inf and abs(d) > least:
         return d
-    shifted = largest if 1 / largest < np.inf else largest + 1
+    shifted = largest if largest > least else largest + 1
     return -shifted if d.real < 0 else shifted
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
-from mcprecond.problems.graphs import _integer, _seed
+from mcprecond.problems.graphs import _seed, size_of
 from mcprecond.problems.placing import placed
 
 #: Of the wires across, so many are missing: 5 % of all.
@@ -44,7 +44,7 @@ def circuit(n: int, *, seed: int = 0, device: str = "cpu") -> Any:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer, the seed is out of range, or the device is unknown or missing.
 
     References
@@ -59,7 +59,7 @@ def circuit(n: int, *, seed: int = 0, device: str = "cpu") -> Any:
     4.8
     """
     backend = get_backend(device)
-    n = _integer(n, "n", 1)
+    n = size_of(n, "n", 1, 2)
     rng = np.random.default_rng(_seed(seed))
     nodes = n * n
     number = np.arange(nodes).reshape(n, n)

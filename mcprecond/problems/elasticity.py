@@ -8,7 +8,6 @@ not depend on the number of threads, and it is symmetric to the last bit.
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ import scipy.sparse as sp
 from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part, get_backend
-from mcprecond.problems.graphs import _integer, _neighbors_of, elasticity_pattern, in_stencil
+from mcprecond.backends.arguments import real
+from mcprecond.problems.graphs import _neighbors_of, elasticity_pattern, in_stencil, size_of
 from mcprecond.problems.placing import placed
 
 
@@ -51,7 +51,7 @@ def elasticity(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not an integer of at least 2, elements is something else, young or poisson is out of range, the device
         is unknown or missing, or n is too large for the GPU's int32 indices (n > 207 with hexahedra).
 
@@ -70,12 +70,13 @@ def elasticity(
     True
     """
     backend = get_backend(device)
-    n = _integer(n, "n", 2)
-    if not _real(young) or not 0 < young < math.inf:
-        raise ValueError(f"young must be a positive number, got {young!r}")
-    if not _real(poisson) or not -1 < poisson < 0.5:
-        raise ValueError(f"poisson must lie between -1 and 1/2, got {poisson!r}")
-    return placed(assembled(n, elements, float(young), float(poisson), clamped=True), backend)
+    n = size_of(n, "n", 2, 3)
+    young, poisson = real(young, "young"), real(poisson, "poisson")
+    if young <= 0:
+        raise ValueError(f"young must be a positive number, got {young}")
+    if not -1 < poisson < 0.5:
+        raise ValueError(f"poisson must lie between -1 and 1/2, got {poisson}")
+    return placed(assembled(n, elements, young, poisson, clamped=True), backend)
 
 
 def assembled(n: int, elements: str, young: float, poisson: float, *, clamped: bool) -> sp.csr_matrix:
@@ -84,10 +85,6 @@ def assembled(n: int, elements: str, young: float, poisson: float, *, clamped: b
     K = _element_matrix(1 / (n - 1), elements, young, poisson)
     _assemble(n**3, n, _neighbors_of(elements), K, clamped, A.indptr, A.data)
     return A
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _element_matrix(h: float, elements: str, young: float, poisson: float) -> np.ndarray:

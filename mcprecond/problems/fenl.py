@@ -15,7 +15,9 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part, get_backend, offset_type
+from mcprecond.backends.arguments import shown
 from mcprecond.backends.inputs import vector
+from mcprecond.problems.graphs import size_of
 
 KERNELS = KernelSet(__file__)
 
@@ -79,19 +81,15 @@ class FENL:
         profile: Any = (1.0, 0.0, 0.0),
         device: str = "cpu",
     ) -> None:
-        if not isinstance(n, int | np.integer) or isinstance(n, bool):
-            raise TypeError(f"n must be an integer, got {n!r}")
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
-        self.n = int(n)
+        self.n = size_of(n, "n", 1, 3)
         self.advection = _three_numbers(advection, "advection")
         self.conductivity = _three_numbers(conductivity, "conductivity")
         if min(self.conductivity) <= 0:
-            raise ValueError(f"conductivity must be positive in every direction, got {conductivity!r}")
+            raise ValueError(f"conductivity must be positive in every direction, got {shown(conductivity)}")
         self.profile = _three_numbers(profile, "profile", one_will_do=False)
         if _least_on_unit_interval(self.profile) <= 0:
             raise ValueError(
-                f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {profile!r}"
+                f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {shown(profile)}"
             )
         self.backend = get_backend(device)
         self._run = self.backend.kernels(KERNELS, OFFSET=offset_type((3 * self.n + 1) ** 3))
@@ -380,12 +378,13 @@ def fenl(
 
 def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[float, float, float]:
     try:
-        a = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+        a = np.asarray(value)
+        a = a.astype(np.float64) if a.dtype.kind in "iuf" else np.array(np.nan)
+    except (TypeError, ValueError):  # lists of different lengths
         a = np.array(np.nan)
     if a.shape not in (((), (3,)) if one_will_do else ((3,),)) or not np.isfinite(a).all():
         wanted = "a finite number or three of them" if one_will_do else "three finite numbers"
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
     x, y, z = np.broadcast_to(a, 3).tolist()
     return x, y, z
 

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part
+from mcprecond.backends.arguments import integer, one_of, real, shown
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.problems.triangulation import delaunay_triangles
 
@@ -72,7 +73,7 @@ def fenl(n: int) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer.
 
     References
@@ -85,7 +86,7 @@ def fenl(n: int) -> sp.csr_matrix:
     >>> graphs.fenl(4).nnz == 13**3
     True
     """
-    m = _integer(n, "n", 1) + 1
+    m = size_of(n, "n", 1, 3) + 1
     return _stencil((m, m, m), ALL_AROUND, 1.0, 1.0)
 
 
@@ -110,7 +111,7 @@ def grid2d(n: int, points: int = 5) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer, or points is another number.
 
     Examples
@@ -122,7 +123,7 @@ def grid2d(n: int, points: int = 5) -> sp.csr_matrix:
      [-1.  0.  4. -1.]
      [ 0. -1. -1.  4.]]
     """
-    n = _integer(n, "n", 1)
+    n = size_of(n, "n", 1, 2)
     return _stencil((n, n, 1), _neighbors_by(points, 5, 9), points - 1.0, -1.0)
 
 
@@ -146,10 +147,10 @@ def grid3d(n: int, points: int = 7) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer, or points is another number.
     """
-    n = _integer(n, "n", 1)
+    n = size_of(n, "n", 1, 3)
     return _stencil((n, n, n), _neighbors_by(points, 7, 27), points - 1.0, -1.0)
 
 
@@ -175,10 +176,10 @@ def elasticity_pattern(n: int, elements: str = "hexahedra") -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer, or elements is something else.
     """
-    n = _integer(n, "n", 1)
+    n = size_of(n, "n", 1, 3)
     nodes = _stencil((n, n, n), _neighbors_of(elements), 1.0, 1.0)
     size, nnz = 3 * n**3, 9 * nodes.nnz
     dtype = _index_type(size, nnz)
@@ -219,7 +220,7 @@ def rmat(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If scale, edges or seed is out of range, or the probabilities are not four that add up to one.
 
     References
@@ -233,14 +234,14 @@ def rmat(
     >>> bool(A.getnnz(axis=1).max() > 20 * A.nnz / A.shape[0])
     True
     """
-    scale = _integer(scale, "scale", 1, 30)
-    count = 8 * 2**scale if edges is None else _integer(edges, "edges", 0)
+    scale = integer(scale, "scale", 1, 30)
+    count = 8 * 2**scale if edges is None else size_of(edges, "edges", 0)
     try:
         p = np.asarray(probabilities, np.float64)
     except (TypeError, ValueError):
         p = np.array(np.nan)
     if p.shape != (4,) or not (p >= 0).all() or not math.isclose(p.sum(), 1, abs_tol=1e-9):
-        raise ValueError(f"probabilities must be four numbers >= 0 that add up to one, got {probabilities!r}")
+        raise ValueError(f"probabilities must be four numbers >= 0 that add up to one, got {shown(probabilities)}")
     bounds = np.rint(np.cumsum(p)[:3] * 2.0**32).astype(np.uint64)
     rows, columns = np.empty(count, np.int32), np.empty(count, np.int32)
     _draw_edges(count, scale, _seed(seed), bounds, rows, columns)
@@ -267,10 +268,10 @@ def random_points(n: int, cells: int, seed: int = 0) -> np.ndarray:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n or cells is not a positive integer, or the seed is out of range.
     """
-    n, cells = _integer(n, "n", 1), _integer(cells, "cells", 1)
+    n, cells = size_of(n, "n", 1), size_of(cells, "cells", 1, 2)
     points = np.random.default_rng(_seed(seed)).random((n, 2))
     return points[np.argsort(_cells_of(points, cells), kind="stable")]
 
@@ -297,19 +298,17 @@ def random_geometric(n: int, seed: int = 0, radius: float | None = None) -> sp.c
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer, the seed is out of range, or the radius is not positive and finite.
 
     References
     ----------
     Holtgrewe, Sanders, Schulz: Engineering a Scalable High Quality Graph Partitioner, IPDPS 2010.
     """
-    n = _integer(n, "n", 1)
+    n = size_of(n, "n", 1)
     if radius is None:
         radius = 0.55 * math.sqrt(math.log(max(n, 2)) / n)
-    if not isinstance(radius, int | float | np.integer | np.floating) or not 0 < radius < math.inf:
-        raise ValueError(f"radius must be a positive number, got {radius!r}")
-    cells = geometric_cells(n, float(radius))
+    cells = geometric_cells(n, radius)
     points = random_points(n, cells, seed)
     first = np.searchsorted(_cells_of(points, cells), np.arange(cells * cells + 1))
     counts = np.empty(n, np.int64)
@@ -321,7 +320,16 @@ def random_geometric(n: int, seed: int = 0, radius: float | None = None) -> sp.c
 
 
 def geometric_cells(n: int, radius: float) -> int:
-    """Return how many cells along an edge `random_geometric` sorts its points into."""
+    """Return how many cells along an edge `random_geometric` sorts its points into.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If n is not a positive integer, or the radius is not positive and finite.
+    """
+    n, radius = size_of(n, "n", 1), real(radius, "radius")
+    if radius <= 0:
+        raise ValueError(f"radius must be positive, got {radius}")
     # A little wider than the radius, so that rounding cannot part two neighbors by a cell.
     return max(1, math.floor(min(0.999 / radius, math.ceil(math.sqrt(n)))))
 
@@ -346,10 +354,10 @@ def delaunay(n: int, seed: int = 0) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not an integer of at least 3, or the seed is out of range.
     """
-    n = _integer(n, "n", 3)
+    n = size_of(n, "n", 3)
     triangles = delaunay_triangles(random_points(n, math.ceil(math.sqrt(n)), seed))
     # Sides inside occur twice, those of the hull once.
     return _simple_graph(n, triangles.ravel(), np.roll(triangles, 1, axis=1).ravel())
@@ -380,7 +388,7 @@ def mycielskian(k: int) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If k is not an integer of at least 2.
 
     References
@@ -394,7 +402,7 @@ def mycielskian(k: int) -> sp.csr_matrix:
     >>> A.shape, A.nnz
     ((5, 5), 10)
     """
-    k = _integer(k, "k", 2)
+    k = integer(k, "k", 2, 31)
     n, rows, columns = 2, np.zeros(1, np.int32), np.ones(1, np.int32)
     for _ in range(k - 2):
         copies = np.arange(n, 2 * n, dtype=np.int32)
@@ -429,15 +437,15 @@ def random_regular(n: int, degree: int, seed: int = 0) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not a positive integer, degree is not in 0..n - 1, or the seed is out of range.
 
     References
     ----------
     Wormald: Models of Random Regular Graphs, Surveys in Combinatorics 1999.
     """
-    n = _integer(n, "n", 1)
-    degree = _integer(degree, "degree", 0, n - 1)
+    n = size_of(n, "n", 1)
+    degree = integer(degree, "degree", 0, n - 1)
     rng = np.random.default_rng(_seed(seed))
     vertices, half = np.arange(n, dtype=np.int32), n // 2
     rows, columns = np.empty((degree, half), np.int32), np.empty((degree, half), np.int32)
@@ -470,10 +478,10 @@ def road_like(n: int, seed: int = 0) -> sp.csr_matrix:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If n is not an integer of at least 4, or the seed is out of range.
     """
-    n = _integer(n, "n", 4)
+    n = size_of(n, "n", 4)
     rng = np.random.default_rng(_seed(seed))
     s = max(2, math.isqrt(n // 10))
     junctions = s * s
@@ -509,28 +517,24 @@ def road_like(n: int, seed: int = 0) -> sp.csr_matrix:
     return _simple_graph(n, rows, columns)
 
 
-def _integer(value: int, name: str, low: int, high: int | None = None) -> int:
-    right = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low
-    if not right or (high is not None and value > high):
-        allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be an integer {allowed}, got {value!r}")
-    return int(value)
+def size_of(value: int, name: str, least: int, dimensions: int = 1) -> int:
+    """Return a number of nodes along an edge, or of vertices: of all together at most 2^40, which no memory holds."""
+    return integer(value, name, least, round(2 ** (40 / dimensions)))
 
 
 def _seed(seed: int) -> int:
-    return _integer(seed, "seed", 0, 2**63 - 1)
+    return integer(seed, "seed", 0, 2**63 - 1)
 
 
 def _neighbors_by(points: int, few: int, many: int) -> int:
+    points = integer(points, "points")
     if points not in (few, many):
-        raise ValueError(f"points must be {few} or {many}, got {points!r}")
+        raise ValueError(f"points must be {few} or {many}, got {points}")
     return ALL_AROUND if points == many else ALONG_AXES
 
 
 def _neighbors_of(elements: str) -> int:
-    if elements not in ("hexahedra", "tetrahedra"):
-        raise ValueError(f"elements must be 'hexahedra' or 'tetrahedra', got {elements!r}")
-    return ALL_AROUND if elements == "hexahedra" else TETRAHEDRA
+    return ALL_AROUND if one_of(elements, "elements", ("hexahedra", "tetrahedra")) == "hexahedra" else TETRAHEDRA
 
 
 def _index_type(n: int, nnz: int) -> type:

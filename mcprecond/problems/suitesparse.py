@@ -15,6 +15,7 @@ from pathlib import Path
 
 import scipy.sparse as sp
 
+from mcprecond.backends.arguments import shown
 from mcprecond.problems.files import matrix_market
 
 URL = "https://suitesparse-collection-website.herokuapp.com/MM"
@@ -43,7 +44,10 @@ def suitesparse(name: str, *, cache: str | os.PathLike[str] | None = None, url: 
     Raises
     ------
     ValueError
-        If the name is not of this form, the collection has no such matrix, or it is dense.
+        If the name is not of this form, the collection has no such matrix, it is dense, or its file cannot be read;
+        then the file is not kept.
+    TypeError
+        If url or cache is of another type.
     ConnectionError
         If the file is not there yet and cannot be downloaded; the message says where to put it by hand.
 
@@ -67,26 +71,36 @@ def suitesparse(name: str, *, cache: str | os.PathLike[str] | None = None, url: 
     """
     # No part may begin with a dot, so that the path stays inside of the folder.
     if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.+-]*/[\w-][\w.+-]*", name, re.ASCII):
-        raise ValueError(f"name must be 'Group/Name', such as 'AMD/G3_circuit', got {name!r}")
+        raise ValueError(f"name must be 'Group/Name', such as 'AMD/G3_circuit', got {shown(name)}")
+    if not isinstance(url, str):
+        raise TypeError(f"url must be a string, got {shown(url)}")
+    if cache is not None and not isinstance(cache, str | os.PathLike):
+        raise TypeError(f"cache must be the path of a folder or None, got {shown(cache)}")
     path = (_default_cache() if cache is None else Path(cache)) / f"{name}.mtx"
-    if not path.is_file():
-        _download(name, f"{url.rstrip('/')}/{name}.tar.gz", path)
-    return matrix_market(path)
+    if path.is_file():
+        return matrix_market(path)
+    return _download(name, f"{url.rstrip('/')}/{name}.tar.gz", path)
 
 
 def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcprecond" / "suitesparse"
 
 
-def _download(name: str, address: str, path: Path) -> None:
+def _download(name: str, address: str, path: Path) -> sp.csr_matrix:
     try:
         with urllib.request.urlopen(address, timeout=PATIENCE) as response:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Under its name the file is complete, whatever happens on the way.
+            # Under its name the file is complete and can be read, whatever happens on the way.
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 part = Path(folder, path.name)
                 _unpack(response, f"{path.stem}/{path.name}", part)
+                try:
+                    A = matrix_market(part)
+                except ValueError as error:
+                    why = str(error).replace(str(part), path.name)
+                    raise ValueError(f"{address} was downloaded and not kept: {why}") from error
                 part.replace(path)
+                return A
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 404:

@@ -16,9 +16,10 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_part, unsigned
+from mcprecond.backends.arguments import flag
 from mcprecond.backends.hashing import mix64
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, place_of
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, place_of, stored_dtype
 from mcprecond.reordering import diagonals, short_columns
 from mcprecond.reordering.color_order import swept_coloring
 from mcprecond.reordering.slices import (
@@ -170,7 +171,7 @@ class ColorBlocks:
         self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None, divides: bool = False
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
-        self._build(matrix, matrix, coloring, dtype, divides)
+        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
 
     def _build(
         self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Any, dtype: Any, divides: bool
@@ -180,6 +181,7 @@ class ColorBlocks:
         Both are canonical.
         """
         self.backend, self.shape, self.dtype = matrix.backend, matrix.shape, matrix.dtype
+        self._stored = stored_dtype(dtype, self.dtype)
         backend = matrix.backend
         xp, n, entries = backend.xp, graph.shape[0], graph.indices.size
         self.coloring = swept_coloring(graph, coloring)
@@ -189,7 +191,6 @@ class ColorBlocks:
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
         self._offset = matrix.indptr.dtype
-        self._stored = self.dtype if dtype is None else np.dtype(dtype)
         longest = int(xp.diff(graph.indptr).max()) if n else 0
         self._narrows = self._stored.itemsize < self.dtype.itemsize
         source = np.min_scalar_type(longest)  # unsigned
@@ -597,7 +598,7 @@ def fetch_values(
         inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
         diagonal[i], dinv[i] = pivot, inverse
         factor = inverse if divides else values.dtype.type(1)
-        check = 0 * abs(inverse)  # is NaN as soon as something is not finite
+        check = 0 * abs(dinv[i])  # is NaN as soon as something is not finite
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             quotient = factor * row[upper_source[e]]
             upper[e] = quotient

@@ -16,6 +16,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.arguments import integer
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.reordering.color_blocks import ColorBlocks, Triangle
@@ -66,7 +67,7 @@ class NodeBlocks(ColorBlocks):
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
         matrix = admitted(A, floats=True).canonical()
-        self.block_size = block_size
+        self.block_size = integer(block_size, "block_size", 2)
         nodes = admitted(node_pattern(matrix, block_size))
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
         self._full = matrix.indices.size == nodes.indices.size * block_size**2

@@ -142,18 +142,23 @@ class Iteration:
         self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.books)
         return float(self.scalars[RR])
 
-    def size(self, v: Any) -> tuple[float, int | None]:
-        """The norm of a vector, if its square is safe from overflow and underflow, otherwise NaN; and an exponent near
-        that of the norm, or None if the vector is zero or not finite.
+    def size(self, v: Any) -> tuple[float, int]:
+        """The norm of a vector, as a number and the exponent of a power of two that it is multiplied by.
+
+        The exponent is 0 unless squares may have been lost to overflow or underflow. The number is not finite if the
+        vector is not.
         """
-        square = self.dot(v)
+        return self._size(v, self.dot(v))
+
+    def _size(self, v: Any, square: float) -> tuple[float, int]:
+        """The same where the square of the norm has been computed, as well as that goes."""
         if SAFE_SQUARES[0] < square < SAFE_SQUARES[1]:
-            return math.sqrt(square), math.frexp(math.sqrt(square))[1]
-        xp = self.backend.xp
-        largest = max((float(abs(part).max()) for part in (v.real, v.imag)), default=0.0) if v.size else 0.0
-        return (0.0 if largest == 0 else math.nan), (
-            math.frexp(largest)[1] if largest > 0 and bool(xp.isfinite(v).all()) else None
-        )
+            return math.sqrt(square), 0
+        largest = max(float(abs(part).max()) for part in (v.real, v.imag)) if v.size else 0.0
+        if largest == 0 or not math.isfinite(largest):
+            return largest, 0
+        exponent = math.frexp(largest)[1]
+        return math.sqrt(self.dot(times_power(v, -exponent, self.backend.xp))), exponent
 
     def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
         """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
@@ -172,7 +177,7 @@ class Iteration:
         """The residual from scratch; its norm."""
         self._go_to(RUNNING)
         self.find_residual()
-        self.true_residual_norm = math.sqrt(float(self.scalars[RR]))
+        self.true_residual_norm = power_times(*self._size(self.r, float(self.scalars[RR])))
 
     def start_over(self) -> None:
         """Steepest descent from the residual. Nothing to do if it is small enough, or not finite."""
@@ -295,17 +300,17 @@ class PlainIteration(Iteration):
 
 
 def power_times(number: float, exponent: int) -> float:
-    """2^exponent times a number; infinite where that overflows."""
+    """2^exponent times a number that is not negative; infinite where that overflows."""
     try:
         return math.ldexp(number, exponent)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf
 
 
 def times_power(v: Any, exponent: int, xp: Any) -> Any:
     """2^exponent times a vector, in steps that a float has room for."""
     real, most = np.finfo(v.dtype), np.finfo(v.dtype).maxexp - 2
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
         while exponent:
             step = max(min(exponent, most), -most)
             v = v * real.dtype.type(math.ldexp(1.0, step))

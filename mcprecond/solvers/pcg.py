@@ -148,8 +148,8 @@ def pcg(
             if isinstance(M, AdmittedMatrix):
                 M = replace(M, csr=M.csr.astype(dtype, copy=False))
             iteration = PlainIteration(csr, b, guess, stack.enter_context(applied(M, dtype, backend)), backend)
-        norm, exponent = _chosen_units(iteration, b, guess, exponent_of_A, backend)
-        if exponent is None:  # b = 0
+        norm = _chosen_units(iteration, b, guess, exponent_of_A, backend)
+        if norm == 0 and not bool(b.any()):
             ready = time.perf_counter()
             zero = backend.xp.zeros(n, dtype)
             return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
@@ -176,31 +176,27 @@ def _admitted_system(csr: Any, form: str, obstacle: str) -> AdmittedMatrix:
     return matrix
 
 
-def _chosen_units(
-    iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend
-) -> tuple[float, int | None]:  # fmt: skip
-    """Choose the units of an iteration; the norm of b in these, and an exponent, or None if b is zero.
+def _chosen_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend) -> float:
+    """Choose the units of an iteration, unless b = 0; the norm of b in these.
 
     Raises
     ------
     ValueError
         If b or the guess is not finite.
     """
-    norm, exponent = iteration.size(iteration.b)
-    if exponent is None:
+    norm, shift = iteration.size(iteration.b)
+    if not math.isfinite(norm):
         refuse_not_finite(b, backend)
+    exponent = math.frexp(norm)[1] + shift
     if guess is not None:
-        _, exponent_of_guess = iteration.size(iteration.x)
-        if exponent_of_guess is None:
+        norm_of_guess, shift_of_guess = iteration.size(iteration.x)
+        if not math.isfinite(norm_of_guess):
             refuse_not_finite(guess, backend, "x0")
-        elif exponent is not None:
-            exponent = max(exponent, exponent_of_A + exponent_of_guess)
-    if exponent is None:
-        return 0.0, None
-    iteration.choose_units(exponent_of_A, exponent)
-    if iteration.shift:
-        norm = math.sqrt(iteration.dot(iteration.b))
-    return norm, exponent
+        if norm_of_guess > 0:
+            exponent = max(exponent, exponent_of_A + math.frexp(norm_of_guess)[1] + shift_of_guess)
+    if norm > 0:
+        iteration.choose_units(exponent_of_A, exponent)
+    return power_times(norm, shift + iteration.shift)
 
 
 def _returned(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:
@@ -223,14 +219,16 @@ def _iterate(iteration: Iteration, callback: Callable[[Any], None] | None) -> Re
     iterations = 1 if callback else iteration.backend.iterations_per_look
     adapts = iterations > 1
     ahead = AHEAD if adapts and iteration.captures else 0
+    called = 0
     while True:
         state = iteration.look(ahead)
+        if callback and iteration.count > called:
+            called = iteration.count
+            callback(iteration.solution())
         if state == RUNNING:
             if adapts:
                 iterations = _until_converged(iteration.residuals, iteration.limit, iterations, ahead)
             iteration.enqueue(iterations)
-            if callback:
-                callback(iteration.solution())
             continue
         before = iteration.true_residual_norm
         iteration.measure_residual()

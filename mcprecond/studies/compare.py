@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import backend_of
+from mcprecond.backends.arguments import function, integer, labeled, names, shown
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.matrix import admitted
 from mcprecond.solvers import SolveResult, pcg
@@ -71,12 +72,16 @@ def coloring(
     >>> [(row["method"], row["colors"], row["verified"]) for row in table.rows]
     [('by rows', 2, True)]
     """
-    labeled = dict(methods) if isinstance(methods, Mapping) else {name: (name, {}) for name in methods}
+    if isinstance(methods, Mapping):
+        calls = {label: _call(call) for label, call in labeled(methods, "methods").items()}
+    else:
+        calls = {name: (name, {}) for name in names(methods, "methods")}
+    labeled(matrices, "matrices")
     record = Record(study, ("matrix", "method", "coloring", "options", "repeats"), path)
     cases = [
         {"matrix": matrix, "method": label, "coloring": name, "options": _options(options), "repeats": repeats}
         for matrix in matrices
-        for label, (name, options) in labeled.items()
+        for label, (name, options) in calls.items()
     ]
 
     def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
@@ -87,7 +92,7 @@ def coloring(
         return A, {**size, "pattern_seconds": pattern}
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
-        name, options = labeled[case["method"]]
+        name, options = calls[case["method"]]
         colorings: list[Coloring] = []
         seconds, spread = timed(lambda: colorings.append(color(A, name, **options)), backend_of(A).synchronize, repeats)
         found = colorings[-1]
@@ -155,8 +160,14 @@ def convergence(
     >>> table.rows[1]["iterations"] < table.rows[0]["iterations"]
     True
     """
+    if not callable(solver):
+        raise TypeError(f"solver must be a function, got {shown(solver)}")
     solver_name = f"{solver.__module__}.{getattr(solver, '__qualname__', repr(solver))}"
     shared = {"solver": solver_name, "rtol": rtol, "maxiter": maxiter, "seed": seed, "repeats": repeats}
+    labeled(matrices, "matrices")
+    for label, build in labeled(preconditioners, "preconditioners").items():
+        function(build, f"the preconditioner {label!r} in preconditioners")
+    seed = integer(seed, "seed", 0)
     record = Record(study, ("matrix", "method", *shared), path)
     cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
 
@@ -217,8 +228,8 @@ def run_cases(
     ``prepare(matrix)`` returns what ``measure(prepared, case)`` needs, and columns that all cases of the matrix share.
     """
     for case in cases:
-        if not isinstance(case["repeats"], int) or case["repeats"] < 1:
-            raise ValueError(f"repeats must be a positive integer, got {case['repeats']!r}")
+        integer(case["repeats"], "repeats", 1)
+    function(progress, "progress")
     done = sum(record.find(case) is not None for case in cases)
     for name, matrix in matrices.items():
         open_cases = [case for case in cases if case["matrix"] == name and record.find(case) is None]
@@ -234,6 +245,12 @@ def run_cases(
             start = {"matrix": name, "method": case["method"], **size}
             record.add(start | measure(prepared, case) | case)
     return Table([record.rows[record.key(case)] for case in cases])
+
+
+def _call(call: Any) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(call, tuple | list) or len(call) != 2 or not isinstance(call[0], str):
+        raise TypeError(f"methods must give a name and a dict of options for each label, got {shown(call)}")
+    return call[0], labeled(call[1], "the options in methods")
 
 
 def _options(options: Mapping[str, Any]) -> str:

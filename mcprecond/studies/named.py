@@ -12,6 +12,7 @@ import numpy as np
 
 from mcprecond import problems
 from mcprecond.backends import backend_of, get_backend
+from mcprecond.backends.arguments import flag, names, shown
 from mcprecond.coloring import COLORINGS, Graph, color
 from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
 from mcprecond.problems import graphs
@@ -338,10 +339,12 @@ def run(
     >>> all(row["verified"] for row in table.rows)
     True
     """
+    if not isinstance(study, str):
+        raise TypeError(f"study must be a string, a name in STUDIES, got {shown(study)}")
     if study not in STUDIES:
         raise ValueError(f"unknown study {study!r}; known are {', '.join(STUDIES)}")
     get_backend(device)
-    return STUDIES[study](Setting(device, small, tuple(only), path, progress))
+    return STUDIES[study](Setting(device, flag(small, "small"), tuple(names(only, "only")), path, progress))
 
 
 def _by_name(names: Iterable[str]) -> Methods:

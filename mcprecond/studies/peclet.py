@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond import problems
+from mcprecond.backends.arguments import integer, real, shown
 from mcprecond.coloring import color
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS
 from mcprecond.problems import FENL
@@ -92,9 +93,11 @@ def peclet(
     20
     """
     rows: list[PecletRow] = []
+    if not isinstance(numbers, Iterable):
+        raise TypeError(f"numbers must be a list of Péclet numbers, got {shown(numbers)}")
+    n = integer(n, "n", 1)
     for number in numbers:
-        if not 0 <= number < np.inf:
-            raise ValueError(f"a Péclet number must be finite and not negative, got {number}")
+        real(number, "every number in numbers", 0.0)
         advection = 2 * number * CONDUCTIVITY * n / np.sqrt(3)
         problem = problems.fenl(n, advection=advection, device=device)
         J = problem.jacobian(problem.initial())

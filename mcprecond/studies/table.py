@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcprecond.backends import gpu_problem
+from mcprecond.backends.arguments import shown
 from mcprecond.studies.measure import machine, versions
 
 
@@ -96,6 +97,8 @@ def _facts(study: str) -> dict[str, Any]:
 
 
 def _json_path(path: str | Path) -> Path:
+    if not isinstance(path, str | Path):
+        raise TypeError(f"path must be that of a .json file, got {shown(path)}")
     if Path(path).suffix != ".json":
         raise ValueError(f"path must end in .json (the .csv is written beside it), got {str(path)!r}")
     return Path(path)
@@ -113,6 +116,8 @@ class Record:
     """
 
     def __init__(self, study: str, keys: Iterable[str], path: str | Path | None) -> None:
+        if not isinstance(study, str):
+            raise TypeError(f"study must be a string, got {shown(study)}")
         self.keys = tuple(keys)
         self.path = None if path is None else _json_path(path)
         self.facts = _facts(study)

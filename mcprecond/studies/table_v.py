@@ -14,6 +14,7 @@ import numpy as np
 
 from mcprecond import problems
 from mcprecond.backends import Backend, backend_of
+from mcprecond.backends.arguments import function, labeled, names
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
 from mcprecond.solvers import SolveResult, pcg
@@ -99,7 +100,8 @@ def table_v(
     >>> [row.converged for row in studies.table_v(4, methods=["CG", "SGS eb"])]
     [True, True]
     """
-    methods = list(methods)
+    function(progress, "progress")
+    methods = names(methods, "methods")
     for method in methods:
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
@@ -209,6 +211,8 @@ def published_table_v(
         reason, rtol, maxiter, repeats.
     """
     shared = {"rtol": RTOL, "maxiter": MOST_ITERATIONS, "repeats": repeats}
+    labeled(matrices, "matrices")
+    methods = names(methods, "methods")
     record = Record("table-v", ("matrix", "method", *shared), path)
     cases = [{"matrix": matrix, "method": method, **shared} for matrix in matrices for method in methods]
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import integer
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -44,15 +45,14 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, Any]:
     log : array of int32, shape (rows, 2)
         There are at most 2 * hashes times as many colors as rounds. See `Coloring.history`.
     """
-    if not isinstance(hashes, int | np.integer) or not 1 <= hashes <= MOST_HASHES:
-        raise ValueError(f"hashes must be an integer from 1 to {MOST_HASHES}, got {hashes!r}")
+    hashes = integer(hashes, "hashes", 1, MOST_HASHES)
     xp, n = graph.backend.xp, graph.n
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     colors = xp.empty(n, np.int32)
     worklists = xp.empty((2, n), np.int32)
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_hashes(
-        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(hashes), colors, worklists, scratch, log
+        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, hashes, colors, worklists, scratch, log
     )  # fmt: skip
     return colors, log
 

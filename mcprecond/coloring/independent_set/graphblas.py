@@ -18,6 +18,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.arguments import one_of
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_of
@@ -174,9 +175,7 @@ def min_color(G: Any, C: Any, frontier: Any, max_colors: int) -> int:
 
 def engine_for(graph: Graph, engine: str) -> Any:
     """Return the engine of that name, with the adjacency matrix of the graph."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
-    if engine == "kernels":
+    if one_of(engine, "engine", ENGINES) == "kernels":
         return KernelEngine(graph)
     from mcprecond.coloring.independent_set.suitesparse import SuiteSparseEngine
 

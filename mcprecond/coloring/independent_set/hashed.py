@@ -21,6 +21,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import integer
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -54,8 +55,7 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     log : array of int32, shape (rows, 2)
         Colored in a round are those proposed; see `Coloring.history`.
     """
-    if not isinstance(table_size, int | np.integer) or not 1 <= table_size <= LARGEST_TABLE:
-        raise ValueError(f"table_size must be an integer from 1 to {LARGEST_TABLE}, got {table_size!r}")
+    table_size = integer(table_size, "table_size", 1, LARGEST_TABLE)
     xp, n = graph.backend.xp, graph.n
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     colors, proposals = xp.full(n, UNCOLORED, np.int32), xp.full(n, UNCOLORED, np.int32)

@@ -25,6 +25,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import flag, one_of
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -68,11 +69,11 @@ def ecl_gc(
 
     Raises
     ------
-    ValueError
-        If the order is unknown.
+    TypeError, ValueError
+        If the order is unknown, or a permutation, or a shortcut is neither True nor False.
     """
-    if order not in ORDERS:
-        raise ValueError(f"order must be one of {', '.join(ORDERS)} for ecl_gc, got {order!r}")
+    one_of(order, "order of ecl_gc", ORDERS)
+    shortcut1, shortcut2 = flag(shortcut1, "shortcut1"), flag(shortcut2, "shortcut2")
     xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
     colors = xp.empty(n, np.int32)
     short_rows = order == "ldf" and graph.max_degree < LOW_DEGREE and nnz <= SHORT_ROW * n

@@ -44,6 +44,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import one_of
 from mcprecond.backends.atomics import atomic_add, atomic_or
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
@@ -91,8 +92,7 @@ def eb(
         A round takes up all uncolored vertices of a wave; one whose color set is full counts in both columns. See
         `Coloring.history`.
     """
-    if worklist not in WORKLISTS:
-        raise ValueError(f"worklist must be one of {', '.join(WORKLISTS)}, got {worklist!r}")
+    one_of(worklist, "worklist", WORKLISTS)
     check_resolution(resolution)
     xp, n = graph.backend.xp, graph.n
     by_degree = int(resolution == "degree")

@@ -26,6 +26,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import flag
 from mcprecond.backends.gpu import BLOCK
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -90,7 +91,7 @@ def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: b
         If resolution is something else.
     """
     check_resolution(resolution)
-    most = min(K0, estimate(graph)) if doubling else estimate(graph)
+    most = min(K0, estimate(graph)) if flag(doubling, "doubling") else estimate(graph)
     return resolve_in_palettes(graph, by_degree=resolution == "degree", max_color=most)
 
 

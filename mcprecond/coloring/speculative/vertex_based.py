@@ -19,6 +19,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import flag, integer, one_of
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
@@ -26,6 +27,7 @@ from mcprecond.coloring.hubs import colors_around_hubs
 KERNELS = KernelSet(__file__)
 RESOLUTIONS = ("index", "degree")
 
+LARGEST_CHUNK = 2**31 - 1
 MAXFORBID = 64
 FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
@@ -146,7 +148,7 @@ def by_color_ranges(
 ) -> tuple[Any, Any]:
     """Run VB or VB BIT."""
     check_options(chunk_size, resolution)
-    if edge_filtering and distance == 2:
+    if flag(edge_filtering, "edge_filtering") and distance == 2:
         raise ValueError("edge_filtering works at distance 1 only; leave it out at distance 2")
     xp, n = graph.backend.xp, graph.n
     edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
@@ -168,16 +170,14 @@ def has_long_rows(graph: Graph) -> int:
 
 
 def check_options(chunk_size: int, resolution: str) -> None:
-    """Raise ValueError for an option that no method here knows."""
-    if not isinstance(chunk_size, int | np.integer) or chunk_size <= 0:
-        raise ValueError(f"chunk_size must be a positive integer, got {chunk_size!r}")
+    """Raise TypeError or ValueError for an option that no method here knows."""
+    integer(chunk_size, "chunk_size", 1, LARGEST_CHUNK)
     check_resolution(resolution)
 
 
 def check_resolution(resolution: str) -> None:
-    """Raise ValueError for a rule that `gives_way` does not know."""
-    if resolution not in RESOLUTIONS:
-        raise ValueError(f"resolution must be one of {', '.join(RESOLUTIONS)}, got {resolution!r}")
+    """Raise TypeError or ValueError for a rule that `gives_way` does not know."""
+    one_of(resolution, "resolution", RESOLUTIONS)
 
 
 @compile_part

@@ -1,0 +1,58 @@
+"""A few cases of each category of the adversary, always the same ones; and what becomes of cases that go wrong."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz.categories import SHARES
+from fuzz.driver import Run
+
+#: Of each category; together they take about ten seconds.
+CASES = 25
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    return {}
+
+
+@pytest.fixture
+def run(runs, device) -> Run:
+    """All cases, by one process, once for a device."""
+    if device not in runs:
+        runs[device] = Run(device, SHARES, seed=0, patience=300, say=lambda line: None)
+        runs[device].for_cases(CASES)
+    return runs[device]
+
+
+@pytest.mark.parametrize("category", SHARES)
+def test_nothing_fails(category, run):
+    tally = run.tallies[category]
+    assert tally.cases == CASES
+    assert tally.checks > 0
+    assert not tally.kinds, run.table()
+
+
+def test_whatever_goes_wrong_is_reported_and_the_run_goes_on():
+    said: list[str] = []
+    run = Run("cpu", {"broken": 1}, seed=0, patience=4, say=said.append)
+    run.for_cases(6)
+    tally = run.tallies["broken"]
+    assert tally.cases == 6 and tally.failures == 4 and tally.checks == 7
+    found = {what: kind["repeat"] for what, kind in tally.kinds.items()}
+    expected = [
+        "two and two are five",
+        "KeyError out of the case itself: 'what nobody expects'",
+        "crashes: SIGSEGV",
+        "hangs",
+    ]
+    assert list(found) == expected
+    for seed, repeat in enumerate(found.values(), start=1):
+        assert repeat == f"python tests/fuzz --device cpu --category broken --only {seed}"
+        assert any(repeat in line for line in said)
+    assert all(what in run.table() for what in expected)
+
+
+def test_a_run_ends_when_its_time_is_up():
+    run = Run("cpu", {"broken": 1}, seed=0, patience=1, say=lambda line: None)
+    run.for_seconds(3.0, workers=2)
+    assert run.tallies["broken"].cases > 0 and run.failures > 0
