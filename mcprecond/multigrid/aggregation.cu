@@ -92,7 +92,7 @@ extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const i
 }
 
 extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, const int* indices, const int* roots,
-                                          int* joined) {
+                                          const int* sizes, int* joined) {
     int v = (int)thread_id();
     if (v >= n) return;
     int best = roots[v], most = 0;
@@ -102,7 +102,8 @@ extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, con
             if (root < 0 || root == best) continue;
             OFFSET end = min(indptr[v + 1], k + 256);
             for (OFFSET other = k; other < end; ++other) count += roots[indices[other]] == root;
-            if (count > most || (count == most && root < best)) most = count, best = root;
+            bool smaller = best >= 0 && (sizes[root] < sizes[best] || (sizes[root] == sizes[best] && root < best));
+            if (count > most || (count == most && smaller)) most = count, best = root;
         }
     joined[v] = best;
 }

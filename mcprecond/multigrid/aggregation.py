@@ -51,8 +51,8 @@ def aggregates(graph: Graph) -> tuple[Any, int]:
     for least_size in (1, LEAST_SIZE):
         own = independent_set_of(graph, alone | (roots >= 0))
         run.join_roots(n, *pattern, own, least_size, roots)
-    joined = xp.empty(n, np.int32)
-    run.join_neighbors(n, *pattern, roots, joined)
+    joined, sizes = xp.empty(n, np.int32), xp.bincount(roots[roots >= 0], minlength=n).astype(np.int32)
+    run.join_neighbors(n, *pattern, roots, sizes, joined)
     numbers = xp.cumsum(roots == xp.arange(n, dtype=np.int32), dtype=np.int32)
     return xp.where(joined >= 0, numbers[joined] - 1, -1).astype(np.int32), int(numbers[-1])
 
@@ -157,8 +157,8 @@ def join_roots(n, indptr, indices, own, least_size, roots):
 
 
 @KERNELS.twin
-def join_neighbors(n, indptr, indices, roots, joined):
-    """Who has no root joins the one that most of its neighbors have; the smallest of several.
+def join_neighbors(n, indptr, indices, roots, sizes, joined):
+    """Who has no root joins the one that most of its neighbors have; of several that with the smallest aggregate.
 
     Of long rows each neighbor is compared with some only, so that a hub takes no time by the square of its degree.
     """
@@ -172,6 +172,7 @@ def join_neighbors(n, indptr, indices, roots, joined):
                 count = 0
                 for other in range(k, min(indptr[v + 1], k + COUNTED)):
                     count += roots[indices[other]] == root
-                if count > most or (count == most and root < best):
+                smaller = best >= 0 and (sizes[root], root) < (sizes[best], best)
+                if count > most or (count == most and smaller):
                     best, most = root, count
         joined[v] = best
