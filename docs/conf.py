@@ -16,6 +16,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
+import mcprecond.interop.pyamg  # the top level does not import it
 from mcprecond.cli import app
 
 project = "mcprecond"

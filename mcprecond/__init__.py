@@ -10,9 +10,10 @@ not survive a fork (those of other threading layers of Numba may). Start process
 ``multiprocessing.get_context``, or fork before the first use.
 """
 
-from mcprecond import problems, studies
+from mcprecond import multigrid, problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
 from mcprecond.matrix import PatternChangedError
+from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
@@ -28,9 +29,11 @@ __all__ = [
     "MulticolorGS",
     "MulticolorSGS",
     "PatternChangedError",
+    "SmoothedAggregation",
     "SolveResult",
     "__version__",
     "color",
+    "multigrid",
     "pcg",
     "problems",
     "smooth",

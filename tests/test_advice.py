@@ -16,6 +16,8 @@ from mcprecond import studies
 from mcprecond.problems.graphs import grid2d
 from mcprecond.studies.advice import CANDIDATES
 
+NAMES = ("pcg", "MulticolorSGS", "MulticolorDILU", "ILU0", "SmoothedAggregation", "color")
+
 
 def test_best_first_and_runnable(to_device, backend):
     A = to_device(grid2d(30))
@@ -29,7 +31,7 @@ def test_best_first_and_runnable(to_device, backend):
     assert rows["SGS greedy"]["colors"] == 2 and rows["none"]["application"] == 0
     assert rows["SGS eb"]["iterations"] < rows["none"]["iterations"]
 
-    names = {name: getattr(mcprecond, name) for name in ("pcg", "MulticolorSGS", "MulticolorDILU", "ILU0", "color")}
+    names = {name: getattr(mcprecond, name) for name in NAMES}
     names |= {"A": A, "b": A @ backend.xp.ones(900), "scipy": __import__("scipy.sparse")}
     if backend.name == "gpu":
         names["cupyx"] = __import__("cupyx.scipy.sparse")

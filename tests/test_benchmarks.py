@@ -55,3 +55,13 @@ def test_shortcuts_never_take_more_steps(benchmark):
     assert all(case["colors"] <= case["steps"] for case in cases)
     assert all(case["steps_with_shortcuts"] <= case["steps"] for case in cases)
     assert any(case["steps_with_shortcuts"] < case["steps"] for case in cases)
+
+
+def test_multigrid(benchmark):
+    cases = benchmark("multigrid.py", "cpu", "--repeats", "2", "--cases", "poisson2d", "elasticity")["cases"]
+    for case in cases:
+        rows = {row["name"]: row for row in case["solvers"]}
+        assert {"CG", "Jacobi", "SGS", "multigrid", "PyAMG"} <= rows.keys()
+        assert all(row["relative_residual"] <= 1e-7 and row["setup"]["ms"] >= 0 for row in rows.values())
+        assert rows["multigrid"]["iterations"] < rows["SGS"]["iterations"] < rows["CG"]["iterations"]
+        assert case["update"]["ms"] > 0 and case["levels"][0] == case["unknowns"]

@@ -153,7 +153,7 @@ def test_nothing_keeps_sweeps_alive(to_device):
     M @ to_device(np.ones((16, 2)))
     M @ to_device(np.ones(16))
     with M.workspace(2) as own:
-        sweeps = weakref.ref(own.sweeps)
+        sweeps = weakref.ref(own.state)
     del own
     gc.disable()
     try:

@@ -38,20 +38,23 @@ def _operator_class(cls: Any, door: str) -> type:
 
 
 class Workspace:
-    """What one application at a time writes: that of its sweeps, and buffers for vectors that may not be captured.
+    """What one application at a time writes: its state, and buffers for vectors that may not be captured.
 
     Parameters
     ----------
-    blocks : ColorBlocks
+    M : Preconditioner
     columns : int
         How many right-hand sides there are.
-    relaxes : bool
-        As in `Sweeps`.
+
+    Attributes
+    ----------
+    state : Sweeps or another object
+        What `M._apply` needs beside the vectors.
     """
 
-    def __init__(self, blocks: ColorBlocks, columns: int, relaxes: bool) -> None:
-        self.sweeps = Sweeps(blocks, columns, relaxes=relaxes)
-        self._new = partial(blocks.backend.xp.empty, (blocks.shape[0], columns), blocks.dtype)
+    def __init__(self, M: Preconditioner, columns: int) -> None:
+        self.state = M._new_state(columns)
+        self._new = partial(M.backend.xp.empty, (M.shape[0], columns), M.dtype)
         self._run: Callable[[], None] | None = None
 
     @cached_property
@@ -68,8 +71,8 @@ class Workspace:
         """z = inv(M) r, as a captured graph on a GPU."""
         if self._run is None:
             # Nothing may be allocated while kernels are captured; and a cycle of references would keep memory.
-            M, sweeps, r, z = weakref.proxy(M), self.sweeps, self.r, self.z
-            self._run = M.backend.repeatable(lambda: M._apply(sweeps, r, z))
+            M, state, r, z = weakref.proxy(M), self.state, self.r, self.z
+            self._run = M.backend.repeatable(lambda: M._apply(state, r, z))
         self._run()
 
 
@@ -119,8 +122,12 @@ class Preconditioner:
             if block_size == 1
             else NodeBlocks(A, coloring, block_size=block_size, dtype=dtype)
         )
-        super().__init__(dtype=self.blocks.dtype, shape=self.blocks.shape)  # type: ignore[call-arg]
         self._dtype = dtype
+        self._become_operator(self.blocks.shape, self.blocks.dtype)
+
+    def _become_operator(self, shape: tuple[int, int], dtype: Any) -> None:
+        """Become an operator of a shape and a dtype, once everything is there that an application reads."""
+        super().__init__(dtype=dtype, shape=shape)  # type: ignore[call-arg]
         self._free: dict[Hashable, list[Workspace]] = {}
         with self.workspace():  # which compiles the kernels now, not while somebody captures them
             pass
@@ -149,6 +156,20 @@ class Preconditioner:
     def relaxes(self) -> bool:
         """Whether an application relaxes what a first sweep has found."""
         return False
+
+    @property
+    def exponent(self) -> int:
+        """2^exponent is about the magnitude of A."""
+        return self.blocks.exponent
+
+    @property
+    def columns_at_once(self) -> int:
+        """How many right-hand sides one application serves at most."""
+        return columns_at_once(self.blocks.block_size)
+
+    def _new_state(self, columns: int) -> Any:
+        """What one application to so many right-hand sides writes beside the result."""
+        return Sweeps(self.blocks, columns, relaxes=self.relaxes)
 
     @property
     def backend(self) -> Backend:
@@ -200,7 +221,7 @@ class Preconditioner:
         try:
             own = free.pop()
         except IndexError:
-            own = Workspace(self.blocks, columns, self.relaxes)
+            own = Workspace(self, columns)
         yield own
         free.append(own)  # not after an exception: a sweep may have been left halfway
 
@@ -216,14 +237,14 @@ class Preconditioner:
             current stream only.
         """
         if own is not None:
-            self._apply(own.sweeps, r, z)
+            self._apply(own.state, r, z)
             return
         with self.workspace(r.shape[1] if r.ndim == 2 else 1) as borrowed:
-            self._apply(borrowed.sweeps, r, z)
+            self._apply(borrowed.state, r, z)
 
     @abstractmethod
-    def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
-        """Launch the kernels of z = inv(M) r, with these sweeps."""
+    def _apply(self, state: Any, r: Any, z: Any) -> None:
+        """Launch the kernels of z = inv(M) r, with the state of a workspace."""
 
     @abstractmethod
     def update(self, A: Any) -> None:
@@ -251,10 +272,9 @@ class Preconditioner:
         if wide != self.dtype and R.size:  # numbers of each column may be out of range here, but not their ratios
             exponents = xp.frexp(abs(R).max(axis=0).astype(np.float64))[1] - 1
             R = R / xp.ldexp(1.0, exponents)
-        Z = xp.empty(R.shape, self.blocks.dtype)
-        at_once = columns_at_once(self.blocks.block_size)
-        for first in range(0, count, at_once):
-            part = slice(first, min(first + at_once, count))
+        Z = xp.empty(R.shape, self.dtype)
+        for first in range(0, count, self.columns_at_once):
+            part = slice(first, min(first + self.columns_at_once, count))
             with self.workspace(part.stop - first) as own:
                 own.r[...] = R[:, part]
                 own.applied(self)

@@ -119,3 +119,32 @@ def relax(
             slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
             dinv, perm, r, omega, old, new, z,
         )  # fmt: skip
+
+
+@compile_loop
+def residual_rows(
+    n, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, b, y, r
+):  # fmt: skip
+    """All rows at once."""
+    for i in prange(n):
+        for c in range(y.shape[2]):
+            total = r[perm[i], :, c]
+            total[:] = 0
+            add_products(i, upper_indptr, upper_columns, upper, y[:, :, c], total)
+            if not substituted:
+                add_products(i, lower_indptr, lower_columns, lower, y[:, :, c], total)
+            for p in range(len(total)):
+                rest = b[perm[i], p, c] - product(diagonal[i], y[i, :, c], p) if not substituted else total[p] * 0
+                total[p] = rest - total[p]
+
+
+@KERNELS.resident_twin
+def residual(
+    n_slices, slices, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
+    pivots, perm, b, y, r,
+):  # fmt: skip
+    """r_i = b_i - sum_j L_ij y_j - D_i y_i - sum_j U_ij y_j; see sweeps.py."""
+    residual_rows(
+        slices[n_slices], substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
+        perm, b, y, r,
+    )  # fmt: skip

@@ -129,17 +129,17 @@ class MulticolorGS(Preconditioner):
         """See `Preconditioner`."""
         return self.sweeps > 1
 
-    def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
+    def _apply(self, state: Sweeps, r: Any, z: Any) -> None:
         """See `Preconditioner`. The first sweep starts from zero, so it reads each triangle once at most."""
         omega = self.omega
         if self.sweep == "symmetric":
             if self.sweeps > 1:
-                sweeps.forget()
-            sweeps.solve(r, z, omega=omega, scale=omega * (2 - omega))
+                state.forget()
+            state.solve(r, z, omega=omega, scale=omega * (2 - omega))
         else:
-            sweeps.forget()
-            sweeps.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
-        self._relax(sweeps, r, z, self.sweeps - 1)
+            state.forget()
+            state.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
+        self._relax(state, r, z, self.sweeps - 1)
 
     def smooth(self, x: Any, b: Any) -> Any:
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
@@ -172,9 +172,9 @@ class MulticolorGS(Preconditioner):
         n, xp = self.shape[0], self.backend.xp
         x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
         with self.workspace() as own:
-            own.sweeps.begin(x)
-            self._relax(own.sweeps, b, x, self.sweeps)
-            own.sweeps.forget()
+            own.state.begin(x)
+            self._relax(own.state, b, x, self.sweeps)
+            own.state.forget()
         return x if self.captures else self.backend.to_host(x)
 
     def _relax(self, sweeps: Sweeps, r: Any, z: Any, count: int) -> None:

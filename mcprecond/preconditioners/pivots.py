@@ -154,9 +154,9 @@ class Factored(Preconditioner):
         turned._keeps_diagonal, turned._cancels = self._keeps_diagonal, self._cancels
         return turned
 
-    def _apply(self, sweeps: Sweeps, r: Any, z: Any) -> None:
+    def _apply(self, state: Sweeps, r: Any, z: Any) -> None:
         """See `Preconditioner`."""
-        sweeps.solve(r, z)
+        state.solve(r, z)
 
 
 def check_rule(pivot: str) -> None:

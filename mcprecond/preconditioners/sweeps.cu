@@ -85,3 +85,35 @@ extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT 
         }
     });
 }
+
+#ifdef BLOCK_SIZE
+__device__ __forceinline__ UNKNOWN undivided(const UNKNOWN& sum, const PIVOT&) { return sum; }
+#else
+__device__ __forceinline__ UNKNOWN undivided(const UNKNOWN& sum, const PIVOT& pivot) { return pivot * sum; }
+#endif
+
+extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) residual(
+        long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr,
+        const int* lower_columns, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns,
+        const COUPLING* upper, const PIVOT* diagonal, const PIVOT* pivots, const int* perm, const UNKNOWN* b,
+        const KEPT* y, UNKNOWN* r) {
+    for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
+        int i = slice.index();
+        bool leads = slice.leads();
+        PIVOT pivot = leads ? pivots[i] : PIVOT();
+        UNKNOWN below = UNKNOWN(), above = UNKNOWN();
+        int place = leads ? unshared_now(perm + i) : 0;
+        slice.entries(upper_indptr, upper_columns, upper, known(y),
+                      [&](COUPLING a, int, KEPT value) { above += a * converted<UNKNOWN>(value); });
+        if (!substituted)
+            slice.entries(lower_indptr, lower_columns, lower, known(y),
+                          [&](COUPLING a, int, KEPT value) { below += a * converted<UNKNOWN>(value); });
+        below = slice.sum(below);
+        above = slice.sum(above);
+        if (leads) {
+            above = undivided(above, pivot);
+            UNKNOWN rest = substituted ? UNKNOWN() : b[place] - below - diagonal[i] * converted<UNKNOWN>(y[i]);
+            r[place] = rest - above;
+        }
+    });
+}

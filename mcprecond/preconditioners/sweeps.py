@@ -131,6 +131,17 @@ class Sweeps:
         )  # fmt: skip
         self._y, self._spare = self._spare, self._y
 
+    def residual(self, b: Any, r: Any, *, substituted: bool = False) -> None:
+        """r = b - A y for what the last sweep has found. After ``solve_triangle(b, z, omega=1, scale=1,
+        backwards=False)`` that is -U y, for which `substituted` says that U alone has to be read.
+        """
+        blocks = self.blocks
+        pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
+        self._run.residual(
+            *self._slices, int(substituted), *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots,
+            blocks.perm, self._rows(b), self._y, self._rows(r),
+        )  # fmt: skip
+
     def _rows(self, x: Any) -> Any:
         """A vector in the shape of the sweeps' own."""
         return x.reshape(self._y.shape)
@@ -252,3 +263,33 @@ def relax(
             slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
             dinv, perm, r, omega, old, new, z,
         )  # fmt: skip
+
+
+@compile_loop
+def residual_rows(
+    n, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, pivots, perm, b,
+    y, r,
+):  # fmt: skip
+    """All rows at once."""
+    for i in prange(n):
+        for c in range(y.shape[1]):
+            total = pivots[i] * product(i, c, upper_indptr, upper_columns, upper, y)
+            if substituted:
+                r[perm[i], c] = -total
+            else:
+                below = product(i, c, lower_indptr, lower_columns, lower, y)
+                r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
+
+
+@KERNELS.resident_twin
+def residual(
+    n_slices, slices, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
+    pivots, perm, b, y, r,
+):  # fmt: skip
+    """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
+    known to be zero if y is what substitution with D + L gives.
+    """
+    residual_rows(
+        slices[n_slices], substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
+        pivots, perm, b, y, r,
+    )  # fmt: skip

@@ -67,7 +67,7 @@ class Sweeping(Applier):
 
     def __init__(self, M: Preconditioner, own: Workspace, dtype: np.dtype[Any], backend: Backend) -> None:
         self.M, self.own = M, own
-        self.exponent = -M.blocks.exponent
+        self.exponent = -M.exponent
         self.splits = is_split(M, dtype)
         real = np.dtype(dtype.char.lower()) if self.splits else dtype
         shape = (M.shape[0], 2) if self.splits else (M.shape[0],)

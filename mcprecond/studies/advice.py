@@ -8,6 +8,7 @@ from typing import Any
 
 from mcprecond.backends import backend_of
 from mcprecond.matrix import admitted, is_hermitian
+from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
 from mcprecond.studies.compare import Progress, convergence
 from mcprecond.studies.table import Table
@@ -31,6 +32,7 @@ CANDIDATES: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
     "DILU eb": (lambda A: MulticolorDILU(A, "eb"), 'pcg(A, b, M=MulticolorDILU(A, "eb"))'),
     "ILU0 eb": (lambda A: ILU0(A, coloring="eb"), 'pcg(A, b, M=ILU0(A, coloring="eb"))'),
     "ILU0 row order": (lambda A: ILU0(A, ordering="natural"), 'pcg(A, b, M=ILU0(A, ordering="natural"))'),
+    "multigrid": (lambda A: SmoothedAggregation(A), "pcg(A, b, M=SmoothedAggregation(A))"),
     "Jacobi": (_jacobi, "pcg(A, b, M=scipy.sparse.diags_array(1 / A.diagonal()).tocsr())"),
     "none": (None, "pcg(A, b)"),
 }
@@ -55,9 +57,9 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     -------
     Table
         Best first; those that did not converge come last, with the reason. Columns: method, verified, iterations,
-        colors (of ILU0 the levels), seconds (setup and solve), setup_seconds, solve_seconds, application (time of M @ r
-        relative to A @ x), residual, reason, python (how to use it; for a CuPy matrix Jacobi's is written with
-        cupyx.scipy).
+        colors (of ILU0 the levels, of multigrid the colors of the finest level), seconds (setup and solve),
+        setup_seconds, solve_seconds, application (time of M @ r relative to A @ x), residual, reason, python (how to
+        use it; for a CuPy matrix Jacobi's is written with cupyx.scipy).
 
     Raises
     ------
@@ -72,7 +74,7 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     >>> from mcprecond.problems import graphs
     >>> table = studies.advise(graphs.grid2d(16))
     >>> len(table.rows), all(row["verified"] for row in table.rows)
-    (9, True)
+    (10, True)
     """
     matrix = admitted(A, finite=True)
     A, backend = matrix.csr, matrix.backend

@@ -1,0 +1,138 @@
+"""Multigrid on matrices of several kinds: setup, update and solve beside one-level preconditioners, all in one run.
+
+    python benchmarks/multigrid.py gpu                   # the full sizes
+    python benchmarks/multigrid.py cpu                   # beside PyAMG's smoothed aggregation
+    python benchmarks/multigrid.py cpu --small           # the same kinds, small
+
+writes benchmarks/results/multigrid-gpu.json or multigrid-cpu.json (or where --output says). b = A x* with random x*. On
+the CPU solvers take turns, so that what else runs there meets all of them. PyAMG runs twice: with its own default
+smoothers, and with Gauss-Seidel forward before and backward after, as ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import RESULTS, record, save, timed_in_turns, wall_ms
+
+from mcprecond import MulticolorSGS, SmoothedAggregation, pcg, problems
+from mcprecond.backends import get_backend
+from mcprecond.multigrid import rigid_body_modes
+
+SEED, RTOL, MAXITER = 0, 1e-8, 10_000
+
+
+def fenl(n: int, device: str) -> Any:
+    problem = problems.fenl(n, device=device)
+    return problem.jacobian(problem.exact())
+
+
+#: Name -> sizes (small, on a CPU, on a GPU), and what makes the matrix of that size.
+CASES: dict[str, tuple[tuple[int, int, int], Callable[[int, str], Any]]] = {
+    "poisson2d": ((60, 500, 1024), lambda n, device: problems.laplacian((n, n), device=device)),
+    "poisson3d": ((16, 60, 128), lambda n, device: problems.laplacian((n, n, n), device=device)),
+    "fenl": ((10, 40, 180), fenl),
+    "elasticity": ((6, 16, 48), lambda n, device: problems.elasticity(n, device=device)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    cases: list[dict[str, Any]] = []
+    for name in arguments.cases:
+        cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
+        facts = {"seed": SEED, "rtol": RTOL, "small": arguments.small}
+        document = record("multigrid", arguments.device, cases, **facts)
+        save(document, arguments.output or RESULTS / f"multigrid-{arguments.device}.json")
+
+
+def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
+    sizes, make = CASES[name]
+    n = sizes[0 if small else 1 if device == "cpu" else 2]
+    backend, A = get_backend(device), make(n, device)
+    xp = backend.xp
+    b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
+    norm, B, blocks = float(xp.linalg.norm(b)), None, {}
+    if name == "elasticity":
+        z, y, x = xp.meshgrid(*[xp.linspace(0, 1, n)] * 3, indexing="ij")
+        B, blocks = rigid_body_modes(xp.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)), {"block_size": 3}
+
+    def by_pcg(M: Any) -> tuple[Any, int]:
+        result = pcg(A, b, M=M, rtol=RTOL, maxiter=MAXITER)
+        assert result.converged
+        return result.x, result.iterations
+
+    solvers: dict[str, tuple[Callable[[], Any], Callable[[Any], tuple[Any, int]]]] = {
+        "CG": (lambda: None, by_pcg),
+        "Jacobi": (lambda: backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal())), by_pcg),
+        "SGS": (lambda: MulticolorSGS(A, **blocks), by_pcg),
+        "multigrid": (lambda: SmoothedAggregation(A, B, **blocks), by_pcg),
+    }
+    if device == "cpu":
+        solvers |= peers(A, b, B, blocks)
+    made = {label: setup() for label, (setup, _) in solvers.items()}
+    found = {label: solve(made[label]) for label, (_, solve) in solvers.items()}
+    setups: dict[str, Callable[[], Any]] = {label: setup for label, (setup, _) in solvers.items()}
+    setups["multigrid, update"] = lambda: made["multigrid"].update(A)
+    solves = {label: lambda s=solve, M=made[label]: s(M) for label, (_, solve) in solvers.items()}
+    if device == "cpu":
+        setup_rows, solve_rows = timed_in_turns(setups, repeats), timed_in_turns(solves, repeats)
+    else:
+        setup_rows, solve_rows = (
+            {label: {"ms": wall_ms(call, backend.synchronize, repeats)} for label, call in calls.items()}
+            for calls in (setups, solves)
+        )
+    M = made["multigrid"]
+    case: dict[str, Any] = {
+        "name": name,
+        "size": n,
+        "unknowns": A.shape[0],
+        "nnz": int(A.nnz),
+        "levels": [level.A.shape[0] for level in M.levels],
+        "colors": [None if level.smoother is None else level.smoother.n_colors for level in M.levels],
+        "operator_complexity": M.operator_complexity,
+        "bytes_over_matrix": M.nbytes / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes),
+        "update": setup_rows.pop("multigrid, update"),
+        "solvers": [],
+    }
+    for label, (x, iterations) in found.items():
+        row = {"name": label, "iterations": iterations, "setup": setup_rows[label], "solve": solve_rows[label]}
+        case["solvers"].append(row | {"relative_residual": float(xp.linalg.norm(b - A @ x)) / norm})
+        print(name, case["solvers"][-1], flush=True)
+    return case
+
+
+def peers(A: Any, b: Any, B: Any, blocks: dict[str, int]) -> dict[str, Any]:
+    """PyAMG's smoothed aggregation, with CG to the same residual."""
+    import pyamg
+
+    matrix = A.tobsr((blocks["block_size"],) * 2) if blocks else A
+    relaxation = "block_gauss_seidel" if blocks else "gauss_seidel"
+    sweeps = [(relaxation, {"sweep": sweep}) for sweep in ("forward", "backward")]
+
+    def solve(ml: Any) -> tuple[Any, int]:
+        residuals: list[float] = []
+        x = ml.solve(b, tol=RTOL, maxiter=MAXITER, accel="cg", residuals=residuals)
+        return x, len(residuals) - 1
+
+    return {
+        "PyAMG": (lambda: pyamg.smoothed_aggregation_solver(matrix, B), solve),
+        "PyAMG, forward and backward": (
+            lambda: pyamg.smoothed_aggregation_solver(matrix, B, presmoother=sweeps[0], postsmoother=sweeps[1]),
+            solve,
+        ),
+    }
+
+
+if __name__ == "__main__":
+    main()

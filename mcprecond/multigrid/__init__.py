@@ -1,0 +1,8 @@
+"""Algebraic multigrid with multicolor sweeps as smoothers, on the CPU and the GPU."""
+
+from mcprecond.multigrid.from_pyamg import PyAMGHierarchy, from_pyamg
+from mcprecond.multigrid.hierarchy import Level, Multigrid
+from mcprecond.multigrid.near_null_space import rigid_body_modes
+from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
+
+__all__ = ["Level", "Multigrid", "PyAMGHierarchy", "SmoothedAggregation", "from_pyamg", "rigid_body_modes"]

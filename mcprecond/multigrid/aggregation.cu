@@ -1,0 +1,109 @@
+// Aggregates around a distance-2 maximal independent set; see aggregation.py. No phase of `independent_set` reads what
+// another thread writes in it.
+
+#define IN (-1ll)
+#define OUT 0x7fffffffffffffffll
+
+__device__ __forceinline__ long long number_of(int v, uint32 round) { return (long long)mix(v, round) << 31 | v; }
+
+struct Control {  // lies in `scratch`, which the host zeroes
+    uint32 arrivals;
+    int undecided[2], columns[2];  // lengths of worklists, by parity of the round
+};
+
+extern "C" __global__ void __launch_bounds__(256) independent_set(
+        long long n, const OFFSET* indptr, const int* indices, const signed char* taken, long long* own,
+        long long* least, int* worklists, void* scratch) {
+    Control* control = (Control*)scratch;
+    for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
+        long long v = i0 + lane_id();
+        bool stays = v < n && !taken[v];
+        if (v < n) own[v] = least[v] = OUT;
+        int place = warp_append(stays, &control->undecided[0]);
+        if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
+    }
+    grid_barrier(&control->arrivals);
+    int length = fresh(&control->undecided[0]), width = length;
+    for (int round = 0; length; ++round) {
+        int parity = round & 1;
+        const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
+        int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
+        for (long long i = thread_id(); i < length; i += thread_count()) {
+            int v = fresh(&left[i]);
+            own[v] = number_of(v, (uint32)round);
+        }
+        if (thread_id() == 0) control->undecided[1 - parity] = control->columns[1 - parity] = 0;
+        grid_barrier(&control->arrivals);
+
+        for (long long i0 = thread_id() - lane_id(); i0 < width; i0 += thread_count()) {
+            long long i = i0 + lane_id();
+            int u = i < width ? fresh(&columns[i]) : 0;
+            long long found = OUT;
+            if (i < width) {
+                found = fresh(&own[u]);
+                for (OFFSET k = indptr[u]; k < indptr[u + 1]; ++k) found = min(found, fresh(&own[indices[k]]));
+                if (found == IN) found = OUT;
+                least[u] = found;
+            }
+            bool stays = found != OUT;
+            int place = warp_append(stays, &control->columns[1 - parity]);
+            if (stays) next_columns[place] = u;
+        }
+        grid_barrier(&control->arrivals);
+
+        for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
+            long long i = i0 + lane_id();
+            bool stays = false;
+            int v = i < length ? fresh(&left[i]) : 0;
+            if (i < length) {
+                long long mine = fresh(&own[v]), seen = fresh(&least[v]);
+                bool is_out = seen == OUT, is_least = seen == mine;
+                for (OFFSET k = indptr[v]; k < indptr[v + 1] && !is_out; ++k) {
+                    int u = indices[k];
+                    if (taken[u]) continue;
+                    seen = fresh(&least[u]);
+                    is_out = seen == OUT;
+                    is_least &= seen == mine;
+                }
+                stays = !is_out && !is_least;
+                if (is_out) own[v] = OUT;
+                else if (is_least) own[v] = IN;
+            }
+            int place = warp_append(stays, &control->undecided[1 - parity]);
+            if (stays) next_left[place] = v;
+        }
+        grid_barrier(&control->arrivals);
+        length = fresh(&control->undecided[1 - parity]);
+        width = fresh(&control->columns[1 - parity]);
+    }
+}
+
+extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const long long* own,
+                                      long long least_size, int* roots) {
+    int v = (int)thread_id();
+    if (v >= n || own[v] != IN) return;
+    int size = 1;
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) size += indices[k] != v && roots[indices[k]] < 0;
+    if (size < least_size) return;
+    roots[v] = v;
+    // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)
+        if (roots[indices[k]] < 0) roots[indices[k]] = v;
+}
+
+extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, const int* indices, const int* roots,
+                                          const int* sizes, int* joined) {
+    int v = (int)thread_id();
+    if (v >= n) return;
+    int best = roots[v], most = 0;
+    if (best < 0)
+        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+            int root = roots[indices[k]], count = 0;
+            if (root < 0 || root == best) continue;
+            OFFSET end = min(indptr[v + 1], k + 256);
+            for (OFFSET other = k; other < end; ++other) count += roots[indices[other]] == root;
+            bool smaller = best >= 0 && (sizes[root] < sizes[best] || (sizes[root] == sizes[best] && root < best));
+            if (count > most || (count == most && smaller)) most = count, best = root;
+        }
+    joined[v] = best;
+}

@@ -1,0 +1,64 @@
+// The steps of a cycle between sweeps: LANES threads per row. See cycle.py.
+
+template <typename Matrix>
+__device__ __forceinline__ VALUE row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
+                                             const Matrix* values, const VALUE* x) {
+    VALUE total = VALUE();
+    if (active)
+        for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
+            total += values[k] * x[indices[k]];
+    return lane_sum<LANES>(total);
+}
+
+extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int* indices, const STORED* values,
+                                    const VALUE* x, long long adds, VALUE* y) {
+    long long i = thread_id() / LANES;
+    VALUE total = row_product(i < n, i, indptr, indices, values, x);
+    if (i < n && threadIdx.x % LANES == 0) y[i] = adds ? y[i] + total : total;
+}
+
+extern "C" __global__ void multiply_dense(long long n, const VALUE* matrix, const VALUE* x, VALUE* y) {
+    long long i = thread_id() / LANES;
+    VALUE total = VALUE();
+    if (i < n)
+        for (long long j = threadIdx.x % LANES; j < n; j += LANES) total += matrix[i * n + j] * x[j];
+    total = lane_sum<LANES>(total);
+    if (i < n && threadIdx.x % LANES == 0) y[i] = total;
+}
+
+extern "C" __global__ void add(long long n, double factor, const VALUE* x, VALUE* y) {
+    long long i = thread_id();
+    if (i < n) y[i] += rounded_product((REAL)factor, x[i]);
+}
+
+template <typename T>
+__device__ __forceinline__ T latest(const T* p) {
+    return in_pieces(p, [](const auto* piece) { return fresh(piece); });
+}
+
+// A grid that fills the device; between barriers no element is read that another thread writes: each step first puts the
+// pivot's column aside, and its row is divided last.
+extern "C" __global__ void __launch_bounds__(256) invert(long long size, long long n, VALUE* A, const double* least,
+                                                         VALUE* column, void* scratch) {
+    uint32* arrivals = (uint32*)scratch;
+    for (long long p = 0; p < n; ++p) {
+        for (long long i = thread_id(); i < n; i += thread_count()) column[i] = latest(A + i * n + p);
+        grid_barrier(arrivals);
+        VALUE pivot = latest(column + p);
+        bool keeps = real_part(pivot) > least[p];
+        for (long long e = thread_id(); e < size; e += thread_count()) {
+            long long i = e / n, j = e % n;
+            if (i != p && j != p && keeps) A[e] = latest(A + e) - latest(column + i) / pivot * latest(A + p * n + j);
+        }
+        grid_barrier(arrivals);
+        for (long long i = thread_id(); i < n; i += thread_count()) {
+            if (i == p) {
+                A[p * n + p] = keeps ? VALUE(1) / pivot : VALUE();
+                continue;
+            }
+            A[i * n + p] = keeps ? VALUE() - latest(column + i) / pivot : VALUE();
+            A[p * n + i] = keeps ? latest(A + p * n + i) / pivot : VALUE();
+        }
+        grid_barrier(arrivals);
+    }
+}

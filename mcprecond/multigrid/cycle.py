@@ -1,0 +1,167 @@
+"""Cycles over the levels of a hierarchy: smoothing, restriction, correction, and a dense solve on the coarsest level.
+
+Everything is launched and nothing else: no allocation, no look at a value, so that a cycle can be captured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
+
+KERNELS = KernelSet(__file__)
+
+
+class Transfer:
+    """A rectangular sparse matrix on vectors: a prolongator or a restriction.
+
+    Parameters
+    ----------
+    csr : sparse matrix
+    dtype : dtype
+        Of the vectors.
+    stored : dtype
+        Of the values.
+    """
+
+    def __init__(self, csr: Any, dtype: Any, stored: Any, backend: Backend) -> None:
+        xp, rows, entries = backend.xp, csr.shape[0], csr.indices.size
+        offset = np.int32 if entries < 2**31 - 2**16 else np.int64
+        self.rows, self.indptr = rows, xp.asarray(csr.indptr, dtype=offset)
+        self.indices, self.values = xp.asarray(csr.indices, dtype=np.int32), csr.data.astype(stored, copy=False)
+        self._run = backend.kernels(
+            KERNELS, OFFSET=offset, VALUE=dtype, STORED=stored, LANES=lanes_for(entries / max(rows, 1))
+        )
+        self._arrays = (unsigned(self.indptr), unsigned(self.indices), self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
+
+    def replace(self, csr: Any) -> None:
+        """Take the values of a matrix with the same pattern, into the same arrays."""
+        self.values[...] = csr.data
+
+    def apply(self, x: Any, y: Any, *, adds: bool = False) -> None:
+        """y = C x, or y += C x."""
+        self._run.multiply(self.rows, *self._arrays, x, int(adds), y)
+
+
+class Dense:
+    """A dense matrix on vectors: an inverse of the matrix of the coarsest level.
+
+    Parameters
+    ----------
+    csr : sparse matrix, shape (n, n)
+    definite : bool
+        Whether it is Hermitian and positive definite or semidefinite. If not, its pseudo-inverse is found on the host.
+    """
+
+    def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:
+        self.matrix = inverse_of(csr, backend) if definite else pseudo_inverse(csr, backend)
+        self._run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=csr.dtype, STORED=csr.dtype, LANES=32)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.matrix.nbytes
+
+    def update(self, csr: Any, backend: Backend) -> None:
+        """Take another matrix of the same shape, into the same array."""
+        self.matrix[...] = inverse_of(csr, backend)
+
+    def apply(self, b: Any, x: Any) -> None:
+        """x = inv(A) b."""
+        self._run.multiply_dense(len(b), self.matrix, b, x)
+
+
+def inverse_of(csr: Any, backend: Backend) -> Any:
+    """The inverse of a Hermitian positive (semi-)definite matrix, as a dense array.
+
+    If it is singular to working precision, a symmetric generalized inverse: unknowns that depend on those before them
+    are left at zero.
+    """
+    xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    dense = xp.ascontiguousarray(csr.toarray().astype(wide))
+    least = (10 * n * float(np.finfo(dtype).eps)) * xp.diagonal(dense).real
+    column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=wide, STORED=wide, LANES=1)
+    run.invert(n * n, n, dense.reshape(-1), xp.ascontiguousarray(least), column, scratch)
+    return ((dense + dense.conj().T) / 2).astype(dtype)
+
+
+def pseudo_inverse(csr: Any, backend: Backend) -> Any:
+    """The pseudo-inverse of any square matrix, as a dense array; computed on the host."""
+    dense = backend.to_host(csr.toarray())
+    return backend.xp.asarray(np.ascontiguousarray(np.linalg.pinv(dense) if dense.size else dense).astype(csr.dtype))
+
+
+def lanes_for(per_row: float) -> int:
+    """How many threads of a GPU share a row."""
+    lanes = 1
+    while lanes < 32 and lanes < per_row / 2:
+        lanes *= 2
+    return lanes
+
+
+@KERNELS.twin
+def multiply(n, indptr, indices, values, x, adds, y):
+    """y = C x, or y += C x."""
+    for i in prange(n):
+        total = y.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * x[indices[k]]
+        y[i] = y[i] + total if adds else total
+
+
+@KERNELS.twin
+def multiply_dense(n, matrix, x, y):
+    """y = C x with a dense matrix."""
+    for i in prange(n):
+        total = y.dtype.type(0)
+        for j in range(n):
+            total += matrix[i, j] * x[j]
+        y[i] = total
+
+
+@KERNELS.twin
+def add(n, factor, x, y):
+    """y += factor x."""
+    for i in prange(n):
+        y[i] += y.real.dtype.type(factor) * x[i]
+
+
+@compile_part
+def pivot_step(p, n, A, least, column):
+    """Eliminate unknown p from all others, in place; or leave it out."""
+    pivot = A[p * n + p]
+    keeps = pivot.real > least[p]
+    for i in range(n):
+        column[i] = A[i * n + p]
+    for i in range(n):
+        if i == p or not keeps:
+            continue
+        factor = column[i] / pivot
+        for j in range(n):
+            if j != p:
+                A[i * n + j] -= factor * A[p * n + j]
+    for i in range(n):
+        if i != p:
+            A[i * n + p] = -column[i] / pivot if keeps else A.dtype.type(0)
+            A[p * n + i] = A[p * n + i] / pivot if keeps else A.dtype.type(0)
+    A[p * n + p] = 1 / pivot if keeps else A.dtype.type(0)
+
+
+@KERNELS.resident_twin
+def invert(size, n, A, least, column, scratch):
+    """The inverse in place of A, by Gauss and Jordan's elimination without exchanges, as a definite matrix allows it.
+
+    Where a pivot is not above `least`, its row and column become zero: then A is singular.
+    """
+    for p in range(n):
+        pivot_step(p, n, A, least, column)

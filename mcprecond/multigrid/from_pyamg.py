@@ -1,0 +1,141 @@
+"""Hierarchies that PyAMG built, with the smoothers of this package, on the CPU or the GPU."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from mcprecond.backends import Backend, get_backend
+from mcprecond.backends.arguments import integer, one_of
+from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian, stored_dtype
+from mcprecond.multigrid.cycle import Dense
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
+from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+
+
+class PyAMGHierarchy(Multigrid):
+    """The levels of a PyAMG solver as a preconditioner: see `from_pyamg`, which makes one."""
+
+    def __init__(self, A: Any, levels: list[Level], coarse: Dense | None, **options: Any) -> None:
+        self.presweeps, self.postsweeps, self.cycle = (options[name] for name in ("presweeps", "postsweeps", "cycle"))
+        self._dtype = options["dtype"]
+        matrix = self._moved(A, None)
+        self._open_levels(levels, coarse, matrix.backend)
+        self.symmetric = self.symmetric and options["symmetric"]
+
+    def update(self, A: Any) -> NoReturn:
+        """There is no way to do that here.
+
+        Raises
+        ------
+        TypeError
+            Always: let PyAMG build a hierarchy for the new values, and convert that.
+        """
+        raise TypeError("a hierarchy of PyAMG cannot take new values; let PyAMG build another one and convert that")
+
+
+def from_pyamg(
+    ml: Any,
+    *,
+    smoother: str = "gauss_seidel",
+    coloring: str = "eb",
+    presweeps: int = 1,
+    postsweeps: int = 1,
+    cycle: str = "V",
+    dtype: Any = None,
+    device: str = "cpu",
+) -> PyAMGHierarchy:
+    """Return the levels of a PyAMG solver as a preconditioner with smoothers of this package.
+
+    The matrices, prolongators and restrictions are PyAMG's, by smoothed aggregation, Ruge and Stuben's method, root
+    nodes or pairs; its smoothers and its coarse solver are not used. The coarsest level is solved by a pseudo-inverse.
+
+    Parameters
+    ----------
+    ml : pyamg.MultilevelSolver
+    smoother, presweeps, postsweeps, cycle, dtype
+        As in `SmoothedAggregation`. Where PyAMG has blocks on a level, "gauss_seidel" and "sgs" sweep by blocks.
+    coloring : str
+        A method of `color`, for all levels.
+    device : {"cpu", "gpu"}
+        Where the levels go: "gpu" gives an operator of CuPy, for CuPy's arrays.
+
+    Returns
+    -------
+    PyAMGHierarchy
+        ``M @ r``, `solve`, `levels` and the rest as of `SmoothedAggregation`, but no `update`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ml has no levels with A, P and R, a level has a zero on the diagonal (names the row), its coarsest level has
+        more than 2000 unknowns and no smoother fits it, or another argument is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, pyamg
+    >>> from mcprecond import multigrid, pcg
+    >>> A = pyamg.gallery.poisson((60, 60), format="csr")
+    >>> M = multigrid.from_pyamg(pyamg.ruge_stuben_solver(A))
+    >>> x, info = pcg(A, np.ones(3600), M=M)
+    >>> info
+    0
+    """
+    one_of(smoother, "smoother", SMOOTHERS)
+    one_of(cycle, "cycle", CYCLES)
+    presweeps, postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
+    if presweeps + postsweeps == 0:
+        raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
+    theirs = getattr(ml, "levels", None)
+    if not theirs or not all(hasattr(level, "A") for level in theirs):
+        raise TypeError(f"ml must be a solver of PyAMG, with levels, got {type(ml).__name__}")
+    backend = get_backend(device)
+    stored_dtype(dtype, theirs[0].A.dtype)
+    levels: list[Level] = []
+    coarse = None
+    for number, level in enumerate(theirs):
+        matrix = placed(level.A, backend)
+        ours = Level(matrix.csr, None)
+        levels.append(ours)
+        is_last = number == len(theirs) - 1
+        if is_last and matrix.shape[0] <= MOST_DENSE:
+            coarse = Dense(matrix.csr, backend, definite=False)
+            continue
+        ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), dtype)
+        if not is_last:
+            P, R = (placed_transfer(C, matrix.dtype, backend) for C in (level.P, level.R))
+            ours.connect(P, R, dtype, backend)
+    return PyAMGHierarchy(
+        levels[0].A, levels, coarse, presweeps=presweeps, postsweeps=postsweeps, cycle=cycle, dtype=dtype,
+        symmetric=is_symmetric(levels),
+    )  # fmt: skip
+
+
+def block_size_of(A: Any) -> int:
+    """The size of the square blocks of a BSR matrix; 1 for others, and where blocks are too large."""
+    rows, columns = A.blocksize if A.format == "bsr" else (1, 1)
+    return int(rows) if rows == columns <= LARGEST_BLOCK else 1
+
+
+def placed(A: Any, backend: Backend) -> AdmittedMatrix:
+    """A level's matrix, admitted, on a device."""
+    matrix = admitted(A, floats=True).canonical()
+    return matrix if backend.name == "cpu" else admitted(backend.sparse.csr_matrix(matrix.csr))
+
+
+def placed_transfer(C: Any, dtype: Any, backend: Backend) -> Any:
+    """A level's prolongator or restriction as a CSR matrix with sorted rows, on a device."""
+    csr = C.tocsr().astype(dtype)
+    csr.sort_indices()
+    return backend.sparse.csr_matrix(csr)
+
+
+def is_symmetric(levels: list[Level]) -> bool:
+    """Whether A is Hermitian, and each restriction the adjoint of its prolongator, up to rounding."""
+    if not is_hermitian(admitted(levels[0].A)):
+        return False
+    for level in levels[:-1]:
+        difference = abs(level.R - level.P.conj().T.tocsr())
+        if difference.nnz and float(difference.max()) > 1e-6 * float(abs(level.P).max()):
+            return False
+    return True

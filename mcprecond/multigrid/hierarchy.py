@@ -1,0 +1,274 @@
+"""A hierarchy of levels, and a cycle over it as a preconditioner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import Backend
+from mcprecond.backends.arguments import integer, real
+from mcprecond.backends.inputs import vector
+from mcprecond.multigrid.cycle import KERNELS, Dense, Transfer
+from mcprecond.multigrid.smoothers import Smoother
+from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.result import Reason, SolveResult
+
+CYCLES = ("V", "W")
+#: A coarsest level is solved by a dense matrix if it has no more unknowns than this.
+MOST_DENSE = 2000
+
+
+@dataclass
+class Level:
+    """One level.
+
+    Attributes
+    ----------
+    A : sparse matrix of SciPy or CuPy
+        That of the finest level is the one given, which is referred to, not copied. Cycles do not read it.
+    smoother : Smoother or None
+        None on a coarsest level that is solved by a dense matrix.
+    P, R : sparse matrices, or None
+        To this level from the next coarser one, and to that one; None on the coarsest level.
+    """
+
+    A: Any
+    smoother: Smoother | None
+    P: Any = None
+    R: Any = None
+    prolongation: Transfer | None = None
+    restriction: Transfer | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of what a cycle reads on this level, in bytes."""
+        return sum(part.nbytes for part in (self.smoother, self.prolongation, self.restriction) if part is not None)
+
+    def connect(self, P: Any, R: Any, dtype: Any, backend: Backend) -> bool:
+        """Take these transfers, into the arrays of those before where patterns are equal; whether they are."""
+        stored = P.dtype if dtype is None else np.dtype(dtype)
+        same = self.P is not None and all(
+            len(old.indices) == len(new.indices) and bool((old.indices == new.indices).all())
+            and bool((old.indptr == new.indptr).all())
+            for old, new in ((self.P, P), (self.R, R))
+        )  # fmt: skip
+        self.P, self.R = P, R
+        if same:
+            self.prolongation.replace(P)  # type: ignore[union-attr]
+            self.restriction.replace(R)  # type: ignore[union-attr]
+        else:
+            self.prolongation, self.restriction = (Transfer(C, P.dtype, stored, backend) for C in (P, R))
+        return same
+
+
+class Space:
+    """What a cycle writes on one level: the state of the smoother, x, the right-hand side and the residual."""
+
+    def __init__(self, level: Level, backend: Backend, again: bool) -> None:
+        new = partial(backend.xp.empty, level.A.shape[0], level.A.dtype)
+        self.state = None if level.smoother is None else level.smoother.new_state()
+        self.b, self.x, self.r = new(), new(), new()
+        # For a second correction.
+        self.b_again: Any = new() if again else None
+        self.x_again: Any = new() if again else None
+
+
+class Multigrid(Preconditioner):
+    """A hierarchy of levels: ``M @ r`` is one cycle on A z = r from zero.
+
+    A subclass makes the levels, and opens them by `_open_levels`.
+    """
+
+    obstacle = "M is a multigrid cycle, not one sweep"
+    columns_at_once = 1
+
+    #: From the finest to the coarsest one.
+    levels: list[Level]
+    presweeps: int
+    postsweeps: int
+    cycle: str
+    _coarse: Dense | None
+    _backend: Backend
+
+    def _open_levels(self, levels: list[Level], coarse: Dense | None, backend: Backend) -> None:
+        """Take the levels and become an operator."""
+        self.levels, self._coarse, self._backend = levels, coarse, backend
+        self.symmetric = self.presweeps == self.postsweeps
+        self._become_operator(levels[0].A.shape, levels[0].A.dtype)
+
+    @property
+    def backend(self) -> Backend:
+        """Where the cycle runs."""
+        return self._backend
+
+    @property
+    def exponent(self) -> int:
+        """See `Preconditioner`."""
+        A = self.levels[0].A
+        largest = float(abs(A.diagonal()).max()) if A.shape[0] else 0.0
+        return int(np.frexp(largest)[1])
+
+    @property
+    def n_colors(self) -> int | None:  # type: ignore[override]
+        """The number of colors of the finest level."""
+        smoother = self.levels[0].smoother
+        return None if smoother is None else smoother.n_colors
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of everything that a cycle reads, in bytes."""
+        return sum(level.nbytes for level in self.levels) + (self._coarse.nbytes if self._coarse else 0)
+
+    @property
+    def operator_complexity(self) -> float:
+        """Entries of the matrices of all levels, as a multiple of those of A."""
+        entries = [level.A.indices.size for level in self.levels]
+        return sum(entries) / max(entries[0], 1)
+
+    @property
+    def grid_complexity(self) -> float:
+        """Unknowns of all levels, as a multiple of those of A."""
+        unknowns = [level.A.shape[0] for level in self.levels]
+        return sum(unknowns) / max(unknowns[0], 1)
+
+    def __str__(self) -> str:
+        lines = [
+            type(self).__name__,
+            f"Number of Levels:     {len(self.levels)}",
+            f"Operator Complexity:   {self.operator_complexity:.3f}",
+            f"Grid Complexity:       {self.grid_complexity:.3f}",
+            f"Coarse Solver:        {'dense' if self._coarse else 'symmetric Gauss-Seidel'}",
+            "  level   unknowns     nonzeros          colors",
+        ]
+        total = max(sum(level.A.indices.size for level in self.levels), 1)
+        for number, level in enumerate(self.levels):
+            entries = level.A.indices.size
+            colors = "-" if level.smoother is None or level.smoother.n_colors is None else str(level.smoother.n_colors)
+            share = f"[{100 * entries / total:5.2f}%]"
+            lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {colors:>6}")
+        return "\n".join(lines)
+
+    def _new_state(self, columns: int) -> list[Space]:
+        return [
+            Space(level, self.backend, self.cycle == "W" and 0 < number < len(self.levels) - 1)
+            for number, level in enumerate(self.levels)
+        ]
+
+    def _apply(self, state: list[Space], r: Any, z: Any) -> None:
+        """See `Preconditioner`: one cycle for each column."""
+        if r.ndim == 1:
+            self._cycle(state, 0, r, z)
+            return
+        finest = state[0]
+        for c in range(r.shape[1]):
+            finest.b[...] = r[:, c]
+            self._cycle(state, 0, finest.b, finest.x)
+            z[:, c] = finest.x
+
+    def _cycle(self, state: list[Space], number: int, b: Any, x: Any) -> None:
+        """x = inv(M) b for the hierarchy from this level on."""
+        level, own = self.levels[number], state[number]
+        if number == len(self.levels) - 1:
+            self._solve_coarsest(level, own, b, x)
+            return
+        assert level.smoother is not None and level.restriction is not None and level.prolongation is not None
+        level.smoother.before(own.state, b, x, own.r, self.presweeps)
+        coarser = state[number + 1]
+        level.restriction.apply(own.r, coarser.b)
+        self._cycle(state, number + 1, coarser.b, coarser.x)
+        if coarser.b_again is not None:
+            smoother = self.levels[number + 1].smoother
+            assert smoother is not None
+            smoother.residual(coarser.state, coarser.b, coarser.x, coarser.b_again)
+            self._cycle(state, number + 1, coarser.b_again, coarser.x_again)
+            run = self.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=x.dtype, STORED=x.dtype, LANES=1)
+            run.add(len(coarser.x), 1.0, coarser.x_again, coarser.x)
+        level.prolongation.apply(coarser.x, x, adds=True)
+        level.smoother.after(own.state, b, x, self.postsweeps)
+
+    def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
+        """By the dense inverse; where the level is too large for that, by a forward and a backward sweep."""
+        if self._coarse is not None:
+            self._coarse.apply(b, x)
+        else:
+            assert level.smoother is not None
+            level.smoother.before(own.state, b, x, own.r, 1)
+            level.smoother.after(own.state, b, x, 1)
+
+    def solve(
+        self, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int = 100
+    ) -> SolveResult:
+        """Solve A x = b by cycles alone: ``x += M (b - A x)``.
+
+        Parameters
+        ----------
+        b : array, shape (n,)
+            Where A comes from.
+        x0 : array, shape (n,), optional
+            Initial guess, zero by default. Not changed.
+        rtol, atol : float
+            Converged when ``||b - A x|| <= max(rtol ||b||, atol)``.
+        maxiter : int
+            How many cycles at most.
+
+        Returns
+        -------
+        SolveResult
+            Unpacks as ``x, info``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If b or x0 does not fit A or is not finite, or another argument is out of range.
+        """
+        import time
+
+        started = time.perf_counter()
+        n, xp, A = self.shape[0], self.backend.xp, self.levels[0].A
+        rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
+        b = xp.asarray(vector(b, n, self._door, self.dtype))
+        x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._door, self.dtype, "x0"))
+        limit, r = max(rtol * float(xp.linalg.norm(b)), atol), b - A @ x
+        residuals = [float(xp.linalg.norm(r))]
+        ready = time.perf_counter()
+        with self.workspace() as own:
+            while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
+                own.r[:, 0] = r
+                own.applied(self)
+                x += own.z[:, 0]
+                r = b - A @ x
+                residuals.append(float(xp.linalg.norm(r)))
+        reason = (
+            Reason.NOT_FINITE if not np.isfinite(residuals[-1])
+            else Reason.CONVERGED if residuals[-1] <= limit
+            else Reason.MAX_ITERATIONS
+        )  # fmt: skip
+        x = x if self.captures else self.backend.to_host(x)
+        seconds = ready - started, time.perf_counter() - ready
+        return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
+
+    def _adjoint(self) -> Any:
+        if not self.symmetric:
+            raise TypeError("M is not symmetric, and its adjoint is not available; take presweeps = postsweeps")
+        return self
+
+    def _transpose(self) -> Any:
+        if self.dtype.kind != "c":
+            return self._adjoint()
+        return super(Preconditioner, self)._transpose()  # type: ignore[misc]
+
+    def _transposed(self, conjugate: bool) -> Preconditioner:
+        return self._adjoint() if conjugate else self._transpose()
+
+    @property
+    def splitting(self) -> Any:
+        """There is none; see `obstacle`."""
+        raise TypeError(self.obstacle)
+
+    @property
+    def keeps_diagonal(self) -> bool:
+        """See `splitting`."""
+        return False

@@ -1,0 +1,297 @@
+"""Smoothed aggregation: a hierarchy from the matrix and its near-null space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcprecond.backends import Backend, backend_of
+from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
+from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.cycle import Dense
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
+from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.multigrid.smoothers import Smoother
+from mcprecond.multigrid.spectral_radius import spectral_radius
+from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
+from mcprecond.multigrid.transfer import galerkin, smoothed, tentative, touched_aggregates
+from mcprecond.preconditioners.choice import AutoColoring
+from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.reordering.node_blocks import node_pattern
+
+STRENGTHS = ("symmetric",)
+OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
+
+
+@dataclass
+class Aggregation:
+    """What of a level's transfers does not depend on the values of A.
+
+    Attributes
+    ----------
+    labels, count
+        As `aggregates` returns them.
+    Q : array, shape (n, k)
+        See `tentative`.
+    touched
+        See `touched_aggregates`.
+    vanished : array of int, or None
+        Unknowns of the coarse level that stand for nothing, since an aggregate has fewer unknowns than candidates.
+    """
+
+    labels: Any
+    count: int
+    Q: Any
+    touched: tuple[Any, Any]
+    vanished: Any
+
+
+class SmoothedAggregation(Multigrid):
+    """Algebraic multigrid by smoothed aggregation, with multicolor sweeps as smoothers.
+
+    ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
+    positive definite for such an A, and fits CG.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it.
+    B : array, shape (n,) or (n, k), optional
+        Near-null-space candidates, k at most 8: vectors x with small A x, as rigid body modes in elasticity. One
+        constant for each unknown of a node by default.
+    block_size : int
+        b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
+    strength : {"symmetric"}
+        ``|a_ij| > theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
+    theta : float
+        From 0 to 1. With 0 all neighbors are strong.
+    smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"}
+        "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu":
+        solves with the M of `MulticolorDILU`, of points. "jacobi" is damped by 4/3 of the inverse spectral radius of
+        inv(D) A, and "chebyshev" of degree 3; these need no coloring.
+    coloring : str, AutoColoring, Coloring or array of int
+        Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
+    presweeps, postsweeps : int
+    cycle : {"V", "W"}
+    max_levels : int
+    max_coarse : int
+        A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
+    dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
+        Of what is stored; that of A by default. Vectors have that of A.
+    device : {"cpu", "gpu"}, optional
+        "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square sparse matrix of finite floats, is not symmetric up to rounding (names an entry), has a
+        diagonal entry that is not positive (names the row), B does not fit it, or another argument is out of range.
+
+    References
+    ----------
+    Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
+    Computing 56, 1996.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import SmoothedAggregation, pcg
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(1000, 1000), format="csr")
+    >>> x, info = pcg(A, np.ones(1000), M=SmoothedAggregation(A))
+    >>> info
+    0
+    """
+
+    def __init__(
+        self,
+        A: Any,
+        B: Any = None,
+        *,
+        block_size: int = 1,
+        strength: str = "symmetric",
+        theta: float = 0.0,
+        smoother: str = "gauss_seidel",
+        coloring: Any = "eb",
+        presweeps: int = 1,
+        postsweeps: int = 1,
+        cycle: str = "V",
+        max_levels: int = 10,
+        max_coarse: int = 300,
+        dtype: Any = None,
+        device: str | None = None,
+    ) -> None:
+        self.block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
+        one_of(strength, "strength", STRENGTHS)
+        self.theta, self.cycle = real(theta, "theta", 0, 1), one_of(cycle, "cycle", CYCLES)
+        self.smoother = one_of(smoother, "smoother", SMOOTHERS)
+        self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
+        if self.presweeps + self.postsweeps == 0:
+            raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
+        self.max_levels = integer(max_levels, "max_levels", 1)
+        self.max_coarse = integer(max_coarse, "max_coarse", 0, MOST_DENSE)
+        matrix = self._moved(A, device).canonical()
+        stored_dtype(dtype, matrix.dtype)
+        self._dtype, self._coloring = dtype, coloring
+        if matrix.shape[0] % self.block_size:
+            raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
+        candidates = near_null_space(B, matrix, self.block_size, self._door)
+        self._build(matrix, candidates)
+
+    def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
+        """Make the levels, until one is small enough or cannot be made coarser."""
+        refuse_unfit(matrix)
+        levels: list[Level] = []
+        self._aggregations: list[Aggregation] = []
+        backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
+        while True:
+            level = Level(matrix.csr, None)
+            levels.append(level)
+            goes_on = matrix.shape[0] > self.max_coarse and len(levels) < self.max_levels
+            found = aggregation_of(matrix, B, block_size, self.theta) if goes_on else None
+            if found is None and matrix.shape[0] <= MOST_DENSE:
+                coarse = Dense(matrix.csr, backend)
+                break
+            level.smoother = self._smoother_of(matrix, coloring, block_size)
+            if found is None:
+                break
+            aggregation, B = found
+            self._aggregations.append(aggregation)
+            matrix, block_size = self._coarser(matrix, level, aggregation, block_size)[0], B.shape[1]
+            coloring = coloring if isinstance(coloring, str | AutoColoring) else "eb"
+        self._open_levels(levels, coarse, backend)
+
+    def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
+        return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
+
+    def _coarser(
+        self, matrix: AdmittedMatrix, level: Level, aggregation: Aggregation, block_size: int
+    ) -> tuple[AdmittedMatrix, bool]:  # fmt: skip
+        """The matrix of the next level, and whether transfers are in the arrays of those before."""
+        backend, dinv = matrix.backend, 1 / matrix.csr.diagonal()
+        scale = (OMEGA / spectral_radius(matrix, dinv) * dinv).astype(matrix.dtype)
+        Q, labels, count = aggregation.Q, aggregation.labels, aggregation.count
+        P = smoothed(matrix, Q, labels, count, aggregation.touched, scale, block_size)
+        R = P.conj().T.tocsr()
+        R.sort_indices()
+        same = level.connect(P, R, self._dtype, backend)
+        coarse = galerkin(matrix.csr, P, R, backend)
+        if aggregation.vanished is not None:  # rows of zeros, which no smoother could divide by
+            ones = backend.xp.zeros(coarse.shape[0], coarse.dtype)
+            ones[aggregation.vanished] = 1
+            coarse = (coarse + backend.sparse.diags(ones)).tocsr()
+        return admitted(coarse, "the matrix of a coarse level").canonical(), same
+
+    def update(self, A: Any) -> None:
+        """Take new values from a matrix with the same pattern.
+
+        Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew.
+
+        Parameters
+        ----------
+        A : sparse matrix, as in the constructor
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes then.
+        """
+        matrix = admitted(self._moved_again(A), floats=True).canonical()
+        refuse_other_pattern(matrix, self.levels[0].A, self.backend)
+        refuse_unfit(matrix)
+        block_size, same = self.block_size, True
+        for number, level in enumerate(self.levels):
+            level.A = matrix.csr
+            if level.smoother is not None:
+                try:
+                    level.smoother.update(matrix)
+                except PatternChangedError:  # entries of a coarse level that have become zero, or are so no longer
+                    level.smoother, same = self._smoother_of(matrix, "eb", block_size), False
+            if number < len(self._aggregations):
+                aggregation = self._aggregations[number]
+                matrix, kept = self._coarser(matrix, level, aggregation, block_size)
+                block_size, same = aggregation.Q.shape[1], same and kept
+        if self._coarse is not None:
+            self._coarse.update(matrix.csr, self.backend)
+        if not same:
+            self._free.clear()  # what was captured reads other arrays
+
+
+def aggregation_of(
+    matrix: AdmittedMatrix, B: Any, block_size: int, theta: float
+) -> tuple[Aggregation, Any] | None:  # fmt: skip
+    """The aggregation of a level and the candidates of the next one; None where that would not be smaller."""
+    backend, k = matrix.backend, B.shape[1]
+    labels, count = aggregates(strength_graph(matrix, theta, block_size))
+    if count == 0 or count * k >= matrix.shape[0]:
+        return None
+    Q, coarse = tentative(labels, count, B, block_size, backend)
+    nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
+    touched = touched_aggregates(nodes, labels, count)
+    diagonals = backend.xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1)
+    vanished = backend.xp.flatnonzero(diagonals == 0)
+    return Aggregation(labels, count, Q, touched, vanished if len(vanished) else None), coarse
+
+
+def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, door: Backend) -> Any:
+    """Return B as an array of shape (n, k) on the device of A, in its dtype; one constant per unknown of a node by
+    default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is on the other device, does not hold numbers that fit A, or has another shape; if it is not finite, or a
+        candidate is zero.
+    """
+    xp, n, dtype = matrix.backend.xp, matrix.shape[0], matrix.dtype
+    if B is None:
+        return xp.tile(xp.eye(block_size, dtype=dtype), (n // block_size, 1))
+    if backend_of(B).name != door.name:
+        raise TypeError(f"B is on the {backend_of(B).name} and must be on the {door.name} like A")
+    array = door.xp.asarray(B)
+    if array.dtype.kind not in "fiubc" or (array.dtype.kind == "c" and dtype.kind != "c"):
+        raise TypeError(f"B must hold numbers that {dtype}, the dtype of A, has room for, got dtype {array.dtype}")
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[0] != n or not 1 <= array.shape[1] <= LARGEST_BLOCK:
+        raise ValueError(
+            f"B must have shape ({n},) or ({n}, k) with k from 1 to {LARGEST_BLOCK}: a row for each row of A; got "
+            f"shape {door.xp.asarray(B).shape}"
+        )
+    if not bool(door.xp.isfinite(array).all()):
+        raise ValueError("B holds NaN or infinity; every value must be finite")
+    zero = (array == 0).all(axis=0)
+    if n and bool(zero.any()):
+        raise ValueError(f"column {int(zero.argmax())} of B is zero; leave it out")
+    return xp.ascontiguousarray(xp.asarray(array).astype(dtype))
+
+
+def refuse_unfit(matrix: AdmittedMatrix) -> None:
+    """Raise ValueError unless A is finite and Hermitian up to rounding with a positive diagonal; names a row."""
+    admitted(matrix, finite=True)
+    diagonal = matrix.csr.diagonal().real
+    bad = ~(diagonal > 0)
+    if bool(bad.any()):
+        row = int(bad.argmax())
+        value = diagonal[row].item()
+        what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
+        raise ValueError(f"A has {what} in row {row}; smoothed aggregation needs a positive definite A")
+    refuse_unsymmetric(matrix)
+
+
+def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:
+    """Raise ValueError unless a canonical matrix has the shape, the dtype and the pattern of the one before."""
+    csr = matrix.csr
+    if matrix.backend.name != backend.name or csr.shape != before.shape or csr.dtype != before.dtype:
+        raise ValueError(
+            f"A must be of shape {before.shape}, dtype {before.dtype} and on the {backend.name} as before, got shape "
+            f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
+        )
+    rows = csr.indptr != before.indptr
+    if bool(rows.any()):
+        row = int(rows.argmax()) - 1
+    elif bool((columns := csr.indices != before.indices).any()):
+        row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
+    else:
+        return
+    raise PatternChangedError(f"A has another pattern than before in row {row}; build a new object for a new pattern")

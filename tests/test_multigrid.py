@@ -1,0 +1,461 @@
+"""Smoothed aggregation: aggregates, transfers, cycles and the operator, on both devices."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from graphs import grid5, neighbors, patterns, slivers, spd, star, stencil27
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcprecond import MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
+from mcprecond.coloring.graph import Graph
+from mcprecond.multigrid import rigid_body_modes
+from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independent_set_of
+from mcprecond.multigrid.named_smoothers import SMOOTHERS
+
+
+def poisson(*shape):
+    return problems.laplacian(shape)
+
+
+def solved(A, to_device, rtol=1e-8, **options):
+    """The result of CG for a random solution, and the preconditioner."""
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[0])
+    M = SmoothedAggregation(to_device(A), **options)
+    result = pcg(to_device(A), to_device(A @ x), M=M, rtol=rtol, maxiter=200)
+    assert result.converged
+    return result, M
+
+
+def dense(M, backend):
+    return backend.to_host(M @ backend.xp.eye(M.shape[0], dtype=M.dtype))
+
+
+def on_host(A, backend):
+    return A if backend.name == "cpu" else A.get()
+
+
+def jumping(n, seed=0):
+    """Diffusion on an n x n grid with coefficients of 1 and 10^4 in blocks of 8 x 8 cells."""
+    rng = np.random.default_rng(seed)
+    k = np.kron(np.where(rng.random((n // 8 + 1, n // 8 + 1)) < 0.5, 1.0, 1e4), np.ones((8, 8)))[:n, :n].ravel()
+    rows, columns = sp.coo_matrix(sp.triu(grid5(n), 1)).coords
+    weights = 2 / (1 / k[rows] + 1 / k[columns])
+    half = sp.coo_matrix((-weights, (rows, columns)), shape=(n * n, n * n))
+    A = half + half.T
+    boundary = np.asarray(grid5(n).sum(axis=1)).ravel() * k
+    return sp.csr_matrix(A + sp.diags_array(boundary - np.asarray(A.sum(axis=1)).ravel()))
+
+
+FAMILIES = {
+    "2d": lambda: poisson(120, 120),
+    "3d": lambda: poisson(24, 24, 24),
+    "27 points": lambda: problems.laplacian((20, 20, 20), points=27),
+    "jumping": lambda: jumping(96),
+    "triangles": lambda: slivers(8000, 1.0),
+}
+
+# ---- Aggregates
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns(), share=st.sampled_from([0.0, 0.3]))
+def test_the_set_is_independent_and_maximal_at_distance_two(to_device, backend, A, share):
+    graph = Graph.of(to_device(A))
+    taken = np.random.default_rng(0).random(graph.n) < share
+    own = backend.to_host(independent_set_of(graph, to_device(taken)))
+    near = [{u for u in others if not taken[u]} - {v} for v, others in enumerate(neighbors(A))]
+    for v in np.flatnonzero(~taken):
+        within_two = set().union(near[v], *(near[u] for u in near[v])) - {v}
+        assert (own[v] == IN) == (not any(own[u] == IN for u in within_two))
+    assert not (own[taken] == IN).any()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_aggregates_cover_all_that_have_neighbors(to_device, backend, A):
+    labels, count = aggregates(Graph.of(to_device(A)))
+    labels, near = backend.to_host(labels), [others - {v} for v, others in enumerate(neighbors(A))]
+    np.testing.assert_array_equal(labels >= 0, [len(others) > 0 for others in near])
+    np.testing.assert_array_equal(np.unique(labels[labels >= 0]), np.arange(count))
+    for label in range(count):
+        members = set(np.flatnonzero(labels == label).tolist())
+        # A root with neighbors, and those that joined afterwards, each next to one of them.
+        assert len(members) >= 2
+        assert any(sum(bool((near[u] | {u}) & (near[v] | {v})) for u in members) >= 2 for v in members)
+
+
+def test_aggregates_are_the_same_in_every_run_and_of_a_good_size(to_device, backend):
+    for A, least, most in ((grid5(60), 5, 9), (stencil27(16), 15, 60)):
+        graph = Graph.of(to_device(A))
+        first, count = aggregates(graph)
+        second, _ = aggregates(graph)
+        np.testing.assert_array_equal(backend.to_host(first), backend.to_host(second))
+        assert least <= A.shape[0] / count <= most
+        sizes = np.bincount(backend.to_host(first))
+        assert sizes.min() >= LEAST_SIZE - 1
+
+
+def test_weak_connections_are_left_out(to_device, backend):
+    A = sp.csr_matrix(sp.kron(sp.eye_array(20), grid5(20)) + 1e-3 * sp.kron(grid5(20)[:20, :20], sp.eye_array(400)))
+    M = SmoothedAggregation(to_device(A), theta=0.1, max_coarse=10)
+    labels = backend.to_host(M._aggregations[0].labels)
+    assert all(
+        len(np.unique(part)) == len(np.unique(labels)) // 20 or part.min() >= 0 for part in labels.reshape(20, -1)
+    )
+    assert sum(len(np.unique(part)) for part in labels.reshape(20, -1)) == len(np.unique(labels))
+
+
+# ---- Levels
+
+
+@pytest.mark.parametrize("block_size", [1, 2])
+def test_tentative_and_galerkin(to_device, backend, block_size):
+    A = sp.csr_matrix(sp.kron(grid5(20), [[2.0, 0.5], [0.5, 3.0]]))
+    B = np.random.default_rng(0).uniform(0.5, 1.5, (A.shape[0], 3 if block_size == 2 else 2))
+    M = SmoothedAggregation(to_device(A), to_device(B), block_size=block_size, max_coarse=10)
+    candidates = B
+    for level, coarser, aggregation in zip(M.levels, M.levels[1:], M._aggregations, strict=False):
+        Q, labels = backend.to_host(aggregation.Q), backend.to_host(aggregation.labels)
+        k, b = Q.shape[1], len(Q) // len(labels)
+        T = np.zeros((len(Q), aggregation.count * k))
+        for i in range(len(Q)):
+            if labels[i // b] >= 0:
+                T[i, labels[i // b] * k : (labels[i // b] + 1) * k] = Q[i]
+        coarse = np.linalg.lstsq(T, candidates)[0]
+        np.testing.assert_allclose(T @ coarse, candidates, atol=1e-10)
+        gram = T.T @ T
+        np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-10)
+        P, R, fine = (on_host(C, backend).toarray() for C in (level.P, level.R, level.A))
+        np.testing.assert_array_equal(R, P.T)
+        expected = P.T @ fine @ P
+        vanished = np.diag(gram) < 0.5
+        np.testing.assert_allclose(
+            on_host(coarser.A, backend).toarray(), expected + np.diag(vanished), atol=1e-9 * abs(expected).max()
+        )
+        # A step of Jacobi's method on T.
+        scaled = np.diag(1 / np.diag(fine)) @ fine
+        step = np.linalg.lstsq((scaled @ T).reshape(-1, 1), (T - P).reshape(-1, 1))[0].item()
+        np.testing.assert_allclose(P, T - step * scaled @ T, atol=1e-10)
+        assert 0.9 < step * abs(np.linalg.eigvals(scaled)).max() / (4 / 3) < 1.1
+        candidates = coarse
+    assert len(M.levels) > 1 and M.levels[-1].A.shape[0] <= 10
+
+
+def test_complexities_and_what_is_printed(to_device):
+    M = SmoothedAggregation(to_device(poisson(50, 50)))
+    unknowns, entries = zip(*((level.A.shape[0], level.A.nnz) for level in M.levels), strict=True)
+    assert M.operator_complexity == sum(entries) / entries[0] < 1.8
+    assert M.grid_complexity == sum(unknowns) / unknowns[0] < 1.5
+    text = str(M).splitlines()
+    assert text[0] == "SmoothedAggregation" and text[1] == f"Number of Levels:     {len(M.levels)}"
+    assert text[2].split()[-1] == f"{M.operator_complexity:.3f}" and text[3].split()[-1] == f"{M.grid_complexity:.3f}"
+    for number, line in enumerate(text[6:]):
+        assert line.split()[:3] == [str(number), str(unknowns[number]), str(entries[number])]
+    assert text[6].split()[-1] == str(M.n_colors)
+    assert M.nbytes > 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns(), dtype=st.sampled_from([np.float32, np.float64, np.complex128]))
+def test_levels_always_end(to_device, A, dtype):
+    A = spd(A, dtype=dtype)
+    M = SmoothedAggregation(to_device(A), max_coarse=0, max_levels=30)
+    sizes = [level.A.shape[0] for level in M.levels]
+    assert all(coarser < finer for finer, coarser in pairwise(sizes))
+
+
+# ---- The operator
+
+
+@pytest.mark.parametrize("cycle", ["V", "W"])
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+@pytest.mark.parametrize("sweeps", [1, 2])
+def test_is_symmetric_positive_definite(to_device, backend, cycle, smoother, sweeps):
+    A = grid5(12)
+    options = {"cycle": cycle, "smoother": smoother, "presweeps": sweeps, "postsweeps": sweeps, "max_coarse": 5}
+    M = SmoothedAggregation(to_device(A), **options)
+    inverse = dense(M, backend)
+    assert len(M.levels) == 3
+    np.testing.assert_allclose(inverse, inverse.T, atol=1e-12)
+    values = scipy.linalg.eigvals(inverse @ A.toarray()).real
+    assert values.min() > 0 and values.max() < 1 + 1e-12  # so that cycles alone converge
+
+
+def test_hermitian(to_device, backend):
+    A = spd(grid5(12), dtype=np.complex128)
+    M = SmoothedAggregation(to_device(A), max_coarse=5)
+    inverse = dense(M, backend)
+    np.testing.assert_allclose(inverse, inverse.conj().T, atol=1e-12)
+    assert np.linalg.eigvalsh(inverse).min() > 0
+    r = np.exp(1j * np.arange(144.0))
+    np.testing.assert_allclose(backend.to_host(M.H @ to_device(r)), inverse.conj().T @ r, atol=1e-12)
+    np.testing.assert_allclose(backend.to_host(M.T @ to_device(r)), inverse.T @ r, atol=1e-12)
+    assert solved(A, to_device)[0].iterations < 20
+
+
+def test_one_coarse_level_is_solved_exactly(to_device, backend):
+    A = grid5(12)
+    np.testing.assert_allclose(dense(SmoothedAggregation(to_device(A)), backend) @ A, np.eye(144), atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [50, 100, 200])
+def test_iterations_do_not_grow_in_two_dimensions(to_device, n):
+    assert solved(poisson(n, n), to_device)[0].iterations <= 14
+
+
+@pytest.mark.parametrize("n", [12, 24, 36])
+def test_iterations_do_not_grow_in_three_dimensions(to_device, n):
+    assert solved(poisson(n, n, n), to_device)[0].iterations <= 12
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_iterations_are_those_of_pyamg(to_device, name):
+    """PyAMG with forward sweeps before and backward sweeps after the correction, as here."""
+    pyamg = pytest.importorskip("pyamg")
+    A = FAMILIES[name]()
+    sweeps = [("gauss_seidel", {"sweep": sweep}) for sweep in ("forward", "backward")]
+    peer = pyamg.smoothed_aggregation_solver(A, presmoother=sweeps[0], postsmoother=sweeps[1], max_coarse=300)
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[0])
+    theirs = pcg(A, A @ x, M=peer.aspreconditioner(), rtol=1e-8)
+    assert solved(A, to_device)[0].iterations <= 1.3 * theirs.iterations + 1
+
+
+def test_cycles_alone(to_device, backend):
+    A = poisson(60, 60)
+    M = SmoothedAggregation(to_device(A))
+    b = np.random.default_rng(0).uniform(-1, 1, A.shape[0])
+    before = b.copy()
+    result = M.solve(to_device(b), rtol=1e-10)
+    x, info = result
+    assert info == 0 and result.iterations <= 40 and len(result.residuals) == result.iterations + 1
+    assert np.linalg.norm(b - A @ backend.to_host(x)) <= 1e-10 * np.linalg.norm(b)
+    np.testing.assert_array_equal(b, before)
+    again = M.solve(to_device(b), x0=x, rtol=1e-9)
+    assert again.iterations == 0
+    assert M.solve(to_device(b), maxiter=1).info == 1
+    with pytest.raises(ValueError, match=r"b must have shape"):
+        M.solve(to_device(b[1:]))
+
+
+def test_in_the_library_s_solvers(to_device, backend):
+    A = poisson(40, 40)
+    M, b = SmoothedAggregation(to_device(A)), to_device(np.ones(1600))
+    for solver in (backend.linalg.cg, backend.linalg.gmres):
+        _, info = solver(to_device(A), b, M=M, maxiter=100)
+        assert info == 0
+
+
+def test_several_columns_and_other_dtypes(to_device, backend):
+    A = grid5(20)
+    M = SmoothedAggregation(to_device(A), max_coarse=20)
+    R = np.random.default_rng(0).uniform(-1, 1, (400, 3))
+    each = np.stack([backend.to_host(M @ to_device(R[:, c].copy())) for c in range(3)], axis=1)
+    np.testing.assert_allclose(backend.to_host(M @ to_device(R)), each, rtol=1e-13, atol=1e-15)
+    both = R[:, 0] + 1j * R[:, 1]
+    np.testing.assert_allclose(
+        backend.to_host(M @ to_device(both)), each[:, 0] + 1j * each[:, 1], rtol=1e-13, atol=1e-15
+    )
+    result = pcg(to_device(A), to_device(both), M=M, rtol=1e-8)
+    assert result.converged and result.iterations < 20
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_single_precision(to_device, dtype):
+    A = poisson(80, 80).astype(dtype)
+    M = SmoothedAggregation(to_device(A), dtype=np.float32)
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[0]).astype(dtype)
+    result = pcg(to_device(A), to_device(A @ x), M=M, rtol=1e-4 if dtype == np.float32 else 1e-8)
+    assert result.converged and result.iterations <= 15
+
+
+# ---- Elasticity
+
+
+def cube_of_nodes(n):
+    """The coordinates of the nodes of `problems.elasticity`."""
+    z, y, x = np.meshgrid(*[np.linspace(0, 1, n)] * 3, indexing="ij")
+    return np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_rigid_body_modes_have_no_strain(to_device, backend, d):
+    """Distances between nodes stay, to first order."""
+    X = np.random.default_rng(0).uniform(3, 5, (20, d))
+    B = backend.to_host(rigid_body_modes(to_device(X)))
+    assert B.shape == (20 * d, 3 if d == 2 else 6) and np.linalg.matrix_rank(B) == B.shape[1]
+    for mode in B.T:
+        u = mode.reshape(20, d)
+        stretching = np.einsum("ijc,ijc->ij", u[:, None] - u[None], X[:, None] - X[None])
+        np.testing.assert_allclose(stretching, 0, atol=1e-12)
+    assert abs(B).max(axis=0).min() > 0.3 and abs(B).max() <= 1
+
+
+@pytest.mark.parametrize("coordinates", [np.ones(3), np.ones((3, 4)), np.full((3, 2), np.nan)])
+def test_bad_coordinates(to_device, coordinates):
+    with pytest.raises(ValueError, match="coordinates"):
+        rigid_body_modes(to_device(coordinates))
+
+
+@pytest.mark.parametrize("n", [8, 14])
+def test_rigid_body_modes_beat_one_level_and_translations(to_device, n):
+    A, B = problems.elasticity(n), rigid_body_modes(cube_of_nodes(n))
+    with_rotations = solved(A, to_device, B=to_device(B), block_size=3)[0].iterations
+    without = solved(A, to_device, block_size=3)[0].iterations
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[0])
+    one_level = pcg(to_device(A), to_device(A @ x), M=MulticolorSGS(to_device(A), block_size=3), rtol=1e-8).iterations
+    assert with_rotations <= 14 and with_rotations < without < one_level
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+def test_every_smoother_serves(to_device, smoother):
+    assert solved(poisson(80, 80), to_device, smoother=smoother)[0].iterations <= 20
+    A = problems.elasticity(8)
+    B = to_device(rigid_body_modes(cube_of_nodes(8)))
+    assert solved(A, to_device, B=B, block_size=3, smoother=smoother, max_coarse=50)[0].iterations <= 25
+
+
+# ---- New values
+
+
+@pytest.mark.parametrize("block_size", [1, 3])
+def test_update_equals_a_fresh_build(to_device, backend, block_size):
+    if block_size == 1:
+        A, options = poisson(40, 40), {}
+        scale = sp.diags_array(np.random.default_rng(0).uniform(1, 2, 1600))
+        other = sp.csr_matrix(scale @ A @ scale)
+    else:
+        A, options = problems.elasticity(6), {"block_size": 3, "max_coarse": 30}
+        other = problems.elasticity(6, poisson=0.2)
+    M = SmoothedAggregation(to_device(A), coloring="greedy", **options)
+    fresh = SmoothedAggregation(to_device(other), coloring="greedy", **options)
+    before = dense(M, backend)
+    M.update(to_device(other))
+    np.testing.assert_array_equal(dense(M, backend), dense(fresh, backend))
+    M.update(to_device(A))
+    np.testing.assert_array_equal(dense(M, backend), before)
+
+
+def test_update_refuses_another_pattern_and_changes_nothing(to_device, backend):
+    A = poisson(30, 30)
+    M = SmoothedAggregation(to_device(A))
+    before = dense(M, backend)
+    other = A.tolil()
+    other[0, 5] = other[5, 0] = -1e-3
+    with pytest.raises(PatternChangedError, match="in row 0"):
+        M.update(to_device(other.tocsr()))
+    with pytest.raises(ValueError, match="shape"):
+        M.update(to_device(poisson(30, 29)))
+    skew = A.copy()
+    skew.data[1] *= 2
+    with pytest.raises(ValueError, match="not symmetric"):
+        M.update(to_device(skew))
+    np.testing.assert_array_equal(dense(M, backend), before)
+
+
+# ---- Odd matrices
+
+
+@pytest.mark.parametrize("max_coarse", [0, 300])
+@pytest.mark.parametrize(
+    "A",
+    [
+        sp.csr_matrix((0, 0)),
+        sp.csr_matrix([[3.0]]),
+        sp.csr_matrix(sp.diags_array(np.arange(1.0, 3001))),
+        sp.csr_matrix(sp.block_diag([grid5(15)] * 3 + [sp.eye_array(40)] + [sp.csr_matrix([[2.0, -1], [-1, 2]])] * 20)),
+        spd(star(700)),
+        spd(star(3000)),
+    ],
+    ids=["empty", "one", "diagonal", "disconnected", "hub", "large hub"],
+)
+def test_odd_matrices(to_device, A, max_coarse):
+    result, M = solved(A, to_device, max_coarse=max_coarse)
+    assert result.iterations <= 15
+    assert len(M.levels) <= 10
+
+
+def test_dirichlet_rows_stay_out(to_device, backend):
+    A = problems.fenl(8).jacobian(problems.fenl(8).initial())
+    M = SmoothedAggregation(to_device(A), max_coarse=20)
+    labels = backend.to_host(M._aggregations[0].labels)
+    alone = np.diff(sp.csr_matrix(abs(A) > 0).indptr) == 1
+    assert alone.sum() == 2 * 81
+    np.testing.assert_array_equal(labels < 0, alone)
+    assert solved(A, to_device, max_coarse=20)[0].iterations <= 12
+
+
+def test_a_singular_coarse_level(to_device, backend):
+    """Neumann conditions: constants are in the null space, and the coarsest matrix is singular."""
+    A = grid5(40)
+    A = sp.csr_matrix(A - sp.diags_array(np.asarray(A.sum(axis=1)).ravel()))
+    M = SmoothedAggregation(to_device(A))
+    b = np.random.default_rng(0).uniform(-1, 1, 1600)
+    result = pcg(to_device(A), to_device(b - b.mean()), M=M, rtol=1e-8)
+    assert result.converged and result.iterations <= 16
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"B": np.ones(7)}, ValueError, "B must have shape"),
+        ({"B": np.ones((100, 9))}, ValueError, "B must have shape"),
+        ({"B": np.ones(100) * 1j}, TypeError, "B must hold numbers"),
+        ({"B": np.full(100, np.nan)}, ValueError, "B holds NaN"),
+        ({"B": np.eye(100)[:, :2] * [1, 0]}, ValueError, "column 1 of B is zero"),
+        ({"block_size": 3}, ValueError, "block_size 3 does not divide"),
+        ({"block_size": 9}, ValueError, "block_size must be"),
+        ({"strength": "evolution"}, ValueError, "strength must be one of"),
+        ({"theta": -1}, ValueError, "theta must be"),
+        ({"theta": "0"}, TypeError, "theta must be"),
+        ({"smoother": "ilu"}, ValueError, "smoother must be one of"),
+        ({"presweeps": 0, "postsweeps": 0}, ValueError, "both 0"),
+        ({"presweeps": -1}, ValueError, "presweeps must be"),
+        ({"cycle": "F"}, ValueError, "cycle must be one of"),
+        ({"max_levels": 0}, ValueError, "max_levels must be"),
+        ({"max_coarse": 10**6}, ValueError, "max_coarse must be"),
+        ({"coloring": "none", "max_coarse": 10}, ValueError, "none"),
+        ({"dtype": np.int32}, TypeError, "dtype must be"),
+        ({"device": "tpu"}, ValueError, "device must be"),
+    ],
+)
+def test_bad_arguments(to_device, options, error, message):
+    options = {name: to_device(value) if name == "B" else value for name, value in options.items()}
+    with pytest.raises(error, match=message):
+        SmoothedAggregation(to_device(grid5(10)), **options)
+
+
+def changed(**places):
+    """A grid's matrix with another entry."""
+    A = grid5(10).tolil()
+    for place, value in places.items():
+        row, column = map(int, place[1:].split("_"))
+        A[row, column] = value
+    return A.tocsr()
+
+
+@pytest.mark.parametrize(
+    ("A", "message"),
+    [
+        (changed(_3_4=-2.0), "not symmetric .*row 3, column 4"),
+        (changed(_7_7=0.0), "row 7"),
+        (changed(_7_7=-1.0), "positive"),
+        (changed(_7_8=np.inf), "row 7, column 8"),
+    ],
+)
+def test_bad_matrices(to_device, A, message):
+    with pytest.raises(ValueError, match=message):
+        SmoothedAggregation(to_device(A))
+
+
+def test_an_unsymmetric_cycle_is_known_to_be_so(to_device):
+    M = SmoothedAggregation(to_device(grid5(30)), postsweeps=0)
+    with pytest.raises(ValueError, match="M is not symmetric"):
+        pcg(to_device(grid5(30)), to_device(np.ones(900)), M=M)
+    with pytest.raises(TypeError, match="not symmetric"):
+        M.rmatvec(to_device(np.ones(900)))
