@@ -49,6 +49,22 @@ class Coloring:
     method: str
     history: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
 
+    def __post_init__(self) -> None:
+        """Kernels read the colors as int32.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If they are not a vector of integers, or some do not fit.
+        """
+        colors, dtype = self.colors, getattr(self.colors, "dtype", None)
+        if dtype is None or dtype.kind not in "iu" or colors.ndim != 1:
+            raise TypeError(f"coloring: colors must be a vector of integers, got {dtype or type(colors).__name__}")
+        if dtype != np.int32:
+            if colors.size and not -(2**31) <= int(colors.min()) <= int(colors.max()) < 2**31:
+                raise ValueError(f"coloring: colors must fit into int32, got {int(colors.max())}")
+            object.__setattr__(self, "colors", colors.astype(np.int32))
+
     @property
     def n_colors(self) -> int:
         """The number of colors."""

@@ -41,7 +41,7 @@ BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
 #: Sums of squares in between have lost nothing to overflow or underflow.
-SAFE_SQUARES = 1e-200, 1e200
+SAFE_SQUARES = 1e-270, 1e290
 
 
 class Product:

@@ -281,7 +281,11 @@ def bad_coloring(t: Trial) -> None:
         ):
             value = value.tolist()
         elif t.chance(0.3) and value.dtype.kind in "iuf":  # a Coloring that somebody has changed
-            value = dataclasses.replace(color(moved, "greedy"), colors=value)
+            try:
+                value = dataclasses.replace(color(moved, "greedy"), colors=value)
+            except (TypeError, ValueError) as error:
+                t.check("coloring" in str(error), "colors: the message does not name them", message=str(error))
+                return
     ways: dict[str, Callable[[Any], Any]] = {
         "MulticolorSGS": lambda c: MulticolorSGS(moved, c),
         "MulticolorDILU": lambda c: MulticolorDILU(moved, c),
@@ -295,6 +299,9 @@ def bad_coloring(t: Trial) -> None:
     if wrong in ("short", "long", "negative", "huge", "most negative", "floats", "empty"):
         array = value.colors if isinstance(value, Coloring) else t.put(np.asarray(wrongs[wrong]))
         sizes = np.bincount(colors)
+        if wrong in ("floats", "huge"):
+            t.refuses(lambda: Coloring(array, sizes[sizes > 0], "user"), "colors: floats", naming=("coloring",))
+            return
         odd = Coloring(array, sizes[sizes > 0], "user")
         if int((sizes > 0).sum()) > 2:
             t.about(entry="in_best_order")
