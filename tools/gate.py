@@ -21,6 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]  # this very code, whatever is installed
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the time of others
 os.environ["NUMBA_NUM_THREADS"] = "2"  # as many as cpu_bits uses, on any machine
 
 import cpu_bits  # noqa: E402
