@@ -19,9 +19,9 @@ test: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not gpu" --nbmake tests mcprecond notebooks
 
-# On a machine with a GPU, with the Python that has CuPy there. Launches are checked one by one.
+# On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
-	CUDA_LAUNCH_BLOCKING=1 $(PYTHON) tests/gpu_record.py tests/gpu-record.json
+	$(PYTHON) tests/gpu_record.py tests/gpu-record.json
 
 # Kernels as C++ in place of their twins; it needs g++.
 test-emulated: .venv/dev

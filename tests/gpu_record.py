@@ -1,6 +1,10 @@
 """What was tested on which GPU, with a hash of every source file, written to a JSON file.
 
-    python tests/gpu_record.py tests/gpu-record.json     # all tests for a GPU, by several processes
+    python tests/gpu_record.py tests/gpu-record.json           # all tests for a GPU, by several processes
+    python tests/gpu_record.py --check tests/gpu-record.json   # which sources have changed since; no GPU needed
+
+All tests run twice: with launches that block, so that an error is reported where it occurs, and with launches that do
+not, as users have them: whatever lacks an order on the GPU can be seen then only.
 
 Much of the time goes into compiling kernels and twins, so more processes help although they share a GPU; where there
 are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
@@ -10,6 +14,7 @@ has; if a source has changed, or what all tests share, it begins anew.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import hashlib
 import json
@@ -23,12 +28,18 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sources import digest_of, hashes
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"
-PROGRESS = TESTS / ".gpu-progress"  # a file for each unit of tests that has run, in a folder for the sources' hash
+PROGRESS = (
+    TESTS / ".gpu-progress"
+)  # a file for each unit of tests that has run, in a folder for the sources' hash and for the way
+FORMAT = 2  # of the record; in the first, hashes were of files as they stand, and tests ran once
+WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH_BLOCKING": "0"}}
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
@@ -103,13 +114,26 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     return True
 
 
-def run_all(claims: Path, progress: Path) -> Counter[str]:
-    """Run the tests for a GPU in several processes, print what each says, and return the counts of all."""
+def run_all(progress: Path) -> dict[str, dict[str, int]]:
+    """Run the tests for a GPU in each of the ways; return the counts."""
+    counts = {}
+    for way, variables in WAYS.items():
+        (noted := progress / way).mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory() as claims:
+            found = run_once(Path(claims), noted, variables)
+        counts[way] = {outcome: found[outcome] for outcome in OUTCOMES}
+        print(way, counts[way], flush=True)
+    return counts
+
+
+def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> Counter[str]:
+    """Run them in several processes with these variables of the environment, print what each says, and count."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile", "gpu", "--durations", "8", "--claims", str(claims), "--progress", str(progress)]
     command.append(str(TESTS))
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "NUMBA_NUM_THREADS": str(THREADS)}
+    environment |= variables
     gpus = visible_gpus()
     running = {}
     for k in range(PER_GPU * len(gpus)):
@@ -117,7 +141,8 @@ def run_all(claims: Path, progress: Path) -> Counter[str]:
         first = k % len(gpus)
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
         log = claims / f"{k}.txt"
-        running[subprocess.Popen(command, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)] = log
+        with log.open("w") as output:
+            running[subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)] = log
     try:
         while running:
             time.sleep(0.2)
@@ -147,7 +172,7 @@ def folder_for(sources: str) -> Path:
         if other != folder:
             shutil.rmtree(other)
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.iterdir():
+    for path in folder.glob("*/*"):
         counts = json.loads(path.read_text() or "{}")  # empty where it was cut off just then
         if counts.keys() != {"passed"}:  # what was skipped may run where there are more GPUs
             path.unlink()
@@ -162,9 +187,10 @@ def visible_gpus() -> list[str]:
     return chosen.split(",") if chosen else [str(k) for k in range(cupy.cuda.runtime.getDeviceCount())]
 
 
-def record(counts: dict[str, int]) -> dict[str, object]:
-    """The record of a run with these counts."""
+def record(counts: dict[str, dict[str, int]]) -> dict[str, object]:
+    """The record of a run with these counts by way."""
     return {
+        "format": FORMAT,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "gpu": gpu(),
         "counts": counts,
@@ -186,25 +212,35 @@ def gpu() -> dict[str, object]:
     }
 
 
-def hashes(package: Path) -> dict[str, str]:
-    """SHA-256 of every source file, by its path inside the package."""
-    sources = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh"))
-    return {path.relative_to(package).as_posix(): digest_of(path) for path in sources}
-
-
 def tests_behind(module: Path) -> dict[str, str]:
-    """SHA-256 of a module of tests, and of those that it imports, by their names."""
+    """The hash of a module of tests, and of those that it imports, by their names."""
     found = {module.name: digest_of(module)}
     for name in IMPORT.findall(module.read_text()):
         found |= tests_behind(module.with_name(f"{name}.py"))
     return dict(sorted(found.items()))
 
 
-def digest_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def changed_since(record: dict[str, Any]) -> list[str]:
+    """Which sources are others than those that the tests ran on, a line each."""
+    if record.get("format", 1) != FORMAT:
+        found = (
+            f"the record has format {record.get('format', 1)}, and its hashes cannot be compared with those of format"
+        )
+        return [f"{found} {FORMAT}: `make test-gpu` writes it anew"]
+    then, now = record["files"], hashes(PACKAGE)
+    changed = [f"changed: {name}" for name in sorted(then.keys() & now.keys()) if then[name] != now[name]]
+    changed += [f"new: {name}" for name in sorted(now.keys() - then.keys())]
+    return changed + [f"gone: {name}" for name in sorted(then.keys() - now.keys())]
 
 
-def main(path: str) -> None:
+def check(path: Path) -> bool:
+    """Say whether the record is of the sources as they are."""
+    changed = changed_since(json.loads(path.read_text()))
+    print("\n".join(changed) if changed else f"{path.name} is of these sources")
+    return not changed
+
+
+def main(path: Path) -> None:
     from mcprecond.backends import gpu_problem
 
     if problem := gpu_problem():
@@ -212,13 +248,16 @@ def main(path: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off; the next run goes on from here"))
     shared = {name: digest for name, digest in hashes(TESTS).items() if not name.startswith("test_")}
     sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
-    with tempfile.TemporaryDirectory() as folder:
-        found = run_all(Path(folder), folder_for(sources))
-    counts = {outcome: found[outcome] for outcome in OUTCOMES}
-    Path(path).write_text(json.dumps(record(counts), indent=1) + "\n")
-    print(counts)
-    raise SystemExit(bool(counts["failed"] or counts["error"]))
+    counts = run_all(folder_for(sources))
+    path.write_text(json.dumps(record(counts), indent=1) + "\n")
+    raise SystemExit(any(found["failed"] or found["error"] for found in counts.values()))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--check", action="store_true", help="run nothing; say which sources have changed since")
+    arguments = parser.parse_args()
+    if arguments.check:
+        sys.exit(not check(arguments.file))
+    main(arguments.file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 
 import gpu_record
 import pytest
+from sources import digest_of
 
 TESTS = Path(__file__).parent
 TWO_DEVICES = 2  # tests that skip where there is one GPU only
@@ -19,18 +19,45 @@ TWO_DEVICES = 2  # tests that skip where there is one GPU only
 
 def test_record_holds_counts_and_hashes(monkeypatch):
     monkeypatch.setattr(gpu_record, "gpu", lambda: {"name": "a GPU"})
-    record = gpu_record.record({"passed": 3, "failed": 1})
-    assert record["gpu"] == {"name": "a GPU"} and record["counts"] == {"passed": 3, "failed": 1}
+    counts = {"blocking": {"passed": 3, "failed": 1}, "free-running": {"passed": 4, "failed": 0}}
+    record = gpu_record.record(counts)
+    assert record["gpu"] == {"name": "a GPU"} and record["counts"] == counts
     source = TESTS.parent / "mcprecond" / "coloring" / "speculative" / "eb.cu"
-    assert record["files"]["coloring/speculative/eb.cu"] == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert record["files"]["coloring/speculative/eb.cu"] == digest_of(source)
     assert "__init__.py" in record["files"]
+    assert gpu_record.changed_since(record) == []
 
 
 def test_committed_record_is_of_a_clean_run():
     record = json.loads((TESTS / "gpu-record.json").read_text())
-    assert record["counts"]["passed"] > 300
-    assert record["counts"]["failed"] == record["counts"]["error"] == 0
-    assert record["counts"]["skipped"] == (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0)
+    of_ways = record["counts"].values() if record.get("format") == gpu_record.FORMAT else [record["counts"]]
+    for counts in of_ways:
+        assert counts["passed"] > 300
+        assert counts["failed"] == counts["error"] == 0
+        assert counts["skipped"] == (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0)
+
+
+def test_what_has_changed_since_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu_record, "PACKAGE", package := tmp_path / "package")
+    package.mkdir()
+    for name, text in {"a.py": "a = 1\n", "b.cu": "int b = 1;\n", "c.cuh": "int c;\n", "d.txt": "d"}.items():
+        (package / name).write_text(text)
+    (path := tmp_path / "record.json").write_text(
+        json.dumps({"format": gpu_record.FORMAT, "files": gpu_record.hashes(package)})
+    )
+    (package / "a.py").write_text("# why\na = 1\n")
+    assert gpu_record.check(path)
+    assert capsys.readouterr().out == "record.json is of these sources\n"
+    (package / "a.py").write_text("a = 2\n")
+    (package / "c.cuh").rename(package / "e.cuh")
+    assert not gpu_record.check(path)
+    assert capsys.readouterr().out == "changed: a.py\nnew: e.cuh\ngone: c.cuh\n"
+
+
+def test_a_record_in_the_first_format_cannot_be_compared(tmp_path, capsys):
+    (path := tmp_path / "record.json").write_text(json.dumps({"counts": {"passed": 3}, "files": {"a.py": "0" * 64}}))
+    assert not gpu_record.check(path)
+    assert "has format 1" in capsys.readouterr().out
 
 
 def test_units_are_all_tests_once(monkeypatch):
@@ -120,12 +147,12 @@ def test_a_module_has_changed_if_one_that_it_imports_has(tmp_path):
 def test_only_what_has_passed_on_these_sources_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_record, "PROGRESS", tmp_path)
     (tmp_path / "old").mkdir()
-    (folder := tmp_path / "new").mkdir()
+    (folder := tmp_path / "new" / "blocking").mkdir(parents=True)
     (folder / "good").write_text('{"passed": 2}')
     (folder / "bad").write_text('{"passed": 2, "failed": 1}')
     (folder / "skipped").write_text('{"passed": 2, "skipped": 1}')
     (folder / "cut").touch()
-    assert gpu_record.folder_for("new") == folder
+    assert gpu_record.folder_for("new") == folder.parent
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     assert [path.name for path in folder.iterdir()] == ["good"]
 
@@ -135,4 +162,35 @@ def test_without_a_gpu_it_is_said_in_one_line(monkeypatch):
 
     monkeypatch.setattr(mcprecond.backends, "gpu_problem", lambda: "none is there")
     with pytest.raises(SystemExit, match="the tests for a GPU need one: none is there"):
-        gpu_record.main("record.json")
+        gpu_record.main(Path("record.json"))
+
+
+def test_all_run_with_launches_that_block_and_then_without(tmp_path, monkeypatch):
+    """Each way goes on by itself where it was cut off."""
+    (tests := tmp_path / "tests").mkdir()
+    (tests / "conftest.py").write_text(
+        "import hypothesis\n"
+        "hypothesis.settings.register_profile('gpu', deadline=None)\n"
+        "def pytest_configure(config): config.addinivalue_line('markers', 'gpu: a test')\n"
+    )
+    (tests / "test_module.py").write_text(
+        "import os, pytest\n"
+        "blocking = os.environ['CUDA_LAUNCH_BLOCKING'] == '1'\n"
+        "@pytest.mark.gpu\n"
+        "def test_order(): assert blocking\n"
+        "@pytest.mark.gpu\n"
+        "def test_other(): pass\n"
+        "def test_without_a_gpu(): assert False\n"
+    )
+    monkeypatch.setattr(gpu_record, "TESTS", tests)
+    monkeypatch.setattr(gpu_record, "PER_GPU", 1)
+    monkeypatch.setattr(gpu_record, "visible_gpus", lambda: ["0"])
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    (progress := tmp_path / "progress").mkdir()
+    clean, order_fails = ({"passed": 2 - k, "failed": k, "skipped": 0, "error": 0} for k in (0, 1))
+    assert gpu_record.run_all(progress) == {"blocking": clean, "free-running": order_fails}
+    (noted,) = (progress / "blocking").iterdir()
+    noted.write_text('{"passed": 10}')  # tells that it is not run again
+    for path in (progress / "free-running").iterdir():
+        path.unlink()
+    assert gpu_record.run_all(progress) == {"blocking": clean | {"passed": 10}, "free-running": order_fails}

@@ -1,0 +1,106 @@
+"""Hashes of sources that change with what is compiled and not with how it is written.
+
+Comments, white space and docstrings do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+CUDA = (".cu", ".cuh")
+SUFFIXES = (".py", *CUDA)
+TOKEN = re.compile(
+    r"""
+      (?P<comment> //(?:\\\n|[^\n])* | /\*.*?\*/ )
+    | (?P<text> R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)" | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
+    | (?P<splice> \\\n )
+    | (?P<newline> \n )
+    | (?P<space> [^\S\n]+ )
+    | (?P<number> \.?\d(?:[eEpP][+-]|'?\w|\.)* )
+    | (?P<other> [^\W\d](?:(?!R")\w)* | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+OPERATORS = frozenset("+-*/%<>=!&|^:.#~?")  # two of them in a row may be one
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The hash of every source file in a folder and below, by its path inside the folder."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+    return {path.relative_to(folder).as_posix(): digest_of(path) for path in paths}
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of what a file is compiled from."""
+    text = path.read_text(encoding="utf-8")
+    compiled = cuda(text) if path.suffix in CUDA else python(text, path.name)
+    return hashlib.sha256(compiled.encode()).hexdigest()
+
+
+def python(text: str, name: str = "<text>") -> str:
+    """The syntax tree without docstrings. Unlike that of `ast.dump`, its text is the same in all versions of Python."""
+
+    def dumped(node: object) -> str:
+        if isinstance(node, list):
+            return "[" + ",".join(map(dumped, node)) + "]"
+        if not isinstance(node, ast.AST):
+            return f"{type(node).__name__}:{node!r}"
+        if isinstance(node, ast.Constant):
+            return f"{type(node.value).__name__}:{node.value!r}"
+        fields = dict(ast.iter_fields(node))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and has_docstring(node):
+            fields["body"] = node.body[1:]
+        # What newer versions add is None or empty where it is not used.
+        said = ",".join(f"{field}={dumped(value)}" for field, value in fields.items() if value not in (None, []))
+        return f"{type(node).__name__}({said})"
+
+    return dumped(ast.parse(text, name))
+
+
+def has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return ast.get_docstring(node, clean=False) is not None
+
+
+def cuda(text: str) -> str:
+    """The tokens of C++: spaces where they part two of them, and a line for each directive of the preprocessor."""
+    lines: list[list[str]] = [[]]
+    for token in TOKEN.finditer(text.replace("\r\n", "\n")):
+        if token.lastgroup == "newline":
+            lines.append([])
+        elif token.lastgroup != "splice":
+            lines[-1].append(" " if token.lastgroup in ("comment", "space") else token[0])
+    parts: list[str] = []
+    code: list[str] = []
+    for line in lines:
+        if next((token for token in line if token != " "), "") == "#":
+            # Here all spaces stay: the one after the name of a macro tells that it has no arguments.
+            parts += [joined(code, parted), joined(line, lambda *_: True)]
+            code = []
+        else:
+            code += [*line, " "]
+    return "\n".join(filter(None, [*parts, joined(code, parted)]))
+
+
+def joined(tokens: list[str], parted: Callable[[str, str], bool]) -> str:
+    """Tokens with one space where there is one or more and where those on both sides have to be parted."""
+    text, space = "", False
+    for token in tokens:
+        if token == " ":
+            space = True
+            continue
+        text += (" " if space and text and parted(text[-1], token[0]) else "") + token
+        space = False
+    return text
+
+
+def parted(left: str, right: str) -> bool:
+    """Whether these characters could be in one token."""
+    return (left in OPERATORS and right in OPERATORS) or (is_of_word(left) and is_of_word(right))
+
+
+def is_of_word(character: str) -> bool:
+    return character.isalnum() or character in "_.\"'"

@@ -1,0 +1,148 @@
+"""Hashes of sources: what is compiled counts, how it is written does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sources import TOKEN, cuda, digest_of, python
+
+PACKAGE = Path(__file__).parent.parent / "mcprecond"
+SOURCE = """\
+#include "a.cuh"
+#define TWICE(x) \\
+    ((x) + (x))  // a macro
+#define NAME "a  // b"
+#if LANES > 1
+template <int N> __device__ int f(int i)
+{
+    /* more
+       than a line */
+    int j = i++ + 1'000 - -i, c = '"';  // "text"
+    return j << 2 > N ? TWICE(j) : 0x1e + c;
+}
+#endif
+"""
+MODULE = '''\
+"""What it is."""
+
+import numpy as np
+
+
+class A:
+    """A class."""
+
+    x: int = 1
+
+    def f(self, y=None, *, z="a  b"):
+        """A function."""
+        return f"{y}  {z!r}" if y is not None else np.array([1.0, -0.0])  # why
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  // a macro", ""),
+        ("  // a macro", "  // another \\\n one"),
+        ('  // "text"', "\n\n"),
+        ("/* more\n       than a line */", ""),
+        ("/* more\n       than a line */", "// it's\n"),
+        ("f(int i)\n{", "f( int i ) {"),
+        ("int j = i", "int\n\tj=i"),
+        ("\\\n    ((x)", "((x)"),
+        ("#if LANES", "  #if   LANES"),
+        ("\n", "\r\n"),
+        ("++ + 1", "++/**/+ 1"),
+        ("return", "re\\\nturn"),
+    ],
+)
+def test_how_cuda_code_is_written(old, new):
+    assert old in SOURCE and cuda(SOURCE.replace(old, new)) == cuda(SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("<< 2", "<< 3"),
+        ("<< 2", "< < 2"),
+        ("i++ + 1", "i+ ++1"),
+        ("- -i", "--i"),
+        ("- -i", "- i"),
+        ("return j", "returnj"),
+        ("TWICE(x)", "TWICE (x)"),
+        ("((x) + (x))", "((x) - (x))"),
+        ("\\\n    ((x)", "\n    ((x)"),
+        ("a  // b", "a // b"),
+        ("a  // b", "a"),
+        ("#if LANES > 1", "#if LANES > 2"),
+        ("#if LANES > 1\ntemplate", "#if LANES > 1 template"),
+        ("#endif", "#endif\n#define MORE"),
+        ("a.cuh", "b.cuh"),
+        ("    int j", "    i *= 2;\n    int j"),
+        ("/* more", "more /*"),
+    ],
+)
+def test_what_cuda_code_says(old, new):
+    assert old in SOURCE and cuda(SOURCE.replace(old, new)) != cuda(SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""What it is."""\n', ""),
+        ("A class.", "Another."),
+        ('        """A function."""\n', "\n\n"),
+        ("  # why", ""),
+        ('"a  b"', "'a  b'"),
+        ("self, y=None", "self,\n        y=None"),
+    ],
+)
+def test_how_python_is_written(old, new):
+    assert old in MODULE and python(MODULE.replace(old, new)) == python(MODULE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x: int = 1", "x: int = 2"),
+        ("x: int = 1", "x: int = 1.0"),
+        ("x: int = 1", "x: int = True"),
+        ("x: int = 1", "x: int"),
+        ("y=None", "y"),
+        ("y=None", "y=0"),
+        ("-0.0", "0.0"),
+        ("a  b", "a b"),
+        ("        return", "        y += 1\n        return"),
+        ("import numpy", "from numpy import random\nimport numpy"),
+        ("!r", "!s"),
+    ],
+)
+def test_what_python_says(old, new):
+    assert old in MODULE and python(MODULE.replace(old, new)) != python(MODULE)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(PACKAGE.rglob("*.cu*"))))
+def test_comments_between_any_tokens(seed, path):
+    """Comments and white space where there is some already, in the package's own files; other letters do count."""
+    random, text = Random(seed), path.read_text()
+    tokens = list(TOKEN.finditer(text))
+    spaces = {"space": [" ", "\t", "  ", " /* it's */", " \\\n "], "newline": ["\n", "\n\n", ' // "\n', "\n/* \n */\n"]}
+    written = "".join(random.choice(spaces.get(token.lastgroup, [token[0]])) for token in tokens)
+    assert cuda(written) == cuda(text)
+    said = [token for token in tokens if token.lastgroup in ("number", "other")]
+    at = random.choice(said).end()
+    assert cuda(text[:at] + "x" + text[at:]) != cuda(text)
+
+
+def test_of_a_file_in_either_language(tmp_path):
+    for name, text, alike in [("a.py", "x = 1\n", "x = (1)\n"), ("a.cuh", "int x;\n", "int  x ; // x\n")]:
+        (path := tmp_path / name).write_text(text)
+        before = digest_of(path)
+        path.write_text(alike)
+        assert digest_of(path) == before
+        path.write_text(text.replace("x", "y"))
+        assert digest_of(path) != before
