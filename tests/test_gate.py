@@ -21,9 +21,7 @@ VARIANT = "pcg.cu sm_90 LANES=2"
 def tools(monkeypatch):
     """The modules of the gate."""
     monkeypatch.syspath_prepend(ROOT / "tools")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")  # the gate sets both
-    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the gate adds to it
     import cpu_bits
     import gate
     import machine_code
@@ -106,8 +104,11 @@ def test_what_has_moved_and_changed_is_a_difference(tools, record):
     assert tools[0].compare(record, now)[1] == [f"other code: a of {name}, registers 32 -> 40"]
 
 
-def test_bits_repeat(tools):
+def test_bits_repeat(tools, monkeypatch):
+    import numba
+
     cpu_bits = tools[2]
+    monkeypatch.setattr(cpu_bits, "THREADS", min(cpu_bits.THREADS, numba.config.NUMBA_NUM_THREADS))
     chosen = (
         "color grid5 eb-pps",
         "color grid5 ecl_gc",

@@ -25,9 +25,13 @@ def of_all_cases(chosen: Callable[[str], bool] = lambda name: True) -> dict[str,
     """The hash of each case by its name."""
     import numba
 
+    before = numba.get_num_threads()
     numba.set_num_threads(THREADS)
-    cases = [*colorings(), *preconditioners(), *solves()]
-    return {name: hash_of(compute()) for name, compute in cases if chosen(name)}
+    try:
+        cases = [*colorings(), *preconditioners(), *solves()]
+        return {name: hash_of(compute()) for name, compute in cases if chosen(name)}
+    finally:
+        numba.set_num_threads(before)
 
 
 def hash_of(arrays: list[Any]) -> str:
