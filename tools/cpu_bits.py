@@ -50,7 +50,7 @@ def colorings() -> Iterator[Case]:
     from graphs import NAMED
     from test_coloring import VARIANTS
 
-    from mcprecond import color
+    from mcprecond import COLORINGS, color
 
     def colors_of(graph: Any, deterministic: bool, method: str, **options: Any) -> list[Any]:
         numba.set_num_threads(1)
@@ -63,8 +63,8 @@ def colorings() -> Iterator[Case]:
 
     for graph in ("stencil27", "grid5", "star", "messy", "dense rows", "unsymmetric"):
         run = partial(colors_of, NAMED[graph])
-        for name, (method, options, _, deterministic) in VARIANTS.items():
-            yield f"color {graph} {name}", partial(run, deterministic, method, **options)
+        for name, (method, options) in VARIANTS.items():
+            yield f"color {graph} {name}", partial(run, COLORINGS[method].deterministic, method, **options)
         yield f"color {graph} auto", partial(run, True, "auto")
         for method in ("jp", "greedy", "ecl_gc"):
             yield f"color {graph} {method} distance=2", partial(run, True, method, distance=2)
