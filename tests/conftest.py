@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,23 @@ def listed_columns(monkeypatch):
             monkeypatch.setattr(color_blocks, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
 
     return force
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """Run a command in this process: the exit code and what was printed."""
+    from rich.console import Console
+
+    from mcprecond import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mcprecond", *map(str, arguments)])
+        # The consoles took hold of the streams before they were captured.
+        monkeypatch.setattr(cli, "out", Console())
+        monkeypatch.setattr(cli, "err", Console(stderr=True))
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        said = capsys.readouterr()
+        return exit_.value.code or 0, said.out, said.err
+
+    return call

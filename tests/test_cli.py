@@ -51,26 +51,6 @@ def grid(tmp_path):
     return str(tmp_path / "grid.npz")
 
 
-@pytest.fixture
-def here(monkeypatch, capsys):
-    """Run a command in this process: the exit code and what was printed."""
-    from rich.console import Console
-
-    from mcprecond import cli
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcprecond", *map(str, arguments)])
-        # The consoles took hold of the streams before they were captured.
-        monkeypatch.setattr(cli, "out", Console())
-        monkeypatch.setattr(cli, "err", Console(stderr=True))
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        said = capsys.readouterr()
-        return exit_.value.code or 0, said.out, said.err
-
-    return call
-
-
 def test_fenl_prints_the_table():
     result = run("fenl", "--n", "6")
     assert result.returncode == 0, result.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import sys
 import time
 import zipfile
 
@@ -21,26 +20,6 @@ from mcprecond.problems.files import matrix_market, npz, vector
 BANNER = b"%%MatrixMarket matrix coordinate real general\n"
 GREAT = 10**12
 SECONDS = 5  # of a machine with much else to do; alone it takes hundredths
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run a command in this process: the exit code and what was printed."""
-    from rich.console import Console
-
-    from mcprecond import cli
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mcprecond", *map(str, arguments)])
-        # The consoles took hold of the streams before they were captured.
-        monkeypatch.setattr(cli, "out", Console())
-        monkeypatch.setattr(cli, "err", Console(stderr=True))
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        said = capsys.readouterr()
-        return exit_.value.code or 0, said.out, said.err
-
-    return call
 
 
 def saved(save, *arrays, **named) -> bytes:
@@ -132,56 +111,56 @@ def is_refusal(answer: tuple[int, str, str]) -> str:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_files_are_refused_in_one_line_at_once(command, tmp_path, name):
+def test_bad_files_are_refused_in_one_line_at_once(here, tmp_path, name):
     content, word = BAD[name]
     path = tmp_path / name
     path.write_bytes(content)
     start = time.perf_counter()
-    complaint = is_refusal(command("color", path))
+    complaint = is_refusal(here("color", path))
     assert time.perf_counter() - start < SECONDS
     assert str(path) in complaint and word in complaint
 
 
 @pytest.mark.parametrize("name", BAD_VECTORS)
-def test_bad_vectors_are_refused_in_one_line_at_once(command, tmp_path, name):
+def test_bad_vectors_are_refused_in_one_line_at_once(here, tmp_path, name):
     content, word = BAD_VECTORS[name]
     (tmp_path / name).write_bytes(content)
     sp.save_npz(tmp_path / "A.npz", spd(grid5(4)))
-    assert word in is_refusal(command("solve", tmp_path / "A.npz", "--rhs", tmp_path / name))
+    assert word in is_refusal(here("solve", tmp_path / "A.npz", "--rhs", tmp_path / name))
 
 
-def test_memory_that_is_left_is_a_limit(command, tmp_path, monkeypatch):
+def test_memory_that_is_left_is_a_limit(here, tmp_path, monkeypatch):
     sp.save_npz(tmp_path / "A.npz", spd(grid5(30)))
     scipy.io.mmwrite(tmp_path / "A.mtx", spd(grid5(30)))
     np.save(tmp_path / "b.npy", np.ones(16))
     monkeypatch.setattr(files, "available_bytes", lambda backend: 10_000)
     for name in ("A.npz", "A.mtx"):
-        assert "GiB are left" in is_refusal(command("color", tmp_path / name))
+        assert "GiB are left" in is_refusal(here("color", tmp_path / name))
 
 
-def test_folders_and_files_that_may_not_be_read_or_written(command, tmp_path, monkeypatch):
+def test_folders_and_files_that_may_not_be_read_or_written(here, tmp_path, monkeypatch):
     folder = tmp_path / "a.mtx"
     folder.mkdir()
-    assert "is a folder, not a file" in is_refusal(command("color", folder))
+    assert "is a folder, not a file" in is_refusal(here("color", folder))
     sp.save_npz(tmp_path / "A.npz", spd(grid5(4)))
     (tmp_path / "x.npy").mkdir()
-    assert "cannot be written" in is_refusal(command("solve", tmp_path / "A.npz", "--output", tmp_path / "x.npy"))
+    assert "cannot be written" in is_refusal(here("solve", tmp_path / "A.npz", "--output", tmp_path / "x.npy"))
     monkeypatch.setattr(os, "access", lambda path, mode, **_: mode != os.W_OK)  # root may do all
-    assert "cannot be written" in is_refusal(command("solve", tmp_path / "A.npz", "--output", tmp_path / "y.npy"))
+    assert "cannot be written" in is_refusal(here("solve", tmp_path / "A.npz", "--output", tmp_path / "y.npy"))
 
     def forbidden(*_, **__):
         raise PermissionError(13, "Permission denied", "A.npz")
 
     monkeypatch.setattr("pathlib.Path.open", forbidden)
-    assert "Permission denied" in is_refusal(command("color", tmp_path / "A.npz"))
+    assert "Permission denied" in is_refusal(here("color", tmp_path / "A.npz"))
 
 
-def test_a_disk_that_is_full(command, tmp_path):
+def test_a_disk_that_is_full(here, tmp_path):
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full here")
     sp.save_npz(tmp_path / "A.npz", spd(grid5(40)))
     (tmp_path / "x.npy").symlink_to("/dev/full")
-    code, _, complaint = command("solve", tmp_path / "A.npz", "--output", tmp_path / "x.npy")
+    code, _, complaint = here("solve", tmp_path / "A.npz", "--output", tmp_path / "x.npy")
     assert code == 2 and complaint.count("\n") == 1
 
 
@@ -205,13 +184,13 @@ def test_a_disk_that_is_full(command, tmp_path):
     ],
     ids=" ".join,
 )
-def test_wrong_arguments_are_refused_in_one_line(command, tmp_path, arguments):
+def test_wrong_arguments_are_refused_in_one_line(here, tmp_path, arguments):
     sp.save_npz(tmp_path / "A.npz", spd(grid5(4)))
-    is_refusal(command(*(tmp_path / "A.npz" if argument == "FILE" else argument for argument in arguments)))
+    is_refusal(here(*(tmp_path / "A.npz" if argument == "FILE" else argument for argument in arguments)))
 
 
-def test_without_a_command_there_is_help(command):
-    code, said, _ = command()
+def test_without_a_command_there_is_help(here):
+    code, said, _ = here()
     assert code == 2 and "Usage" in said and "solve" in said
 
 
@@ -285,10 +264,10 @@ def test_changed_files_are_read_or_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "plain.npz"])
-def test_changed_files_on_the_command_line(command, tmp_path, name):
+def test_changed_files_on_the_command_line(here, tmp_path, name):
     content, path = good_files()[name], tmp_path / name
     rng = np.random.default_rng(1)
     for k in range(30):
         path.write_bytes(mutated(rng, content))
-        code, _, complaint = command(*(("color", path) if k % 2 else ("solve", path, "--maxiter", 5)))
+        code, _, complaint = here(*(("color", path) if k % 2 else ("solve", path, "--maxiter", 5)))
         assert code in (0, 1, 2) and complaint.count("\n") == (code == 2)

@@ -13,9 +13,9 @@ from typing import Any
 Kernels = dict[str, dict[str, Any]]  # of one variant, by name
 
 NO_BITS = 8  # the ELF type of a section that has a size only
-#: Sections of one kernel: instructions and their relocations, constants and parameters, shared memory.
+#: The sections that belong to one kernel: its instructions with relocations, its constants and its shared memory.
 OF_KERNEL = re.compile(r"\.(text|rela?\.text|nv\.constant\d+|nv\.shared)\.(.+)")
-#: Those of all kernels of a variant together: variables and constants of the device.
+#: The sections that all kernels of a variant share: device variables and constants.
 OF_ALL = re.compile(r"\.nv\.(global|global\.init|constant\d+)")
 ALL = "(device variables)"
 USED = {

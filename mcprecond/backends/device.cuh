@@ -1,5 +1,5 @@
 // Shared by every .cu file of the package: the loader puts this text in front of each.
-// The Numba side of `mix` is backends/hashing.py; of the atomics, backends/atomics.py.
+// backends/hashing.py has `mix` and `mix64` for Numba, and backends/atomics.py has the atomics.
 
 #ifndef OFFSET
 #define OFFSET int  // the type of row offsets: long long from 2^31 entries on
@@ -193,7 +193,7 @@ __device__ __forceinline__ T real_part(T x) { return x; }
 template <typename T>
 __device__ __forceinline__ T real_part(Complex<T> z) { return z.re; }
 
-// As a double, subnormal floats too: a cast would flush them to zero, which CuPy asks of the compiler.
+// Converts to double without flushing subnormal floats to zero, as a cast would: CuPy compiles with -ftz=true.
 __device__ __forceinline__ double widened(double x) { return x; }
 __device__ __forceinline__ double widened(float x) {
     double wide;

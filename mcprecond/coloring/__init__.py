@@ -90,7 +90,7 @@ def color(
     Raises
     ------
     TypeError
-        If A is not sparse, the method has no such option, or an argument is of another type.
+        If A is not a sparse matrix, the method does not have one of the options, or an argument has a wrong type.
     ValueError
         If A is not square, the method is unknown, or an argument is out of range; or if "greedy" in the order "sd" or
         "id" would take hours at distance 2, as there are hubs.

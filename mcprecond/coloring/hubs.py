@@ -6,7 +6,8 @@ gone through here. Each hub keeps the set of the colors that it and its neighbor
 not in the set, from which a vertex goes on. That is serial, on the host, and takes little more than a look at every
 entry of a hub's row. The colors are those of first-fit in the given order.
 
-The sets of all hubs are one hash table: the key is a hub and the number of a word, the value 64 bits, a color each.
+The sets of all hubs are stored as bits in one hash table. A key consists of a hub and the number of a word; its value
+is that word, in which each of the 64 bits stands for a color.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, unsigned
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -29,7 +29,7 @@ class Transfer:
 
     def __init__(self, csr: Any, dtype: Any, stored: Any, backend: Backend) -> None:
         xp, rows, entries = backend.xp, csr.shape[0], csr.indices.size
-        offset = np.int32 if entries < 2**31 - 2**16 else np.int64
+        offset = offset_type(entries)
         self.rows, self.indptr = rows, xp.asarray(csr.indptr, dtype=offset)
         self.indices, self.values = xp.asarray(csr.indices, dtype=np.int32), csr.data.astype(stored, copy=False)
         self._run = backend.kernels(
@@ -58,7 +58,8 @@ class Dense:
     ----------
     csr : sparse matrix, shape (n, n)
     definite : bool
-        Whether it is Hermitian and positive definite or semidefinite. If not, its pseudo-inverse is found on the host.
+        Whether the matrix is Hermitian and positive definite or semidefinite. If it is not, the host computes its
+        pseudo-inverse.
     """
 
     def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:

@@ -54,16 +54,17 @@ def from_pyamg(
     ----------
     ml : pyamg.MultilevelSolver
     smoother, presweeps, postsweeps, cycle, dtype
-        As in `SmoothedAggregation`. Where PyAMG has blocks on a level, "gauss_seidel" and "sgs" sweep by blocks.
+        As in `SmoothedAggregation`. On levels whose matrix is in BSR format, "gauss_seidel" and "sgs" sweep over its
+        blocks.
     coloring : str
         A method of `color`, for all levels.
     device : {"cpu", "gpu"}
-        Where the levels go: "gpu" gives an operator of CuPy, for CuPy's arrays.
+        Where the levels are stored. With "gpu" the result is a LinearOperator of CuPy, which takes CuPy arrays.
 
     Returns
     -------
     PyAMGHierarchy
-        ``M @ r``, `solve`, `levels` and the rest as of `SmoothedAggregation`, but no `update`.
+        It has the attributes and methods of `SmoothedAggregation`, but no `update`.
 
     Raises
     ------

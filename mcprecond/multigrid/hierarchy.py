@@ -17,7 +17,7 @@ from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.result import Reason, SolveResult
 
 CYCLES = ("V", "W")
-#: A coarsest level is solved by a dense matrix if it has no more unknowns than this.
+#: The coarsest level is solved with a dense inverse if it has at most this many unknowns.
 MOST_DENSE = 2000
 
 

@@ -364,7 +364,7 @@ extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
 }
 
 // At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
-// With `some_colored`, C holds the colors of some vertices, and the log a round.
+// If `some_colored`, C holds the colors of some vertices, and the log already has one round.
 extern "C" __global__ void __launch_bounds__(256) color_pairs(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
         long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,

@@ -476,7 +476,8 @@ def forbid_near(U, indptr, indices, reach, C, CS, VF):
 def color_pairs(n, indptr, indices, degrees, by_degree, some_colored, reach, C, CS, VF, TVF, uncolored, scratch, log):
     """Algorithm 5 at distance two: the rounds, without a list of edges.
 
-    With `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log a round.
+    If `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log already
+    has one round.
     """
     find_reach(n, indptr, indices, degrees, reach)
     start_vertices(n, reach, some_colored, C, CS, VF, TVF)

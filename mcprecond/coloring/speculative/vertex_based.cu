@@ -126,8 +126,9 @@ __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indp
 // Of a thread among all that go through a worklist.
 __device__ __forceinline__ long long place() { return LONG_ROWS ? spread_id() : thread_id(); }
 
-// Algorithm 1. With `some_colored`, C holds the colors of some vertices, and the log a round. `worker` numbers the threads that color, which are `workers` many; the others only detect, or help where
-// their team's first thread colors. first_fit(v, team) returns the color of v.
+// Algorithm 1. If `some_colored`, C holds the colors of some vertices, and the log already has one round. Of all threads
+// `workers` color, which `worker` numbers; the others detect conflicts only, or help the first thread of their team.
+// first_fit(v, team) returns the color of v.
 template <typename FirstFit>
 __device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
                                   const int* degrees, long long chunk, bool by_degree, bool some_colored, int* C,

@@ -317,7 +317,8 @@ def color_by_ranges(
 ):
     """Algorithm 1 with Algorithm 4.
 
-    With `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log a round.
+    If `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log already
+    has one round.
     """
     if not some_colored:
         C[:] = UNCOLORED
