@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import here, run  # noqa: F401
+from test_cli import run
 
 from mcprecond import studies
 from mcprecond.coloring import COLORINGS
