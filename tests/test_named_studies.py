@@ -143,7 +143,7 @@ def test_the_command(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["table-v", "level-histogram", "coloring-effect", "rgg-scaling"])
-def test_an_interrupted_study_goes_on(name, here, tmp_path, monkeypatch):  # noqa: F811
+def test_an_interrupted_study_goes_on(name, here, tmp_path, monkeypatch):
     """Each kind of study: what was measured before the interruption stays as it is."""
     table(name)  # nothing is left to compile
     told = []
@@ -178,7 +178,7 @@ def test_an_unknown_name_prints_them_all():
     assert all(name in said for name in STUDIES)
 
 
-def test_what_is_not_verified_is_exit_code_1(here, monkeypatch):  # noqa: F811
+def test_what_is_not_verified_is_exit_code_1(here, monkeypatch):
     from mcprecond import cli
 
     rows = [{"matrix": "A", "method": "good", "verified": True}, {"matrix": "A", "method": "bad", "verified": False}]
