@@ -5,7 +5,7 @@ SECONDS ?= 600
 SEED ?= 1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
-	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks diagonals short_columns listed_columns slices wide pcg \
+	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia delta listed_columns schedule wide pcg \
 	scale door hard_systems
 
 .PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean

@@ -22,9 +22,9 @@ from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
 from mcprecond.matrix import admitted
-from mcprecond.reordering.node_blocks import node_pattern
 from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 from mcprecond.solvers.iteration import ROUNDING, RUNNING
+from mcprecond.storage.node_blocks import node_pattern
 
 SEED, RTOL = 0, 1e-8
 #: Row of the results -> coloring. On a GPU "greedy" is `jp` in row order.

@@ -15,8 +15,8 @@ from mcprecond.coloring import COLORINGS, Coloring, color
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
-from mcprecond.reordering import ColorBlocks
 from mcprecond.solvers import SolveResult, pcg
+from mcprecond.storage import ColorBlocks
 from mcprecond.version import __version__
 
 __all__ = [

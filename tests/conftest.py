@@ -12,7 +12,8 @@ from hypothesis import settings
 
 from mcprecond.backends import Backend, get_backend
 from mcprecond.matrix import FLOATS
-from mcprecond.reordering import color_blocks, diagonals, short_columns
+from mcprecond.storage import color_blocks, layouts
+from mcprecond.storage.layouts import delta, dia
 
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 # For the record of a GPU, whose time is short; each example costs dozens of launches.
@@ -55,10 +56,10 @@ def listed_columns(monkeypatch):
     """
 
     def force(way: str, rows: int | None = None) -> None:
-        monkeypatch.setattr(diagonals, "USUAL_PLACES", 10**6 if way == "in_diagonals" else 0)
-        monkeypatch.setattr(short_columns, "MOST_SHARE", 10**6)
-        monkeypatch.setattr(color_blocks, "LEAST_ROWS", 1)
-        monkeypatch.setattr(color_blocks, "LEAST_SLICES", 0)
+        monkeypatch.setattr(dia, "USUAL_PLACES", 10**6 if way == "dia" else 0)
+        monkeypatch.setattr(delta, "MOST_SHARE", 10**6)
+        monkeypatch.setattr(layouts, "LEAST_ROWS", 1)
+        monkeypatch.setattr(layouts, "LEAST_SLICES", 0)
         if rows is not None:
             monkeypatch.setattr(color_blocks, "rows_per_slice", lambda sizes, *_: np.full(len(sizes), rows, np.int32))
 

@@ -3,10 +3,10 @@
     make test-emulated
     python -m pytest -p emulated -m "not gpu" tests/test_smooth.py
 
-Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: colorings, reordering,
-preconditioners, solvers and multigrid take the way of a GPU, and run the kernels of their .cu files, but with one block
-at a time. Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of memory, and
-speed. It needs Linux and g++.
+Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: colorings, storage,
+sweeps, preconditioners, solvers and multigrid take the way of a GPU, and run the kernels of their .cu files, but with
+one block at a time. Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of
+memory, and speed. It needs Linux and g++.
 """
 
 from __future__ import annotations
@@ -32,7 +32,17 @@ from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
 PACKAGE = Path(mcprecond.__file__).parent
 HEADER = Path(__file__).with_name("emulated.hpp")
 FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
-EMULATED = ("matrix.cu", "coloring", "reordering", "preconditioners", "solvers", "multigrid")
+EMULATED = (
+    "matrix.cu",
+    "coloring",
+    "ordering",
+    "storage",
+    "sweeps",
+    "tuning",
+    "preconditioners",
+    "solvers",
+    "multigrid",
+)
 OPTIONS = (
     "-O1", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
     "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names

@@ -16,7 +16,7 @@ from mcprecond import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, Multicol
 from mcprecond.backends import get_backend
 from mcprecond.coloring import Graph
 from mcprecond.matrix import admitted
-from mcprecond.preconditioners.choice import (
+from mcprecond.tuning.choice import (
     SPEEDS,
     Degrees,
     choose,

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcprecond import ColorBlocks
-from mcprecond.reordering import NodeBlocks
-from mcprecond.reordering.vectors import KERNELS as VECTOR_KERNELS
+from mcprecond.storage import NodeBlocks
+from mcprecond.sweeps.vectors import KERNELS as VECTOR_KERNELS
 
 
 def dense_in_color_order(A, perm: np.ndarray) -> np.ndarray:

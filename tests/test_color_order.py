@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import admitted
-from mcprecond.reordering import in_best_order
-from mcprecond.reordering.color_order import (
+from mcprecond.ordering import in_best_order
+from mcprecond.ordering.color_order import (
     LARGE,
     MOST_COLORS,
     SAMPLED,

@@ -61,14 +61,14 @@ BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 SHORT = {"SHORT_VECTORS": 1, "LARGE_VECTORS": 1}
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
-    "reordering/color_blocks.cu": [{}, {"DIAGONALS": 1}],
-    "reordering/node_blocks.cu": BLOCK_SIZES,
-    "reordering/node_values.cu": BLOCK_SIZES,
-    "reordering/slices.cu": [{}, {"DIAGONALS": 1}],
-    "reordering/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
+    "storage/values.cu": [{}, {"DIAGONALS": 1}],
+    "storage/node_blocks.cu": BLOCK_SIZES,
+    "storage/node_values.cu": BLOCK_SIZES,
+    "storage/layouts/interleaved.cu": [{}, {"DIAGONALS": 1}],
+    "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
     "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}, {"SHORT_COLUMNS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
-    "preconditioners/sweeps.cu": [
+    "sweeps/sweeps.cu": [
         {},
         {"DIAGONALS": 1},
         *BLOCK_SIZES,

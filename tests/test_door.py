@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import mcprecond
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, smooth, studies
 from mcprecond.matrix import PatternChangedError, admitted
-from mcprecond.reordering import NodeBlocks, in_best_order
+from mcprecond.ordering import in_best_order
+from mcprecond.storage import NodeBlocks
 
 N = 36
 COLORS = np.arange(N, dtype=np.int32)

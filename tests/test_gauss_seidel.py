@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
-from mcprecond.preconditioners.sweeps import Sweeps
+from mcprecond.sweeps.sweeps import Sweeps
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 
@@ -257,7 +257,7 @@ def test_kernels_know_what_the_cache_holds(block_size, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("listed", [None, "in_diagonals", "in_two_bytes"])
+@pytest.mark.parametrize("listed", [None, "dia", "delta"])
 @pytest.mark.parametrize(("block_size", "sweeps"), [(1, 1), (1, 2), (3, 1), (3, 2)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_more_than_the_cache_holds(dtype, block_size, sweeps, listed, listed_columns, monkeypatch):
@@ -275,7 +275,7 @@ def test_more_than_the_cache_holds(dtype, block_size, sweeps, listed, listed_col
     expected = M @ r
     monkeypatch.setattr(type(backend), "shared_cache", 1)
     passing = MulticolorSGS(A, M.coloring, block_size=block_size, sweeps=sweeps, dtype=dtype)
-    for way in ("in_diagonals", "in_two_bytes"):
+    for way in ("dia", "delta"):
         assert getattr(passing.blocks, way) == (way == listed and block_size == 1)
     for columns in (slice(None), 0, slice(None), 0):
         found = passing @ cupy.ascontiguousarray(r[:, columns])

@@ -24,7 +24,7 @@ OPERATORS = {
 LISTING = [*(["cpu"] if get_backend("cpu").resident_warps else []), pytest.param("gpu", marks=pytest.mark.gpu)]
 pytestmark = [
     pytest.mark.parametrize("device", LISTING),
-    pytest.mark.parametrize("way", ["in_diagonals", "in_two_bytes"]),
+    pytest.mark.parametrize("way", ["dia", "delta"]),
 ]
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mcprecond import MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
 from mcprecond.matrix import admitted
-from mcprecond.reordering import NodeBlocks, slices
-from mcprecond.reordering.node_blocks import node_pattern
+from mcprecond.storage import NodeBlocks, schedule
+from mcprecond.storage.node_blocks import node_pattern
 
 FIXTURES_STAY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -79,7 +79,7 @@ def test_permuted_is_the_matrix_in_color_order(device, backend, to_device, n_nod
     [pytest.param(64, 64, id="not all rows of a slice fit"), pytest.param(6, 500, id="not even one")],
 )
 def test_slices_whose_rows_do_not_fit_into_shared_memory(device, backend, to_device, monkeypatch, some, others):
-    monkeypatch.setattr(slices, "USUAL_ROWS", 1000.0)  # many rows in a slice
+    monkeypatch.setattr(schedule, "USUAL_ROWS", 1000.0)  # many rows in a slice
     n_nodes, b, random = some + others, 3, np.random.default_rng(some)
     colors = np.arange(n_nodes) >= some
     A = scipy.sparse.csr_array(

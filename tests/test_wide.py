@@ -45,7 +45,7 @@ def test_colorings(method, pattern, to_device, backend, widened):
         np.testing.assert_array_equal(backend.to_host(wide.colors), backend.to_host(narrow.colors))
 
 
-@pytest.mark.parametrize("way", [None, "in_diagonals", "in_two_bytes"])
+@pytest.mark.parametrize("way", [None, "dia", "delta"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_preconditioners_and_solvers(kind, way, to_device, backend, widened, listed_columns):
     if way:

@@ -16,9 +16,9 @@ from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import galerkin, smoothed, tentative, touched_aggregates
-from mcprecond.preconditioners.choice import AutoColoring
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
-from mcprecond.reordering.node_blocks import node_pattern
+from mcprecond.storage.node_blocks import node_pattern
+from mcprecond.tuning.choice import AutoColoring
 
 STRENGTHS = ("symmetric",)
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius

@@ -10,10 +10,10 @@ import numpy as np
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.cycle import KERNELS
 from mcprecond.multigrid.spectral_radius import start_vector
-from mcprecond.preconditioners.choice import chosen
 from mcprecond.preconditioners.dilu import MulticolorDILU
-from mcprecond.preconditioners.sweeps import Sweeps
-from mcprecond.reordering import ColorBlocks, NodeBlocks
+from mcprecond.storage import ColorBlocks, NodeBlocks
+from mcprecond.sweeps.sweeps import Sweeps
+from mcprecond.tuning.choice import chosen
 
 
 class Smoother(ABC):

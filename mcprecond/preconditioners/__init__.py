@@ -1,11 +1,11 @@
 """Preconditioners built from color blocks: LinearOperators of SciPy on the CPU and of CuPy on the GPU."""
 
 from mcprecond.preconditioners.base import Preconditioner
-from mcprecond.preconditioners.choice import AutoColoring, Candidate, Choice
 from mcprecond.preconditioners.dilu import MulticolorDILU
 from mcprecond.preconditioners.gauss_seidel import MulticolorGS, MulticolorSGS, smooth
 from mcprecond.preconditioners.ilu import ILU0
 from mcprecond.preconditioners.pivots import Shifts
+from mcprecond.tuning.choice import AutoColoring, Candidate, Choice
 
 __all__ = [
     "ILU0",

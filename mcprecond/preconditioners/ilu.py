@@ -1,7 +1,7 @@
 """ILU(0): an incomplete factorization on the pattern of the matrix, level by level.
 
 The factors depend only on which of two neighbors comes first. So the rows are sorted by level, which is a coloring (see
-reordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
+ordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
 
 Row i loses multiples of the upper parts of earlier rows j, wherever both have an entry. Where that is depends on the
 pattern only: on a GPU these matches are listed once, so that a factorization neither reads nor compares columns. For
@@ -27,7 +27,8 @@ from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import permutation
 from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
-from mcprecond.preconditioners.choice import chosen
+from mcprecond.ordering.color_order import swept_coloring
+from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners.pivots import (
     LOW,
     SHIFTED,
@@ -38,10 +39,9 @@ from mcprecond.preconditioners.pivots import (
     least_invertible,
     safe_pivot,
 )
-from mcprecond.preconditioners.sweeps import make_empty
-from mcprecond.reordering.color_order import swept_coloring
-from mcprecond.reordering.levels import levels_of
-from mcprecond.reordering.slices import cut_slices, rows_per_slice
+from mcprecond.storage.schedule import cut_slices, rows_per_slice
+from mcprecond.sweeps.sweeps import make_empty
+from mcprecond.tuning.choice import chosen
 
 KERNELS = KernelSet(__file__)
 

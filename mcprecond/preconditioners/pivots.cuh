@@ -1,6 +1,6 @@
 // What factorizations share: see pivots.py.
 
-#include "../reordering/slices.cuh"
+#include "../storage/layouts/slices.cuh"
 
 // The place of a column in the sorted indices[begin..end - 1], or -1.
 __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET end, int column) {

@@ -12,7 +12,6 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.preconditioners.block_sweeps import add_products, product
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -30,6 +29,7 @@ from mcprecond.solvers.iteration import (
     close,
     inner,
 )
+from mcprecond.sweeps.block_sweeps import add_products, product
 
 KERNELS = KernelSet(str(Path(__file__).with_name("eisenstat.py")))
 

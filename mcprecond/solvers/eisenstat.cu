@@ -1,6 +1,6 @@
 // Eisenstat's form: one warp per slice, in color order; values are waited for. See eisenstat.py.
 
-#include "../reordering/slices.cuh"
+#include "../storage/layouts/slices.cuh"
 #include "books.cuh"
 
 struct __align__((sizeof(UNKNOWN) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) Pair {

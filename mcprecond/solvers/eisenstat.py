@@ -33,7 +33,6 @@ from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.preconditioners.sweeps import make_empty
 from mcprecond.solvers.block_eisenstat import KERNELS as BLOCK_KERNELS
 from mcprecond.solvers.iteration import (
     ALPHA,
@@ -54,6 +53,7 @@ from mcprecond.solvers.iteration import (
     close,
     inner,
 )
+from mcprecond.sweeps.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)
 

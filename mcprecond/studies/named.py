@@ -14,11 +14,11 @@ from mcprecond import problems
 from mcprecond.backends import backend_of, get_backend
 from mcprecond.backends.arguments import flag, names, shown
 from mcprecond.coloring import COLORINGS, Graph, color
+from mcprecond.ordering.color_order import swept_coloring
+from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
 from mcprecond.problems import graphs
 from mcprecond.problems.fenl import CONDUCTIVITY
-from mcprecond.reordering.color_order import swept_coloring
-from mcprecond.reordering.levels import levels_of
 from mcprecond.solvers import Reason, SolveResult, pcg
 from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
 from mcprecond.studies.measure import timed

@@ -24,7 +24,8 @@ from mcprecond import (
     smooth,
     studies,
 )
-from mcprecond.reordering import NodeBlocks, in_best_order
+from mcprecond.ordering import in_best_order
+from mcprecond.storage import NodeBlocks
 
 
 def case(t: Trial) -> None:

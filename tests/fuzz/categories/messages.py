@@ -23,7 +23,7 @@ from mcprecond import (
     smooth,
 )
 from mcprecond.problems import graphs
-from mcprecond.reordering import NodeBlocks
+from mcprecond.storage import NodeBlocks
 
 NO_NUMBER = ("1", None, [1.0], 1j, np.complex128(1), {}, np.ones(2), float("nan"))
 NO_COUNT = ("1", 1.5, [1], 1j, {}, np.ones(2), float("nan"), -1)

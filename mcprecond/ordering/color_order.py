@@ -1,0 +1,246 @@
+"""Which color comes first: the order in which sweeps take the colors of a coloring.
+
+The numbers of colors are what a method happened to give. Any order of them is as proper, but not as good a
+preconditioner. Symmetric Gauss-Seidel adds to a symmetric A the remainder transpose(U) inv(D) U, with U all that comes
+later in the order, and the less it adds for smooth vectors, the fewer iterations CG takes. For the smoothest one, all
+ones, and with all neighbors of a vertex taken for coupled to it equally, that is proportional to
+
+    sum over vertices of (neighbors of a later color)^2 / (all neighbors).
+
+It is least where every vertex has half of its neighbors before it (Doi, Washio: Ordering strategies and related
+techniques to overcome the trade-off between parallelism and convergence in incomplete factorizations, Parallel
+Computing 25, 1999). The first color has all of its neighbors behind it, so what counts is that colors with many edges
+between them follow each other: then what is left for later ones gets less with every color.
+
+With the vertices of a color taken for equal, too, the sum depends only on how many edges there are between any two
+colors. They are counted in a sample of the rows. Then single colors are moved to their best places until no move helps,
+from the numbers of the method and from random orders. Among orders with nearly the same sum those are better that have
+few edges from one color to the next, since a sweep on a GPU then waits less: that is a part of what gets small. Only
+the pattern of A has a say, so that new values do not ask for another order, and the order is the same on every device.
+
+At the end there is to be a large color: its rows are done when the first half of a sweep gets to them, and the second
+half has nothing to do for them. Methods mostly number small colors last. Where the last one is small, the largest one
+takes the place behind it, but for the first color; a single move, which iterations hardly notice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, backend_of, compile_part
+from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.hashing import mix
+from mcprecond.coloring import Coloring, coloring_of
+from mcprecond.matrix import AdmittedMatrix, admitted
+
+KERNELS = KernelSet(__file__)
+
+MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least; mirrored in the .cu file
+SAMPLED = 2**13  # rows
+PARTS = 16  # of the sample, on a CPU
+STARTS = 8
+WAITING = 0.3  # in shares of the remainder, if all edges led to the color just before
+WORTH_IT = 0.95  # of the remainder; a sample does not tell smaller differences
+LARGE = 0.5  # of the rows of the largest color
+
+
+def swept_coloring(A: Any, coloring: Any) -> Coloring:
+    """Return the coloring that a preconditioner's `coloring` argument stands for, its colors in the order of sweeps.
+
+    A method's name leaves the order open, so it is chosen; a Coloring or an array has given it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `coloring_of`.
+    """
+    matrix = admitted(A)
+    found = coloring_of(matrix, coloring)
+    return reordered(matrix, found) if isinstance(coloring, str) else found
+
+
+def in_best_order(A: Any, coloring: Coloring) -> Coloring:
+    """Return the same color classes, numbered so that the remainder of a sweep gets small, and its last color is large.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        Only its pattern is read.
+    coloring : Coloring
+        Of A, and on its device.
+
+    Returns
+    -------
+    Coloring
+        `coloring` itself if no order was found that is clearly better than its own, and its last color is large; or if
+        it has more than 64 colors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square sparse matrix, or the coloring has another length, is on another device, or has colors that
+        its sizes do not count.
+
+    Examples
+    --------
+    On this grid colors that meet diagonally have more edges between them than those that meet side by side, so the two
+    of a diagonal follow each other.
+
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import color
+    >>> from mcprecond.ordering import in_best_order
+    >>> line = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(4, 4))
+    >>> A = scipy.sparse.kron(line, line, format="csr")
+    >>> coloring = color(A, "greedy")
+    >>> coloring.colors.reshape(4, 4)
+    array([[0, 1, 0, 1],
+           [2, 3, 2, 3],
+           [0, 1, 0, 1],
+           [2, 3, 2, 3]], dtype=int32)
+    >>> in_best_order(A, coloring).colors.reshape(4, 4)
+    array([[2, 0, 2, 0],
+           [1, 3, 1, 3],
+           [2, 0, 2, 0],
+           [1, 3, 1, 3]], dtype=int32)
+    """
+    matrix = admitted(A)
+    backend, n = matrix.backend, matrix.shape[0]
+    if not isinstance(coloring, Coloring):
+        raise TypeError(f"coloring must be a Coloring, got {type(coloring).__name__}; color(A, ...) returns one")
+    if backend_of(coloring.colors).name != backend.name:
+        raise TypeError(f"coloring must be on the {backend.name} like A")
+    if len(coloring.colors) != n:
+        raise ValueError(f"coloring must be of {n} vertices to match A, got {len(coloring.colors)}")
+    if n and not 0 <= int(coloring.colors.min()) <= int(coloring.colors.max()) < coloring.n_colors:
+        raise ValueError(f"coloring has colors outside of 0..{coloring.n_colors - 1}, which are those of its sizes")
+    return reordered(matrix, coloring)
+
+
+def reordered(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
+    """`in_best_order` for a coloring that is known to be one of the matrix."""
+    backend = matrix.backend
+    if not 2 < coloring.n_colors <= MOST_COLORS:  # two are the same backwards
+        return coloring
+    own = np.arange(coloring.n_colors)
+    order, share = best_order(couplings_of(matrix, coloring))
+    order = with_large_last(order if share <= WORTH_IT else own, coloring.sizes)
+    if (order == own).all():
+        return coloring
+    numbers = np.empty(len(order), np.int32)
+    numbers[order] = np.arange(len(order), dtype=np.int32)
+    colors = backend.xp.asarray(numbers)[coloring.colors]
+    return Coloring(colors, coloring.sizes[order], coloring.method, coloring.history)
+
+
+def with_large_last(order: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the order with the largest color but the first one at the end, unless one about as large is there."""
+    largest = order[1:][sizes[order[1:]].argmax()]
+    if sizes[order[-1]] >= LARGE * sizes[largest]:
+        return order
+    return np.append(order[order != largest], largest)
+
+
+def couplings_of(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
+    """Count the entries from color to color in a sample of the rows: int64, shape (n_colors, n_colors), on the host."""
+    backend, n, n_colors = matrix.backend, matrix.shape[0], coloring.n_colors
+    table = backend.xp.zeros(n_colors**2, np.int64)
+    backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, LANES=8).count_couplings(
+        min(n, SAMPLED), n, matrix.indptr, matrix.indices, coloring.colors, n_colors, table
+    )
+    return backend.to_host(table).reshape(n_colors, n_colors)
+
+
+@compile_part
+def best_order(couplings):
+    """The colors in the best order found, and its remainder as a share of that of their own order."""
+    n_colors = len(couplings)
+    edges = (couplings + couplings.T) / 2.0
+    own = np.arange(n_colors)
+    given = max(remainder_of_order(own, edges), 1.0)
+    best, least = own.copy(), 0.0
+    for start in range(STARTS):
+        order = own.copy() if start == 0 else np.argsort(np.array([mix(c, start) for c in range(n_colors)]))
+        improve(order, edges, given)
+        cost = remainder_of_order(order, edges) / given + waiting(order, edges)
+        if start == 0 or cost < least:
+            best, least = order, cost
+    return best, remainder_of_order(best, edges) / given
+
+
+@compile_part
+def remainder_of_order(order, edges):
+    """The sum over vertices of (neighbors of a later color)^2 / (all neighbors)."""
+    total = 0.0
+    for place in range(len(order)):
+        later = 0.0
+        for other in range(place + 1, len(order)):
+            later += edges[order[place], order[other]]
+        total += later**2 / max(edges[order[place]].sum(), 1.0)
+    return total
+
+
+@compile_part
+def waiting(order, edges):
+    """What edges to the color just before cost, in shares of the remainder."""
+    total = 0.0
+    for place in range(1, len(order)):
+        total += edges[order[place - 1], order[place]]
+    return WAITING * total / max(edges.sum() / 2, 1.0)
+
+
+@compile_part
+def improve(order, edges, given):
+    """Move each color to its best place, again and again until no move helps."""
+    n_colors = len(order)
+    per_neighbor = WAITING / max(edges.sum() / 2, 1.0)
+    all_of, later = np.zeros(n_colors), np.zeros(n_colors)  # neighbors of each color, and those behind it
+    for place in range(n_colors):
+        c = order[place]
+        all_of[c] = max(edges[c].sum(), 1.0)
+        for other in range(place + 1, n_colors):
+            later[c] += edges[c, order[other]]
+    unlike = True
+    while unlike:
+        unlike = False
+        for c in range(n_colors):
+            place = np.argmax(order == c)
+            target, gain = place, 1e-9
+            for step in (-1, 1):
+                behind, gained, last, i = later[c], 0.0, place - step, place + step
+                while 0 <= i < n_colors:  # past the color d at place i, between those at `last` and beyond d
+                    d = order[i]
+                    moved, theirs = behind - step * edges[c, d], later[d] + step * edges[d, c]
+                    gained += ((behind**2 - moved**2) / all_of[c] + (later[d] ** 2 - theirs**2) / all_of[d]) / given
+                    if 0 <= last < n_colors:
+                        gained += per_neighbor * (edges[order[last], c] - edges[order[last], d])
+                    if 0 <= i + step < n_colors:
+                        gained += per_neighbor * (edges[d, order[i + step]] - edges[c, order[i + step]])
+                    if gained > gain:
+                        target, gain = i, gained
+                    behind, last, i = moved, i, i + step
+            if target != place:
+                step = 1 if target > place else -1
+                for i in range(place, target, step):
+                    d = order[i + step]
+                    later[c] -= step * edges[c, d]
+                    later[d] += step * edges[d, c]
+                    order[i] = d
+                order[target] = c
+                unlike = True
+
+
+@KERNELS.strided_twin
+def count_couplings(samples, n, indptr, indices, colors, n_colors, table):
+    """Count entries by the colors of row and column, in all rows if there are no more; each part by itself first."""
+    for part in prange(PARTS):
+        own = np.zeros(n_colors * n_colors, np.int64)
+        for sample in range(part * samples // PARTS, (part + 1) * samples // PARTS):
+            i = sample if samples == n else mix(sample, 0) % n
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] != i:
+                    own[colors[i] * n_colors + colors[indices[k]]] += 1
+        for place in range(len(own)):
+            atomic_add(table, place, own[place])

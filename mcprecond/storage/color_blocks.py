@@ -1,0 +1,404 @@
+"""Color blocks: a matrix in color order, split into its strict triangles and its diagonal.
+
+In color order the diagonal blocks of the matrix are diagonal, so a triangular solve goes color by color, all rows of a
+color at once. The rooms behind this door: split.py finds where each entry goes, schedule.py cuts colors into slices,
+layouts/ stores the columns, values.py the values, and fingerprint.py tells whether a matrix is the one that is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import unsigned
+from mcprecond.backends.arguments import flag
+from mcprecond.coloring import Coloring
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, place_of, stored_dtype
+from mcprecond.ordering.color_order import swept_coloring
+from mcprecond.storage import layouts
+from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
+from mcprecond.storage.schedule import cut_slices, rows_per_slice
+from mcprecond.storage.split import TrianglePattern, split
+from mcprecond.storage.values import KERNELS as VALUE_KERNELS
+
+
+@dataclass
+class Triangle:
+    """A strict triangle of the matrix in color order.
+
+    Attributes
+    ----------
+    indptr : array of int32 or int64, shape (n + 1,)
+        Row offsets.
+    columns : array of int32, shape (entries,), (pairs, 2) or (numbers,)
+        The column of each entry, or what the layout stores in place of columns: see storage/layouts.
+    values : array, shape (entries,)
+        The entries in the order of the layout; on a GPU by rising column in all but long rows, otherwise in the order
+        that A has.
+    source : array of uint8, uint16 or uint32, shape (entries,)
+        Which entry of its row in A each one is, so that an update only fetches values.
+    """
+
+    indptr: Any
+    columns: Any
+    values: Any
+    source: Any
+
+    @property
+    def rows(self) -> tuple[Any, Any, Any]:
+        """Row offsets, columns and values, as sweeps take them."""
+        return unsigned(self.indptr), unsigned(self.columns), self.values
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.indptr.nbytes + self.columns.nbytes + self.values.nbytes + self.source.nbytes
+
+
+class ColorBlocks:
+    """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        Real or complex floats, any format; repeated entries add up. It is not changed and not referred to afterwards.
+    coloring : str, Coloring or array of int, shape (n,)
+        A method of `color`, whose colors are then put into the order that promises the fewest iterations (see
+        `in_best_order`); or a coloring of A, which is checked, its colors in the order of their numbers.
+    dtype : dtype, optional
+        Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
+    divides : bool
+        Whether rows of the upper triangle are stored divided by their diagonal entries.
+
+    Attributes
+    ----------
+    coloring : Coloring
+    perm, inverse : array of int32, shape (n,)
+        New number -> old number, sorted by color and stable inside a color; and back.
+    offsets : numpy.ndarray of int64, shape (n_colors + 1,)
+        Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
+    slices : array of int32, shape (n_slices + 1,)
+        Where the pieces begin in which colors are swept.
+    layout : Layout
+        How the triangles are stored; its name is "csr", "dia" or "delta", the last two on a GPU only.
+    lower, upper : Triangle
+        Entries whose column has a smaller, or a larger, color than their row.
+    pivots : array, shape (n,), or None
+        What rows of the upper triangle are divided by, in color order.
+    diagonal, dinv : array, shape (n,)
+        In color order; 0 where A stores none. And its inverse; a factorization puts that of its pivots there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square sparse matrix of finite floats, or the coloring is not one of A.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from mcprecond import ColorBlocks
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4), format="csr")
+    >>> blocks = ColorBlocks(A, [0, 1, 0, 1])
+    >>> blocks.perm
+    array([0, 2, 1, 3], dtype=int32)
+    >>> blocks.permuted().toarray()
+    array([[ 2.,  0., -1.,  0.],
+           [ 0.,  2., -1., -1.],
+           [-1., -1.,  2.,  0.],
+           [ 0., -1.,  0.,  2.]])
+    """
+
+    #: Unknowns per row of the blocks; `NodeBlocks` has more.
+    block_size = 1
+
+    def __init__(
+        self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None, divides: bool = False
+    ) -> None:
+        matrix = admitted(A, floats=True).canonical()
+        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
+
+    def _build(
+        self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Any, dtype: Any, divides: bool
+    ) -> None:  # fmt: skip
+        """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
+
+        Both are canonical.
+        """
+        self.backend, self.shape, self.dtype = matrix.backend, matrix.shape, matrix.dtype
+        self._stored = stored_dtype(dtype, self.dtype)
+        backend = matrix.backend
+        xp, n = backend.xp, graph.shape[0]
+        self.coloring = swept_coloring(graph, coloring)
+        self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
+        self.perm = self.coloring.permutation()
+        self.inverse = xp.empty(n, np.int32)
+        self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
+
+        self._offset = matrix.indptr.dtype
+        self._narrows = self._stored.itemsize < self.dtype.itemsize
+        longest = int(xp.diff(graph.indptr).max()) if n else 0
+        lower, upper, self._diagonal_source, is_sorted = split(
+            self.pattern_of(graph), self.perm, self.inverse, longest, backend
+        )
+        entries_per_row = (len(lower.columns) + len(upper.columns)) / max(n, 1)
+        rows = rows_per_slice(self.coloring.sizes, entries_per_row, backend.resident_warps)
+        colors = self.coloring.colors[self.perm]
+        slices = cut_slices(self.offsets, colors, lower.indptr, upper.indptr, backend, rows)
+        # Blocks of nodes have many bytes for each column anyway.
+        self.layout, self.slices, columns = layouts.chosen(
+            slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
+        )
+        self.lower, self.upper = (
+            Triangle(part.indptr, listed, self._new_values(len(part.columns), self._stored), self._placed(part, listed))
+            for part, listed in zip((lower, upper), columns, strict=True)
+        )
+        self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
+        self._divides, self.pivots = divides, self.diagonal if divides else None
+        self._exponent: int | None = None
+        self._fingerprints = Fingerprints(backend, self._offset, self.dtype, ranges=self._narrows)
+        self._expected = self._enqueue_fingerprint(matrix)
+        self._fingerprint = self._filled(matrix, self._expected)
+        self._refuse_values(matrix, self._fingerprint)
+
+    def _placed(self, pattern: TrianglePattern, columns: Any) -> Any:
+        """The sources of a triangle in the order of its layout."""
+        if not self.backend.resident_warps:  # row by row, as they are
+            return pattern.source
+        return self._interleaved(pattern.indptr, columns, pattern.source)
+
+    @property
+    def n_colors(self) -> int:
+        """The number of colors, and of blocks."""
+        return self.coloring.n_colors
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of triangles, diagonal with inverse, and permutations in bytes."""
+        arrays = (
+            self.lower, self.upper, self.diagonal, self.dinv, self._diagonal_source, self.perm, self.inverse,
+            self.slices,
+        )  # fmt: skip
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def exponent(self) -> int:
+        """2^exponent is about the largest magnitude on the diagonal, which is that of a positive definite matrix."""
+        if self._exponent is None:
+            largest = float(abs(self.diagonal).max()) if self.diagonal.size else 0.0
+            self._exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
+        return self._exponent
+
+    @property
+    def vector_shape(self) -> tuple[int, ...]:
+        """Of the vectors in color order."""
+        return self.shape[:1]
+
+    @property
+    def macros(self) -> dict[str, int]:
+        """What kernels that go through the triangles are compiled with."""
+        return ({"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}) | self.layout.macros
+
+    @cached_property
+    def _run(self) -> Any:
+        """The kernels that go through the values."""
+        return self.backend.kernels(
+            VALUE_KERNELS, OFFSET=self._offset, VALUE=self.dtype, STORED=self._stored, SOURCE=self.lower.source.dtype,
+            LANES=32, **self.layout.order_macros,
+        )  # fmt: skip
+
+    @cached_property
+    def color_slices(self) -> np.ndarray:
+        """The number of the first slice of each color, and how many slices there are at the end. On the host."""
+        xp = self.backend.xp
+        return self.backend.to_host(xp.searchsorted(self.slices, xp.asarray(self.offsets, dtype=np.int32)))
+
+    def rows_of(self, c: int) -> tuple[int, int]:
+        """Return how many rows color c has, and the new number of the first."""
+        first, end = self.offsets[c], self.offsets[c + 1]
+        return int(end - first), int(first)
+
+    def refuse_singular_diagonal(self) -> None:
+        """Raise ValueError if an entry of the diagonal is zero, missing, or too small to divide by; names a row."""
+        if not self._fingerprint.no_pivots:
+            return
+        xp = self.backend.xp
+        singular = (self.diagonal == 0) | ~xp.isfinite(self.dinv)
+        if bool(singular.any()):
+            row = int(self.perm[singular].min())
+            value = self.diagonal[int(self.inverse[row])].item()
+            raise ValueError(
+                f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it" if value == 0
+                else f"A holds {value} on the diagonal in row {row}, whose inverse overflows in {self.dtype}; scale A"
+            )  # fmt: skip
+        rows = self._rows_of(self.upper)[~xp.isfinite(self.by_rows(self.upper, self.upper.values))]
+        row = int(self.perm[rows].min())
+        raise ValueError(f"row {row} of A, divided by its diagonal entry, overflows in {self._stored}; scale A")
+
+    def compared_with(self, A: Any) -> Callable[[], bool]:
+        """Begin to compare, and return a function that waits and says whether the blocks are those of A: the same
+        entries in the same places, by their fingerprints.
+
+        A must be what `csr_form` returns, of the blocks' shape, dtype and device. If it is theirs, its pattern needs no
+        other check. If its pattern is another one, it is refused if `admitted` refuses it.
+        """
+        of_A = self._enqueue_fingerprint(A)
+
+        def are_those_of_A() -> bool:
+            read, expected = self._fingerprints.read, self._fingerprint
+            _, found = self._matched(A, lambda csr: read(of_A if csr is A else self._enqueue_fingerprint(csr)))
+            return (found.pattern, found.all) == (expected.pattern, expected.all)
+
+        return are_those_of_A
+
+    def update(self, A: Any) -> Any:
+        """Take new values from a matrix with the same pattern; coloring and storage stay.
+
+        Returns
+        -------
+        CSR matrix
+            A, or its canonical form if that is what the blocks store.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If A differs in shape, pattern (then a PatternChangedError), dtype or device from the matrix of the blocks,
+            or is not finite, or holds what they cannot store. They then stay as they are.
+        """
+        csr, backend = (A.csr, A.backend) if isinstance(A, AdmittedMatrix) else csr_form(A, floats=True)
+        if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
+            raise ValueError(
+                f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
+                f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
+            )
+        zeros = self._fingerprints.zeros
+        csr, found = self._matched(csr, lambda csr: self._filled(csr, self._enqueue_fingerprint(csr, zeros())))
+        if found.pattern != self._fingerprint.pattern:
+            where = self._where_other(csr)
+            raise PatternChangedError(
+                f"A has another pattern than before {where}; build a new object for a new pattern"
+            )
+        self._refuse_values(csr, found)
+        self._fingerprint, self._exponent = found, None
+        return csr
+
+    def divide_upper(self, pivots: Any) -> None:
+        """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
+        self._run.divide_rows(
+            len(self.slices) - 1, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
+        )  # fmt: skip
+        self.pivots = pivots
+
+    def permuted(self) -> Any:
+        """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry.
+
+        What was divided by pivots is multiplied by them, so that it is as in A up to rounding.
+        """
+        xp, n = self.backend.xp, self.shape[0]
+        indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
+        indices = xp.empty(int(indptr[-1]), np.int32)
+        values = xp.empty(len(indices), self.dtype)
+        lower, upper = (self.by_rows(triangle, triangle.values) for triangle in (self.lower, self.upper))
+        if self.pivots is not None:
+            upper *= self.pivots[self._rows_of(self.upper)]
+        self._run.join(
+            n, self.lower.indptr, self.columns_by_rows(self.lower), lower, self.upper.indptr,
+            self.columns_by_rows(self.upper), upper, self.diagonal, indptr, indices, values,
+        )  # fmt: skip
+        matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
+        matrix.sort_indices()
+        return matrix
+
+    def _new_values(self, entries: int, dtype: Any) -> Any:
+        return self.backend.xp.empty(entries, dtype)
+
+    def pattern_of(self, csr: Any) -> tuple[Any, Any]:
+        """Row offsets and column indices of a matrix with the pattern of the blocks, as kernels take them."""
+        xp = self.backend.xp
+        return xp.asarray(csr.indptr, dtype=self._offset), xp.asarray(csr.indices, dtype=np.int32)
+
+    def by_rows(self, triangle: Triangle, entries: Any) -> Any:
+        """Return what is stored for each entry of a triangle, such as its value, row by row."""
+        return self._interleaved(triangle.indptr, triangle.columns, entries, back=True)
+
+    def columns_by_rows(self, triangle: Triangle) -> Any:
+        """Return the column of each entry of a triangle, row by row."""
+        entries = len(triangle.values)
+        return self.layout.columns_by_rows(self.slices, triangle.indptr, triangle.columns, entries, self.backend)
+
+    def _interleaved(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
+        result, macros = self.backend.xp.empty_like(entries), self.layout.order_macros
+        return layouts.interleaved(self.slices, indptr, columns, entries, result, self.backend, back, **macros)
+
+    def _filled(self, csr: Any, found: Any) -> Fingerprint:
+        """Take the values of a matrix if these are finite, can be stored, and are in the places expected, which the
+        device decides by the fingerprint: so the host waits once, at the end.
+        """
+        self._fill_values(csr, found)
+        return self._fingerprints.read(found)
+
+    def _refuse_values(self, A: Any, found: Fingerprint) -> None:
+        """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
+        if found.not_finite:
+            admitted(A.csr if isinstance(A, AdmittedMatrix) else A, finite=True)  # raises and says where
+        if not self._narrows:
+            return
+        smallest, largest = found.magnitudes
+        least, most = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+        if largest > most or smallest < least:
+            parts = A.data.view(np.float64)
+            bad = (abs(parts) > most) | ((abs(parts) < least) & (parts != 0))
+            k = int(bad.argmax())
+            row, column = place_of(A, k * len(A.data) // len(parts), self.backend)
+            raise ValueError(
+                f"A holds {parts[k].item()} in row {row}, column {column}, which {self._stored} has no room for: its "
+                f"magnitudes are from {least:.3g} to {most:.3g}; scale A, or leave out dtype"
+            )
+
+    def _fill_values(self, csr: Any, found: Any) -> None:
+        """Into the same arrays again: they may be part of a captured application."""
+        lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
+        self._run.fetch_values(
+            len(self.slices) - 1, self.slices, self.perm, self.pattern_of(csr)[0], csr.data, *lower, *upper,
+            self._diagonal_source, self.diagonal, self.dinv, int(self._divides), self._expected, found,
+        )  # fmt: skip
+
+    def _rows_of(self, triangle: Triangle) -> Any:
+        """The row of each entry of a triangle, row by row, in color order."""
+        xp = self.backend.xp
+        return xp.searchsorted(triangle.indptr, xp.arange(len(triangle.values)), side="right").astype(np.int32) - 1
+
+    def _where_other(self, csr: Any) -> str:
+        """Where the pattern of a canonical matrix is not that of the blocks."""
+        return f"in row {self._first_other(csr)}"
+
+    def _first_other(self, graph: Any) -> int | None:
+        """The first row of a canonical matrix that has other columns than the blocks."""
+        host, perm, n = self.backend.to_host, self.backend.to_host(self.perm), len(self.perm)
+        source = host(self._diagonal_source)
+        diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)
+        rows, columns = [diagonal], [diagonal]
+        for triangle in (self.lower, self.upper):
+            rows.append(host(self._rows_of(triangle)))
+            columns.append(host(self.columns_by_rows(triangle)))
+        before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
+        now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
+        before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
+        both = min(len(before), len(now))
+        other = before[:both] != now[:both]
+        k = int(other.argmax())
+        return int(min(before[k], now[k])) // n if other.any() else None
+
+    def _matched(self, csr: Any, taken: Callable[[Any], Fingerprint]) -> tuple[Any, Fingerprint]:
+        """Return csr, or its canonical form if the blocks need that to have the same pattern, and the fingerprint."""
+        found = taken(csr)
+        if found.pattern == self._fingerprint.pattern or (canonical := admitted(csr).canonical().csr) is csr:
+            return csr, found
+        return canonical, taken(canonical)
+
+    def _enqueue_fingerprint(self, csr: Any, found: Any = None) -> Any:
+        return self._fingerprints.enqueue(self.shape[0], *self.pattern_of(csr), csr.data, found)

@@ -1,0 +1,55 @@
+"""Layouts: how the columns of a triangle are stored, and in which order its entries lie.
+
+Sweeps over large matrices take as long as it takes to read these. So a GPU stores columns in fewer bytes where that
+pays: as diagonals, or as offsets from a few bases. Kernels are compiled for the layout by its macros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcprecond.backends import Backend
+from mcprecond.storage.layouts import csr
+from mcprecond.storage.layouts.csr import CSR
+from mcprecond.storage.layouts.delta import DELTA
+from mcprecond.storage.layouts.dia import DIA
+from mcprecond.storage.layouts.interleaved import interleaved
+from mcprecond.storage.layouts.layout import Layout, Pattern
+
+__all__ = ["CSR", "DELTA", "DIA", "Layout", "Pattern", "chosen", "interleaved"]
+
+# Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
+# with less, the time is not that of reading them.
+LEAST_ROWS, LEAST_SLICES = 12, 0.25
+
+
+def chosen(
+    slices: Any, patterns: list[Pattern], n_colors: int, rows_are_sorted: bool, backend: Backend
+) -> tuple[Layout, Any, list[Any]]:
+    """Choose a layout for both triangles, and store their columns.
+
+    Parameters
+    ----------
+    slices : array of int32, shape (n_slices + 1,)
+        Where slices begin, and n at the end.
+    patterns : list of two pairs of arrays
+        Row offsets and columns of the lower and of the upper triangle, row by row.
+    n_colors : int
+    rows_are_sorted : bool
+        Whether the columns of every row rise, and rows have at most 255 entries: only such rows go into fewer bytes.
+
+    Returns
+    -------
+    layout : Layout
+    slices : array of int32
+        The same slices, or pieces of them.
+    columns : list of two arrays
+        What the layout stores in place of columns.
+    """
+    n, n_slices, warps = len(patterns[0][0]) - 1, len(slices) - 1, backend.resident_warps
+    pays = rows_are_sorted and n >= LEAST_ROWS * n_slices and n_slices >= LEAST_SLICES * warps * n_colors
+    if warps and n and pays:
+        for layout in (DIA, DELTA):
+            if stored := layout.stored(slices, patterns, backend):
+                return layout, *stored
+    return CSR, *csr.stored(slices, patterns, backend)

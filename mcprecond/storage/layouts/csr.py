@@ -1,0 +1,28 @@
+"""Sliced CSR: a column of four bytes for each entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcprecond.backends import Backend
+from mcprecond.storage.layouts.interleaved import interleaved
+from mcprecond.storage.layouts.layout import Layout, Pattern
+
+
+def stored(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any, list[Any]]:
+    """Return the slices, and the columns of each triangle in the order of its entries."""
+    if not backend.resident_warps:  # row by row, as they are
+        return slices, [columns for _, columns in patterns]
+    lists = [
+        interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, back=False)
+        for indptr, columns in patterns
+    ]
+    return slices, lists
+
+
+def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backend: Backend) -> Any:
+    """Return the column of each entry of a triangle, row by row: int32, shape (entries,)."""
+    return interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, back=True)
+
+
+CSR = Layout("csr", stored, columns_by_rows, {}, {})

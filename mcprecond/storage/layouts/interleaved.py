@@ -1,0 +1,53 @@
+"""The order in which the entries of a slice are stored.
+
+The entries of a slice are stored in the order in which its threads take them: first those that each lane of each row
+takes in step 0, then those of step 1, and so on, without padding. Lane l of a row takes its entries l, l + lanes,
+l + 2 lanes, ... So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
+
+On the CPU entries stay in the order of CSR.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet
+from mcprecond.storage.schedule import MOST_ROWS
+
+KERNELS = KernelSet(__file__)
+
+
+def interleaved(
+    slices: Any, indptr: Any, columns: Any, entries: Any, result: Any, backend: Backend, back: bool, **macros: int
+) -> Any:
+    """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
+
+    `columns` matters to the order only with the macro DIAGONALS.
+    """
+    if not backend.resident_warps:
+        result[...] = entries
+        return result
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, ENTRY=entries.dtype, LANES=32, **macros)
+    run.interleave(len(slices) - 1, slices, indptr, columns, entries, result, int(back))
+    return result
+
+
+@KERNELS.twin
+def interleave(n_slices, slices, indptr, columns, entries, result, back):
+    """The order of a slice's entries: by step, by row, by lane. (That of diagonals there is in CUDA only.)"""
+    for k in prange(n_slices):
+        lanes = MOST_ROWS
+        while lanes * (slices[k + 1] - slices[k]) > MOST_ROWS:
+            lanes //= 2
+        place, step = indptr[slices[k]], 0
+        while place < indptr[slices[k + 1]]:
+            for i in range(slices[k], slices[k + 1]):
+                for e in range(indptr[i] + step * lanes, min(indptr[i] + (step + 1) * lanes, indptr[i + 1])):
+                    if back:
+                        result[e] = entries[place]
+                    else:
+                        result[place] = entries[e]
+                    place += 1
+            step += 1

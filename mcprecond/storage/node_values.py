@@ -1,0 +1,102 @@
+"""The numbers of blocks of nodes: taken from A into the order of node_blocks.py, with the inverses of the diagonal's.
+
+On a GPU each slice is the work of a block of threads. It reads its rows of A once, from one end to the other, and keeps
+them in shared memory, since what the slice stores of a row, in the order of columns, is far apart in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_part
+from mcprecond.storage.fingerprint import NO_PIVOTS
+from mcprecond.storage.values import are_taken
+
+KERNELS = KernelSet(__file__)
+
+#: LANES of these kernels: a block of threads.
+THREADS_PER_SLICE = 256
+
+
+@compile_part
+def copy_block(row, column, indptr, indices, values, block):
+    """The block of A in a row and a column of nodes."""
+    b = len(block)
+    block[:] = 0
+    for p in range(b):
+        begin, end = indptr[row * b + p], indptr[row * b + p + 1]
+        k = begin + np.searchsorted(indices[begin:end], column * b)
+        while k < end and indices[k] // b == column:
+            block[p, indices[k] % b] = values[k]
+            k += 1
+
+
+@compile_part
+def copy_full_block(row, number, indptr, values, block):
+    """Block `number` of a row of nodes without holes."""
+    b = len(block)
+    for p in range(b):
+        for q in range(b):
+            block[p, q] = values[indptr[row * b + p] + number * b + q]
+
+
+@compile_part
+def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indices, values):
+    """The blocks of a triangle in a row of nodes."""
+    for e in range(block_indptr[i], block_indptr[i + 1]):
+        if full:
+            copy_full_block(perm[i], source[e], indptr, values, blocks[e])
+        else:
+            copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
+
+
+@KERNELS.twin
+def fill_blocks(
+    n_slices, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
+    upper, diagonal_source, diagonal, perm, full, indptr, indices, values, expected, found,
+):  # fmt: skip
+    """The blocks of both triangles and of the diagonal."""
+    if not are_taken(expected, found, lower.itemsize < values.itemsize):
+        return
+    b = diagonal.shape[1]
+    for i in prange(slices[n_slices]):
+        fill_row(i, lower_indptr, lower_columns, lower_source, lower, perm, full, indptr, indices, values)
+        fill_row(i, upper_indptr, upper_columns, upper_source, upper, perm, full, indptr, indices, values)
+        entries = np.int64(indptr[b * perm[i] + 1] - indptr[b * perm[i]])
+        if full and diagonal_source[i] < entries // b:
+            copy_full_block(perm[i], diagonal_source[i], indptr, values, diagonal[i])
+        else:  # also where there is none: zeros
+            copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
+
+
+@compile_part
+def invert_block(block, inverse):
+    """Write the inverse of a block, by elimination with row pivots, and return whether it is finite."""
+    b = len(block)
+    rest = np.concatenate((block, np.eye(b).astype(block.dtype)), axis=1)
+    for c in range(b):
+        best = c + np.argmax(np.abs(rest[c:, c]))
+        for q in range(2 * b):
+            rest[c, q], rest[best, q] = rest[best, q], rest[c, q]
+        pivot = rest[c, c]
+        if pivot == 0:
+            inverse[:] = np.nan
+            return False
+        rest[c] /= pivot
+        for p in range(b):
+            if p != c:
+                rest[p] -= rest[p, c] * rest[c]
+    inverse[:] = rest[:, b:]
+    return bool(np.isfinite(inverse).all())
+
+
+@KERNELS.strided_twin
+def invert_diagonal(n_nodes, diagonal, dinv, expected, found):
+    """The inverses of the diagonal's blocks; count the singular ones."""
+    if not are_taken(expected, found, False):
+        return
+    count = 0
+    for i in prange(n_nodes):
+        count += not invert_block(diagonal[i], dinv[i])
+    found[NO_PIVOTS] = count

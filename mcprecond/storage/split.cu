@@ -1,0 +1,96 @@
+// The triangles of a matrix in color order: LANES threads per row, which take its entries LANES at a time. See split.py.
+
+// Stretches of LANES entries, until the longest row of the warp is done; k may lie behind the end of this row.
+#define FOR_STRETCHES(k, begin, end) \
+    for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
+
+extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, const int* indices, const int* inverse,
+                                         OFFSET* lower_counts, OFFSET* upper_counts) {
+    long long v = thread_id() / LANES;
+    int i = v < n ? inverse[v] : 0, lower = 0, upper = 0;
+    if (v < n)
+        for (OFFSET k = indptr[v] + threadIdx.x % LANES, end = indptr[v + 1]; k < end; k += LANES) {
+            int j = inverse[indices[k]];
+            lower += j < i;
+            upper += j > i;
+        }
+    lower = lane_sum<LANES>(lower);
+    upper = lane_sum<LANES>(upper);
+    if (v < n && threadIdx.x % LANES == 0) {
+        lower_counts[i] = lower;
+        upper_counts[i] = upper;
+    }
+}
+
+// Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with its
+// column j in color order; triangle is -1, 0 (the diagonal, without a place) or 1. Whole warps call it.
+#define SHARE 8  // entries of a sorted row per thread, at most
+
+template <typename Store>
+__device__ __forceinline__ void place_row(long long i, bool active, const OFFSET* indptr, const int* indices,
+                                          const int* perm, const int* inverse, long long sorted_length,
+                                          const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
+    int lane = threadIdx.x % LANES;
+    OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
+    OFFSET lower = active ? lower_indptr[i] : 0, upper = active ? upper_indptr[i] : 0;
+    bool sorts = end - begin <= sorted_length;
+    int length = sorts ? (int)(end - begin) : 0;
+
+    // A short row is held in registers. An entry's rank is the number of entries before it.
+    int column[SHARE], rank[SHARE], longest = length;
+#pragma unroll
+    for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+#pragma unroll
+    for (int e = 0; e < SHARE; ++e) {
+        column[e] = lane + e * LANES < length ? inverse[indices[begin + lane + e * LANES]] : 0x7fffffff;
+        rank[e] = 0;
+    }
+#pragma unroll
+    for (int o = 0; o < SHARE; ++o) {
+        if (o * LANES >= longest) break;
+        for (int l = 0; l < LANES; ++l) {
+            int other = __shfl_sync(FULL_WARP, column[o], l, LANES);
+#pragma unroll
+            for (int e = 0; e < SHARE; ++e) {
+                if (e * LANES >= longest) break;
+                rank[e] += other < column[e];  // no column comes twice
+            }
+        }
+    }
+    if (length) {
+        // Before the upper triangle come the lower one and the diagonal.
+        int before = length - (int)(upper_indptr[i + 1] - upper);
+#pragma unroll
+        for (int e = 0; e < SHARE; ++e)
+            if (lane + e * LANES < length) {
+                int j = column[e], triangle = (j > i) - (j < i);
+                store(begin + lane + e * LANES, j, triangle < 0 ? lower + rank[e] : upper + rank[e] - before, triangle);
+            }
+    }
+
+    // A long row keeps its order.
+    if (sorts) begin = end;
+    FOR_STRETCHES(k, begin, end) {
+        int j = k < end ? inverse[indices[k]] : (int)i, triangle = (j > i) - (j < i);
+        OFFSET lower_place = place_in_row<LANES>(k < end && triangle < 0, lower);
+        OFFSET upper_place = place_in_row<LANES>(k < end && triangle > 0, upper);
+        if (k < end) store(k, j, triangle < 0 ? lower_place : upper_place, triangle);
+    }
+}
+
+extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const int* indices, const int* perm,
+                                        const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
+                                        int* lower_columns, SOURCE* lower_source, const OFFSET* upper_indptr,
+                                        int* upper_columns, SOURCE* upper_source, SOURCE* diagonal_source) {
+    long long i = thread_id() / LANES;
+    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
+              [&](OFFSET k, int j, OFFSET place, int triangle) {
+                  SOURCE number = (SOURCE)(k - indptr[perm[i]]);
+                  if (triangle == 0) {
+                      diagonal_source[i] = number;
+                  } else {
+                      (triangle < 0 ? lower_columns : upper_columns)[place] = j;
+                      (triangle < 0 ? lower_source : upper_source)[place] = number;
+                  }
+              });
+}

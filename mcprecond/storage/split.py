@@ -1,0 +1,125 @@
+"""The split of a matrix in color order into its strict triangles and its diagonal: where each entry goes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_inlined, unsigned
+
+KERNELS = KernelSet(__file__)
+
+
+class TrianglePattern(NamedTuple):
+    """Where the entries of a strict triangle are, row by row in color order.
+
+    Attributes
+    ----------
+    indptr : array of int32 or int64, shape (n + 1,)
+        Row offsets.
+    columns : array of int32, shape (entries,)
+    source : array of uint8, uint16 or uint32, shape (entries,)
+        Which entry of its row in A each one is.
+    """
+
+    indptr: Any
+    columns: Any
+    source: Any
+
+
+def split(
+    pattern: tuple[Any, Any], perm: Any, inverse: Any, longest: int, backend: Backend
+) -> tuple[TrianglePattern, TrianglePattern, Any, bool]:
+    """Split a pattern in color order.
+
+    Parameters
+    ----------
+    pattern : tuple of two arrays
+        Row offsets and columns of a canonical matrix.
+    perm, inverse : array of int32, shape (n,)
+        New number -> old number, and back.
+    longest : int
+        The length of the longest row.
+
+    Returns
+    -------
+    lower, upper : TrianglePattern
+    diagonal_source : array, shape (n,)
+        Which entry of its row in A the diagonal is; the largest number of its type where there is none.
+    is_sorted : bool
+        Whether the columns of every row rise; on a GPU all but long rows are sorted.
+    """
+    xp, n, (indptr, indices) = backend.xp, len(perm), pattern
+    entries, offset, source = len(indices), indptr.dtype, np.min_scalar_type(longest)  # unsigned
+    lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
+    # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that are
+    # there first. On the CPU that does not pay.
+    sorted_length = min(8 * lanes, 255) if backend.resident_warps else 0
+    run = backend.kernels(KERNELS, OFFSET=offset, SOURCE=source, LANES=lanes)
+    pattern = unsigned(indptr), unsigned(indices)
+    counts = [xp.zeros(n + 1, offset) for _ in range(2)]
+    run.count_entries(n, *pattern, inverse, *(count[1:] for count in counts))
+    offsets = [xp.cumsum(count, dtype=offset) for count in counts]
+    lower, upper = (
+        TrianglePattern(ends, xp.empty(int(ends[-1]), np.int32), xp.empty(int(ends[-1]), source)) for ends in offsets
+    )
+    diagonal_source = xp.full(n, np.iinfo(source).max, source)
+    run.fill_columns(n, *pattern, perm, inverse, sorted_length, *lower, *upper, diagonal_source)
+    return lower, upper, diagonal_source, longest <= sorted_length
+
+
+# In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
+# is lower if its column's new number is smaller than i.
+
+
+@KERNELS.twin
+def count_entries(n, indptr, indices, inverse, lower_counts, upper_counts):
+    """Entries of each triangle per row of the color order."""
+    for v in prange(n):
+        i, lower, upper = inverse[v], 0, 0
+        for k in range(indptr[v], indptr[v + 1]):
+            j = inverse[indices[k]]
+            lower += j < i
+            upper += j > i
+        lower_counts[i] = lower
+        upper_counts[i] = upper
+
+
+@compile_inlined
+def place_entry(
+    i, j, number, lower, lower_columns, lower_source, upper, upper_columns, upper_source, diagonal_source
+):  # fmt: skip
+    """Put the next entry of row i where it belongs; where the one after it in either triangle would go."""
+    if j < i:
+        lower_columns[lower], lower_source[lower] = j, number
+        return lower + 1, upper
+    if j > i:
+        upper_columns[upper], upper_source[upper] = j, number
+        return lower, upper + 1
+    diagonal_source[i] = number
+    return lower, upper
+
+
+@KERNELS.twin
+def fill_columns(
+    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_columns, lower_source, upper_indptr,
+    upper_columns, upper_source, diagonal_source,
+):  # fmt: skip
+    """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
+    for v in prange(n):
+        i = inverse[v]
+        lower, upper, columns = lower_indptr[i], upper_indptr[i], indices[indptr[v] : indptr[v + 1]]
+        if len(columns) <= sorted_length:
+            for number in np.argsort(inverse[columns], kind="mergesort"):
+                lower, upper = place_entry(
+                    i, inverse[columns[number]], number, lower, lower_columns, lower_source, upper, upper_columns,
+                    upper_source, diagonal_source,
+                )  # fmt: skip
+        else:
+            for number in range(len(columns)):
+                lower, upper = place_entry(
+                    i, inverse[columns[number]], number, lower, lower_columns, lower_source, upper, upper_columns,
+                    upper_source, diagonal_source,
+                )  # fmt: skip

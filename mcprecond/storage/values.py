@@ -1,0 +1,84 @@
+"""The values of the triangles: taken from A, divided by pivots, and put back into one matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_part
+from mcprecond.storage.fingerprint import (
+    INFINITY,
+    LARGEST,
+    LARGEST_FLOAT,
+    NO_PIVOTS,
+    NOT_FINITE,
+    PATTERN,
+    SMALLEST,
+    SMALLEST_FLOAT,
+)
+
+KERNELS = KernelSet(__file__)
+
+
+@compile_part
+def are_taken(expected, found, narrows):
+    """Whether values are taken: they are finite, in the places that are expected, and where storage narrows them within
+    its range.
+    """
+    if found[PATTERN] != expected[PATTERN] or found[NOT_FINITE] != 0:
+        return False
+    return not narrows or (found[LARGEST] <= LARGEST_FLOAT and INFINITY - found[SMALLEST] >= SMALLEST_FLOAT)
+
+
+@KERNELS.strided_twin
+def fetch_values(
+    n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
+    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv, divides, expected, found,
+):  # fmt: skip
+    """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count rows that cannot be
+    divided: what comes out is not finite.
+    """
+    if not are_taken(expected, found, lower.itemsize < values.itemsize):
+        return
+    no_pivots = 0
+    for i in prange(slices[n_slices]):
+        row, number = values[indptr[perm[i]] : indptr[perm[i] + 1]], diagonal_source[i]
+        for e in range(lower_indptr[i], lower_indptr[i + 1]):
+            lower[e] = row[lower_source[e]]
+        pivot = row[number] if number < len(row) else values.dtype.type(0)
+        inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
+        diagonal[i], dinv[i] = pivot, inverse
+        factor = inverse if divides else values.dtype.type(1)
+        check = 0 * abs(dinv[i])  # is NaN as soon as something is not finite
+        for e in range(upper_indptr[i], upper_indptr[i + 1]):
+            quotient = factor * row[upper_source[e]]
+            upper[e] = quotient
+            check += 0 * abs(upper[e])
+        no_pivots += check != 0
+    found[NO_PIVOTS] = no_pivots
+
+
+@KERNELS.strided_twin
+def divide_rows(n_slices, slices, indptr, columns, values, dinv):
+    """The entries of row i times dinv[i]."""
+    for i in prange(slices[n_slices]):
+        for e in range(indptr[i], indptr[i + 1]):
+            values[e] *= dinv[i]
+
+
+@KERNELS.twin
+def join(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, indptr, indices, values):
+    """Put lower, diagonal and upper back into one CSR matrix."""
+    for i in prange(n):
+        place = indptr[i]
+        for k in range(lower_indptr[i], lower_indptr[i + 1]):
+            indices[place] = lower_columns[k]
+            values[place] = lower[k]
+            place += 1
+        indices[place] = i
+        values[place] = diagonal[i]
+        place += 1
+        for k in range(upper_indptr[i], upper_indptr[i + 1]):
+            indices[place] = upper_columns[k]
+            values[place] = upper[k]
+            place += 1
