@@ -56,7 +56,7 @@ def shorten(M: MulticolorSGS) -> None:
     import cupy
 
     from mcprecond.backends.gpu import BLOCK, HEADER, _resident_blocks, with_headers
-    from mcprecond.sweeps.sweeps import KERNELS
+    from mcprecond.sweeps.triangular import KERNELS
 
     blocks = M.blocks
     with M.workspace() as own:  # there is one, which is lent again

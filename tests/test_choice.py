@@ -16,15 +16,9 @@ from mcprecond import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, Multicol
 from mcprecond.backends import get_backend
 from mcprecond.coloring import Graph
 from mcprecond.matrix import admitted
-from mcprecond.tuning.choice import (
-    SPEEDS,
-    Degrees,
-    choose,
-    first_rows,
-    fronts_expected,
-    longest_chain,
-    remainder_of,
-)
+from mcprecond.tuning.auto import choose, first_rows, fronts_expected, longest_chain
+from mcprecond.tuning.cost_model import SPEEDS, Degrees
+from mcprecond.tuning.remainder import remainder_of
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 CPU = get_backend("cpu")

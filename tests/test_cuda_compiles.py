@@ -68,7 +68,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
     "preconditioners/dilu.cu": [{}, {"DIAGONALS": 1}, {"SHORT_COLUMNS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
-    "sweeps/sweeps.cu": [
+    "sweeps/triangular.cu": [
         {},
         {"DIAGONALS": 1},
         *BLOCK_SIZES,

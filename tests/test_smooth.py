@@ -47,6 +47,38 @@ def test_from_zero_it_is_the_preconditioner(sweep, backend, to_device):
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("block_size", [1, 3])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("from_zero", [False, True])
+def test_one_object_sweeps_both_ways_in_place(from_zero, columns, block_size, backend, to_device):
+    """As often as a captured graph is replayed, too; and an application in between is what it was."""
+    A = spd(stencil27(4))[:60, :60]
+    rng = np.random.default_rng(1)
+    x, b = rng.uniform(size=(60, columns)), rng.uniform(size=(60, columns))
+    M = MulticolorGS(to_device(A), "jpl", omega=1.1, block_size=block_size)
+    applied = backend.to_host(M @ to_device(b))
+    for direction in ("forward", "backward", "symmetric"):
+        expected = 0 * x if from_zero else x
+        expected = np.stack(
+            [
+                backend.to_host(
+                    smooth(to_device(A), *map(to_device, pair), coloring=M.coloring, sweep=direction, omega=1.1,
+                           block_size=block_size)
+                )
+                for pair in zip(expected.T.copy(), b.T.copy(), strict=True)
+            ],
+            axis=1,
+        )  # fmt: skip
+        on_device, right = to_device(x.copy()), to_device(b)
+        M.enqueue_sweep(on_device, right, direction, from_zero=from_zero)
+        np.testing.assert_allclose(backend.to_host(on_device), expected, atol=1e-14)
+        again = backend.repeatable(lambda: M.enqueue_sweep(on_device, right, direction, from_zero=from_zero))  # noqa: B023
+        on_device[...] = to_device(x)
+        again()
+        np.testing.assert_allclose(backend.to_host(on_device), expected, atol=1e-14)
+        np.testing.assert_array_equal(backend.to_host(M @ right), applied)
+
+
 def test_the_solution_stays(backend, to_device):
     A = spd(grid5(10))
     x = np.random.default_rng(0).uniform(size=100)

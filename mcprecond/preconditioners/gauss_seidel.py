@@ -6,8 +6,8 @@ from typing import Any
 
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
-from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner
-from mcprecond.sweeps.sweeps import Sweeps
+from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
+from mcprecond.sweeps import Sweeps
 
 SWEEPS = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
@@ -132,14 +132,10 @@ class MulticolorGS(Preconditioner):
     def _apply(self, state: Sweeps, r: Any, z: Any) -> None:
         """See `Preconditioner`. The first sweep starts from zero, so it reads each triangle once at most."""
         omega = self.omega
-        if self.sweep == "symmetric":
-            if self.sweeps > 1:
-                state.forget()
+        if self.sweep == "symmetric" and self.sweeps == 1:
             state.solve(r, z, omega=omega, scale=omega * (2 - omega))
         else:
-            state.forget()
-            state.solve_triangle(r, z, omega=omega, scale=omega, backwards=self.sweep == "backward")
-        self._relax(state, r, z, self.sweeps - 1)
+            state.sweep(z, r, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
 
     def smooth(self, x: Any, b: Any) -> Any:
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
@@ -171,19 +167,55 @@ class MulticolorGS(Preconditioner):
         """
         n, xp = self.shape[0], self.backend.xp
         x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
-        with self.workspace() as own:
-            own.state.begin(x)
-            self._relax(own.state, b, x, self.sweeps)
-            own.state.forget()
+        self.enqueue_sweep(x, b, sweeps=self.sweeps)
         return x if self.captures else self.backend.to_host(x)
 
-    def _relax(self, sweeps: Sweeps, r: Any, z: Any, count: int) -> None:
-        """So many more sweeps on what the last one has found."""
-        for _ in range(count):
-            if self.sweep != "backward":
-                sweeps.relax(r, z, omega=self.omega, backwards=False)
-            if self.sweep != "forward":
-                sweeps.relax(r, z, omega=self.omega, backwards=True)
+    def enqueue_sweep(
+        self,
+        x: Any,
+        b: Any,
+        direction: str | None = None,
+        *,
+        sweeps: int = 1,
+        from_zero: bool = False,
+        own: Workspace | None = None,
+    ) -> None:
+        """Sweep on A x = b in place: launch the kernels, check nothing, and do not wait.
+
+        For smoothers and solvers of others. A call may be captured into a CUDA graph after one that was not, which
+        allocates and compiles.
+
+        Parameters
+        ----------
+        x, b : array, shape (n,), or (n, k) in C order
+            Of the operator's dtype, on the device of its sweeps, and not the same. k is at most 4, or 2 if block_size
+            is 3 or more.
+        direction : {"forward", "backward", "symmetric"}, optional
+            That of the operator by default.
+        sweeps : int
+            How many.
+        from_zero : bool
+            Whether to start from zero, whatever x holds; the first sweep then reads one triangle only.
+        own : Workspace, optional
+            As in `enqueue`.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse
+        >>> from mcprecond import MulticolorGS
+        >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(3, 3), format="csr")
+        >>> M, x, b = MulticolorGS(A, [0, 1, 0]), np.zeros(3), np.ones(3)
+        >>> M.enqueue_sweep(x, b, "forward", from_zero=True)
+        >>> M.enqueue_sweep(x, b, "backward")
+        >>> x
+        array([1., 1., 1.])
+        """
+        if own is None:
+            with self.workspace(x.shape[1] if x.ndim == 2 else 1) as own:
+                self.enqueue_sweep(x, b, direction, sweeps=sweeps, from_zero=from_zero, own=own)
+            return
+        own.state.sweep(x, b, direction or self.sweep, sweeps=sweeps, omega=self.omega, from_zero=from_zero)
+        own.state.forget()
 
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""

@@ -29,7 +29,7 @@ from mcprecond.solvers.iteration import (
     close,
     inner,
 )
-from mcprecond.sweeps.block_sweeps import add_products, product
+from mcprecond.sweeps.block_triangular import add_products, product
 
 KERNELS = KernelSet(str(Path(__file__).with_name("eisenstat.py")))
 

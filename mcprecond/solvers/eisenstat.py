@@ -53,7 +53,7 @@ from mcprecond.solvers.iteration import (
     close,
     inner,
 )
-from mcprecond.sweeps.sweeps import make_empty
+from mcprecond.sweeps import make_empty
 
 KERNELS = KernelSet(__file__)
 

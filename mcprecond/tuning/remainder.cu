@@ -1,4 +1,4 @@
-// What a coloring adds to the preconditioner: LANES threads per row. See remainders in choice.py.
+// What a coloring adds to the preconditioner: LANES threads per row. See remainders in remainder.py.
 
 extern "C" __global__ void remainders(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                       long long block_size, const int* colors, long long every, double* terms) {

@@ -1,4 +1,4 @@
-// Sweeps over color blocks: one warp per slice, in color order; values are waited for. See sweeps.py.
+// Sweeps over color blocks: one warp per slice, in color order; values are waited for. See triangular.py.
 
 #include "../storage/layouts/slices.cuh"
 

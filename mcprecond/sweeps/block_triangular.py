@@ -1,8 +1,8 @@
-"""The twins of the sweeps over blocks of nodes.
+"""The functions of triangular.py on the CPU for blocks of nodes.
 
-They are those of sweeps.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
-block, and rows of the upper triangle are not divided by their pivots. The CUDA side is the same text for both. The sum
-that a row multiplies with its inverse block needs a place of its own: an array that the row writes anyway.
+A number of a vector becomes a row of b numbers, and a number of the matrix a b x b block; rows of the upper triangle
+are not divided by their pivots. The CUDA side is the same text for both. The sum that a row multiplies with its inverse
+block needs a place of its own: an array that the row writes anyway.
 
 Vectors have the shape (nodes, b, right-hand sides); c counts these. A row serves one after another, while the cache
 still holds its blocks.
@@ -16,7 +16,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 
-KERNELS = KernelSet(str(Path(__file__).with_name("sweeps.py")))
+KERNELS = KernelSet(str(Path(__file__).with_name("triangular.py")))
 
 
 @compile_part
@@ -59,7 +59,7 @@ def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, s
 def substitute(
     n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):  # fmt: skip
-    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; see sweeps.py."""
+    """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; see triangular.py."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         first, end = slices[k], slices[k + 1]
@@ -143,7 +143,7 @@ def residual(
     n_slices, slices, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
     pivots, perm, b, y, r,
 ):  # fmt: skip
-    """r_i = b_i - sum_j L_ij y_j - D_i y_i - sum_j U_ij y_j; see sweeps.py."""
+    """r_i = b_i - sum_j L_ij y_j - D_i y_i - sum_j U_ij y_j; see triangular.py."""
     residual_rows(
         slices[n_slices], substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
         perm, b, y, r,

@@ -1,0 +1,158 @@
+"""The kernels of the sweeps: substitution with the lower and the upper triangle, relaxation, and the residual.
+
+A sweep is one kernel. Rows do not wait for colors but for values: the warps take the slices in color order and poll the
+values that their rows need until these are ready. Substitution tells by the last bit of a number: a forward sweep turns
+it from 0 to 1, and the backward sweep, whose results take the places of these, back to 0. So symmetric substitution,
+which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too, and writes to a
+second array, which starts out empty.
+
+With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. V is what is stored of the upper
+triangle, so that the way back reads no pivots.
+
+On the CPU nothing is waited for: colors follow one another, and relaxation works in place.
+"""
+
+from __future__ import annotations
+
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+
+KERNELS = KernelSet(__file__)
+
+# c counts right-hand sides. To the functions on the CPU z is not null, and has room for sums.
+
+
+@compile_inlined
+def product(i, c, indptr, columns, values, y):
+    """Row i of a triangle times right-hand side c."""
+    total = y.dtype.type(0)
+    for k in range(indptr[i], indptr[i + 1]):
+        total += values[k] * y[columns[k], c]
+    return total
+
+
+@compile_inlined
+def four_products(i, indptr, columns, values, y, sums):
+    """The same of four right-hand sides in one pass."""
+    s0 = s1 = s2 = s3 = y.dtype.type(0)
+    for k in range(indptr[i], indptr[i + 1]):
+        a, j = values[k], columns[k]
+        s0 += a * y[j, 0]
+        s1 += a * y[j, 1]
+        s2 += a * y[j, 2]
+        s3 += a * y[j, 3]
+    sums[0], sums[1], sums[2], sums[3] = s0, s1, s2, s3
+
+
+@compile_loop
+def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
+    """The rows of one color."""
+    for i in prange(first, end):
+        four = y.shape[1] == 4
+        if four:
+            four_products(i, indptr, columns, values, y, y[i])
+        for c in range(y.shape[1]):
+            total = omega * (y[i, c] if four else product(i, c, indptr, columns, values, y))
+            b = scale * r[perm[i], c]
+            y[i, c] = b * dinv[i] - total if backwards else (b - total) * dinv[i]
+            if finish:
+                z[perm[i], c] = y[i, c]
+
+
+@KERNELS.resident_twin
+def substitute(
+    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
+):  # fmt: skip
+    """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; a turn from 0 to 1.
+
+    Backwards, U is in place of L, and stored as V = inv(T) U. From row `last` on, this is the result of symmetric
+    substitution, and goes to z, too; these rows stay at 0.
+    """
+    for c in range(n_slices):
+        k = n_slices - 1 - c if backwards else c
+        first, end = slices[k], slices[k + 1]
+        substitute_rows(
+            first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
+        )  # fmt: skip
+
+
+@compile_loop
+def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z):
+    """The rows of one color."""
+    for i in prange(first, end):
+        four = y.shape[1] == 4
+        if four:
+            four_products(i, indptr, columns, values, y, z[perm[i]])
+        for c in range(y.shape[1]):
+            total = z[perm[i], c] if four else product(i, c, indptr, columns, values, y)
+            y[i, c] -= omega * total
+            z[perm[i], c] = y[i, c]
+
+
+@KERNELS.resident_twin
+def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
+    """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
+    for k in range(n_slices - 1, -1, -1):
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, perm, omega, y, z)
+
+
+@compile_loop
+def relax_rows(
+    first, end, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r, omega,
+    old, new, z,
+):  # fmt: skip
+    """The rows of one color."""
+    for i in prange(first, end):
+        for c in range(new.shape[1]):
+            below, above = new.dtype.type(0), new.dtype.type(0)
+            for k in range(lower_indptr[i], lower_indptr[i + 1]):
+                below += lower[k] * (old if backwards else new)[lower_columns[k], c]
+            for k in range(upper_indptr[i], upper_indptr[i + 1]):
+                above += upper[k] * (new if backwards else old)[upper_columns[k], c]
+            new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - below) - above)
+            z[perm[i], c] = new[i, c]
+
+
+@KERNELS.resident_twin
+def relax(
+    n_slices, slices, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r,
+    omega, old, new, z,
+):  # fmt: skip
+    """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
+    for c in range(n_slices):
+        k = n_slices - 1 - c if backwards else c
+        relax_rows(
+            slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
+            dinv, perm, r, omega, old, new, z,
+        )  # fmt: skip
+
+
+@compile_loop
+def residual_rows(
+    n, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, pivots, perm, b,
+    y, r,
+):  # fmt: skip
+    """All rows at once."""
+    for i in prange(n):
+        for c in range(y.shape[1]):
+            total = pivots[i] * product(i, c, upper_indptr, upper_columns, upper, y)
+            if substituted:
+                r[perm[i], c] = -total
+            else:
+                below = product(i, c, lower_indptr, lower_columns, lower, y)
+                r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
+
+
+@KERNELS.resident_twin
+def residual(
+    n_slices, slices, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
+    pivots, perm, b, y, r,
+):  # fmt: skip
+    """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
+    known to be zero if y is what substitution with D + L gives.
+    """
+    residual_rows(
+        slices[n_slices], substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
+        pivots, perm, b, y, r,
+    )  # fmt: skip

@@ -1,0 +1,104 @@
+"""The cost model: how long an iteration of PCG and a coloring take, from a few speeds of the device.
+
+For a matrix with n rows, e entries and values of s bytes, and c colors:
+
+    iteration = (e (s + 4) + 30 s n (1 - 1 / c) + 2 s n f c) / bandwidth + (2 c - 1) step + start
+
+An iteration reads the matrix, a column index for each value, and once some 30 numbers per row: vectors, permutation,
+diagonal and offsets; but hardly any in the first color's rows, which Eisenstat's form keeps apart, a c-th of all if
+colors are alike. The last two terms are those of c colors: each reads much of the vector again, of which the share
+f = min(1, s n / cache) comes from memory, and each waits for the one before it. On the GPU of the record this is within
+a fifth of what was measured for all matrices and colorings of `benchmarks/results/sweeps-gpu.json`, as a test asserts.
+
+The time of a coloring is a start, a time per entry, more of it where degrees differ much, and for first-fit in row
+order on a GPU a time per front: fronts follow one another.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcprecond.coloring import Graph
+
+ROW_VALUES = 30
+
+
+@dataclass(frozen=True)
+class Degrees:
+    """What the time of a coloring depends on.
+
+    Attributes
+    ----------
+    skew : float
+        log2 of the largest degree over the mean.
+    entries : int
+        Of the graph.
+    """
+
+    skew: float
+    entries: int
+
+    @classmethod
+    def of(cls, graph: Graph) -> Degrees:
+        """Read them off."""
+        total = int(graph.degrees.sum(dtype=np.int64))
+        return cls(math.log2(graph.max_degree * graph.n / total) if total else 0.0, graph.indices.size)
+
+
+@dataclass(frozen=True)
+class ColoringSpeed:
+    """Seconds that a coloring takes to start, per entry, more per entry times skew squared, and per front."""
+
+    start: float
+    per_entry: float
+    per_skew: float
+    per_front: float = 0.0
+
+    def seconds(self, degrees: Degrees, fronts: int = 0) -> float:
+        """For a graph; at least, unless the fronts are known."""
+        per_entry = self.per_entry + self.per_skew * degrees.skew**2
+        return self.start + degrees.entries * per_entry + fronts * self.per_front
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names."""
+
+    bandwidth: float
+    cache: float
+    step: float
+    start: float
+    colorings: dict[str, ColoringSpeed]
+
+    def iteration_seconds(
+        self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1
+    ) -> float:  # fmt: skip
+        """An iteration of PCG with so many colors; the entries of a block share a column index."""
+        vector = value_bytes * n
+        traffic = entries * (value_bytes + 4 / block_size**2) + ROW_VALUES * vector * (1 - 1 / max(n_colors, 2))
+        traffic += 2 * vector * n_colors * min(1.0, vector / self.cache)
+        return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
+
+
+#: By the name of the backend: measured on an H200, and on two cores of a server. On a CPU nothing else is as quick as
+#: first-fit in row order, and "eb" has no fewer colors.
+SPEEDS = {
+    "gpu": Speeds(
+        bandwidth=4.75e12, cache=50e6, step=1.2e-6, start=8e-6,
+        colorings={
+            "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
+            "eb": ColoringSpeed(0.2e-3, 8.5e-12, 1.2e-12),
+            "greedy": ColoringSpeed(0.1e-3, 7e-12, 8e-12, per_front=1e-6),
+        },
+    ),
+    "cpu": Speeds(
+        bandwidth=24e9, cache=32e6, step=20e-6, start=20e-6,
+        colorings={
+            "greedy": ColoringSpeed(20e-6, 1.1e-9, 0.02e-9),
+            "ecl_gc": ColoringSpeed(0.3e-3, 9.5e-9, 0.1e-9),
+        },
+    ),
+}  # fmt: skip
