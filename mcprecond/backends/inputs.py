@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
+from mcprecond.backends.arguments import shown
 
 
 def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
@@ -52,6 +53,30 @@ def shaped_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
     if array.shape not in ((n,), (n, 1)):
         raise ValueError(f"{name} must have shape ({n},), got {array.shape}")
     return array.reshape(n)
+
+
+def integers(values: Any, backend: Backend, wanted: str) -> Any:
+    """Return an array of integers on the backend, from one there or on the host, or from a list.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else, or is on the GPU where the backend is the CPU; the message begins with `wanted`.
+    """
+    if backend_of(values).name == "gpu":
+        if backend.name == "cpu":
+            raise TypeError(f"{wanted}, got one on the gpu; move it with cupy.asnumpy")
+        array = values
+    else:
+        try:
+            array = np.asarray(values)
+        except ValueError:  # lists of different lengths
+            raise TypeError(f"{wanted}, got {shown(values)}") from None
+    if array.shape == (0,):
+        array = array.astype(np.int32)  # an empty list is one of floats
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{wanted}, got {shown(values)} of dtype {array.dtype}")
+    return backend.xp.asarray(array)
 
 
 def promoted(*dtypes: Any) -> np.dtype[Any]:

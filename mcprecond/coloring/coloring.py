@@ -10,6 +10,7 @@ from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, backend_of
 from mcprecond.backends.atomics import atomic_add, atomic_max
+from mcprecond.backends.inputs import integers
 from mcprecond.coloring.history import log_of
 from mcprecond.matrix import AdmittedMatrix, admitted
 
@@ -178,14 +179,7 @@ def user_coloring(colors: Any, matrix: AdmittedMatrix) -> Coloring:
         If it is not one non-negative integer per row, or two neighbors have the same color (names them).
     """
     backend, n = matrix.backend, matrix.shape[0]
-    xp = backend.xp
-    if backend_of(colors).name == "gpu" and backend.name == "cpu":
-        raise TypeError("coloring is on the gpu and must be on the cpu like A; move it with cupy.asnumpy")
-    array = xp.asarray(colors)
-    if array.shape == (0,):
-        array = array.astype(np.int32)  # an empty list is one of floats
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"coloring must be a method name, a Coloring or an array of integers, got dtype {array.dtype}")
+    array = integers(colors, backend, "coloring must be a method name, a Coloring or an array of integers")
     if array.shape != (n,):
         raise ValueError(f"coloring must have shape ({n},) to match A, got {array.shape}")
     if n and int(array.min()) < 0:

@@ -100,6 +100,8 @@ class Graph:
             CPU, 16 from 2^31 entries on; on a GPU 40 for every path of one or two edges, which the product lists.
         """
         xp, sparse, on_cpu = self.backend.xp, self.backend.sparse, self.backend.name == "cpu"
+        if self.n == 0:  # cuSPARSE multiplies no empty matrices
+            return self
         left = available_bytes(self.backend)
         entries = self.paths()
         if on_cpu and 8 * entries > left >= 8 * (self.max_degree + 1) ** 2:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop, compile_part
-from mcprecond.backends.arguments import shown
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.inputs import integers
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 
@@ -66,19 +66,12 @@ def permutation(order: Any, n: int, backend: Backend, name: str = "order", names
     Raises
     ------
     TypeError
-        If it does not hold integers, or lives on the other device.
+        If it does not hold integers, or is on the GPU where A is not.
     ValueError
         If it is no permutation of 0..n - 1; the message says why.
     """
     xp, wanted = backend.xp, f"{name} must be one of {', '.join(names)} or a permutation of 0..{n - 1}"
-    if backend_of(order).name != backend.name:
-        raise TypeError(f"{wanted} on the {backend.name}, got one on the {backend_of(order).name}")
-    try:
-        sequence = xp.asarray(order)
-    except ValueError:  # lists of different lengths
-        raise TypeError(f"{wanted}, got {shown(order)}") from None
-    if sequence.dtype.kind not in "iu" and sequence.size:
-        raise TypeError(f"{wanted}, got {shown(order)} of dtype {sequence.dtype}")
+    sequence = integers(order, backend, wanted)
     if sequence.shape != (n,):
         raise ValueError(f"{wanted}, got an array of shape {sequence.shape}")
     wrong = xp.sort(sequence) != xp.arange(n)
