@@ -6,7 +6,7 @@ SEED ?= 1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia delta listed_columns schedule wide pcg \
-	scale door hard_systems
+	scale door hard_systems long_rows
 
 .PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean
 

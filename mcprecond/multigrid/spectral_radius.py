@@ -28,7 +28,7 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
     Saad: Numerical Methods for Large Eigenvalue Problems, revised ed., SIAM 2011, Algorithm 6.5.
     """
     backend, n = matrix.backend, matrix.shape[0]
-    xp, product = backend.xp, Product(matrix.csr, backend)
+    xp, product = backend.xp, Product(matrix)
     if n == 0:
         return 1.0
     v = start_vector(n, matrix.dtype, xp)

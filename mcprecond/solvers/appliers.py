@@ -51,7 +51,7 @@ class Matrix(Applier):
 
     def __init__(self, M: AdmittedMatrix) -> None:
         self.exponent = M.exponent
-        self.product = Product(M.csr, M.backend)
+        self.product = Product(M)
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Applier`."""

@@ -76,10 +76,11 @@ __device__ double block_sum(double value) {
     return sum;
 }
 
-// Close the books with one sum over the grid, or with several, one after the other.
+// Close the books with one sum over the grid, or with several, one after the other; to the first one belong `count` more
+// terms, which the grid has written.
 template <int COUNT>
 __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT], long long* control, double* scalars,
-                       double* history, double* partials) {
+                       double* history, double* partials, const double* terms = nullptr, long long count = 0) {
     __shared__ bool last;
     for (int s = 0; s < COUNT; ++s) {
         double sum = block_sum(values[s]);
@@ -96,12 +97,14 @@ __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT],
     for (int s = 0; s < COUNT; ++s) {
         double total = 0;
         for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += fresh(&partials[s * gridDim.x + b]);
+        if (s == 0)
+            for (long long k = threadIdx.x; k < count; k += blockDim.x) total += fresh(&terms[k]);
         total = block_sum(total);
         if (threadIdx.x == 0) close(roles[s], total, control, scalars, history);
     }
 }
 
 __device__ __forceinline__ void finish(int role, double value, long long* control, double* scalars, double* history,
-                                       double* partials) {
-    if (role != NOTHING) finish<1>({role}, {value}, control, scalars, history, partials);
+                                       double* partials, const double* terms = nullptr, long long count = 0) {
+    if (role != NOTHING) finish<1>({role}, {value}, control, scalars, history, partials, terms, count);
 }

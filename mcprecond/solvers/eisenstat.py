@@ -75,7 +75,7 @@ class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
     def __init__(self, csr: Any, b: Any, x0: Any, M: Preconditioner, backend: Backend) -> None:
-        super().__init__(csr, backend)
+        super().__init__(csr, M.blocks.longest_row, backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
         kernels = BLOCK_KERNELS if blocks.block_size > 1 else KERNELS
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
@@ -112,7 +112,7 @@ class EisenstatIteration(Iteration):
         """See `Iteration`; in the order of A, with its values."""
         b = self.b[self.blocks.inverse].reshape(-1)
         residual = self.backend.xp.empty_like(b)
-        self.run.residual(self.n, *self.A, self.iterate(), b, residual, FRESH_RESIDUAL, *self.books)
+        self.run.residual(self.n, *self.A, *self.long_rows, self.iterate(), b, residual, FRESH_RESIDUAL, *self.books)
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
     def precondition(self) -> None:

@@ -13,40 +13,101 @@ __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSE
     return lane_sum<LANES>(total);
 }
 
+template <typename T>
+__device__ __forceinline__ Complex<T> fresh(const Complex<T>* p) {
+    return Complex<T>(fresh(&p->re), fresh(&p->im));
+}
+
+// Rows of more than `longest` entries are cut into pieces, which warps take: see long_rows.py.
+#define PIECE 1024
+
+struct LongRows {
+    long long longest, n_rows, n_pieces;
+    const int* plan;
+    double* work;
+
+    __device__ __forceinline__ bool has(OFFSET length) const { return length > longest; }
+
+    // Multiply the long rows with p: `row_done(i, total)` puts the product of row i where it belongs, and returns what it adds
+    // to the inner product.
+    template <typename SUM, typename RowDone>
+    __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const VALUE* values, const VALUE* p,
+                                             RowDone row_done) const {
+        const int *rows = plan + n_pieces, *firsts = rows + n_rows;
+        uint64* done = (uint64*)(work + n_rows);
+        SUM* sums = (SUM*)(work + 2 * n_rows);
+        for (long long piece = thread_id() / WARP; piece < n_pieces; piece += thread_count() / WARP) {
+            int k = plan[piece], first = firsts[k], count = firsts[k + 1] - first, i = rows[k];
+            OFFSET begin = indptr[i] + (OFFSET)(piece - first) * PIECE, row_end = indptr[i + 1];
+            OFFSET end = row_end - begin > PIECE ? begin + PIECE : row_end;
+            SUM total = SUM();
+            for (OFFSET e = begin + lane_id(); e < end; e += WARP) total += (SUM)values[e] * (SUM)p[indices[e]];
+            total = lane_sum<WARP>(total);
+            bool is_last = false;
+            if (lane_id() == 0) {
+                sums[piece] = total;
+                __threadfence();
+                is_last = atomicAdd(&done[k], 1ull) == (uint64)(count - 1);
+            }
+            if (!__any_sync(FULL_WARP, is_last)) continue;
+            __threadfence();
+            total = SUM();
+            for (int s = lane_id(); s < count; s += WARP) total += fresh(&sums[first + s]);
+            total = lane_sum<WARP>(total);
+            if (lane_id() == 0) {
+                done[k] = 0;
+                work[k] = row_done(i, total);
+            }
+        }
+    }
+};
+
 // Rows in strides: whole warps take part until the last row, as lane_sum needs it.
 #define FOR_EACH_ROW(i, n)                                                                              \
     for (long long i = thread_id() / LANES, i##_of_warp = (thread_id() - lane_id()) / LANES; i##_of_warp < n; \
          i += thread_count() / LANES, i##_of_warp += thread_count() / LANES)
 
 extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                    const VALUE* p, VALUE* q, long long role, long long* control, double* scalars,
-                                    double* history, double* partials) {
+                                    long long longest, long long n_long, long long n_pieces, const int* plan,
+                                    double* work, const VALUE* p, VALUE* q, long long role, long long* control,
+                                    double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
+    LongRows long_rows{longest, n_long, n_pieces, plan, work};
+    long_rows.multiply<VALUE>(indptr, indices, values, p, [&](int i, VALUE total) {
+        q[i] = total;
+        return inner(total, p[i]);
+    });
     double product = 0;
     FOR_EACH_ROW(i, n) {
-        VALUE total = row_product<VALUE>(i < n, i, indptr, indices, values, p);
-        if (i < n && threadIdx.x % LANES == 0) {
+        bool is_short = i < n && !long_rows.has(indptr[i + 1] - indptr[i]);
+        VALUE total = row_product<VALUE>(is_short, i, indptr, indices, values, p);
+        if (is_short && threadIdx.x % LANES == 0) {
             q[i] = total;
             product += inner(total, p[i]);
         }
     }
-    finish((int)role, product, control, scalars, history, partials);
+    finish((int)role, product, control, scalars, history, partials, work, n_long);
 }
 
 extern "C" __global__ void residual(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                    const VALUE* x, const VALUE* b, VALUE* r, long long role, long long* control,
-                                    double* scalars, double* history, double* partials) {
+                                    long long longest, long long n_long, long long n_pieces, const int* plan,
+                                    double* work, const VALUE* x, const VALUE* b, VALUE* r, long long role,
+                                    long long* control, double* scalars, double* history, double* partials) {
+    typedef typename WideOf<VALUE>::Type Wide;
+    LongRows long_rows{longest, n_long, n_pieces, plan, work};
+    auto row_done = [&](long long i, Wide total) {
+        Wide rest = (Wide)b[i] - total;
+        r[i] = (VALUE)rest;
+        return inner(rest, rest);
+    };
+    long_rows.multiply<Wide>(indptr, indices, values, x, row_done);
     double square = 0;
     FOR_EACH_ROW(i, n) {
-        typedef typename WideOf<VALUE>::Type Wide;
-        Wide total = row_product<Wide>(i < n, i, indptr, indices, values, x);
-        if (i < n && threadIdx.x % LANES == 0) {
-            Wide rest = (Wide)b[i] - total;
-            r[i] = (VALUE)rest;
-            square += inner(rest, rest);
-        }
+        bool is_short = i < n && !long_rows.has(indptr[i + 1] - indptr[i]);
+        Wide total = row_product<Wide>(is_short, i, indptr, indices, values, x);
+        if (is_short && threadIdx.x % LANES == 0) square += row_done(i, total);
     }
-    finish((int)role, square, control, scalars, history, partials);
+    finish((int)role, square, control, scalars, history, partials, work, n_long);
 }
 
 extern "C" __global__ void inner_product(long long n, const VALUE* a, const VALUE* b, long long role,

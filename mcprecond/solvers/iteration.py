@@ -20,6 +20,8 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.solvers.long_rows import long_rows
 
 KERNELS = KernelSet(__file__)
 
@@ -47,11 +49,13 @@ SAFE_SQUARES = 1e-270, 1e290
 class Product:
     """A product with a sparse matrix, which may be captured."""
 
-    def __init__(self, csr: Any, backend: Backend) -> None:
+    def __init__(self, matrix: AdmittedMatrix) -> None:
+        csr, backend = matrix.csr, matrix.backend
         n, entries, xp = csr.shape[0], csr.indices.size, backend.xp
-        offset = offset_type(entries)
-        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(n, 1)))
-        self.n, self.arrays = n, _csr_arrays(csr, offset, xp)
+        offset, lanes = offset_type(entries), _lanes(entries / max(n, 1))
+        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=lanes)
+        rows = _csr_arrays(csr, offset, xp)
+        self.n, self.arrays = n, (*rows, *long_rows(rows[0], matrix.max_degree + 1, lanes, backend))
         # The kernel asks for the scalars of a run, which this role leaves alone.
         self.books = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
 
@@ -74,13 +78,15 @@ class Iteration:
     #: The iterate, likewise.
     x: Any
 
-    def __init__(self, csr: Any, backend: Backend) -> None:
+    def __init__(self, csr: Any, longest_row: int, backend: Backend) -> None:
         xp, entries = backend.xp, csr.indices.size
         self.backend, self.n = backend, csr.shape[0]
         offset = offset_type(entries)
         self.A, self.dtype = _csr_arrays(csr, offset, xp), csr.dtype
         self.near = int(np.finfo(csr.dtype).maxexp * NEAR)
-        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(self.n, 1)))
+        lanes = _lanes(entries / max(self.n, 1))
+        self.long_rows = long_rows(self.A[0], longest_row, lanes, backend)
+        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=lanes)
         # Side by side, so that one look fetches all that the host wants to know.
         page = np.zeros(4 + SCALARS + HISTORY, np.int64)
         page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
@@ -244,8 +250,9 @@ class Iteration:
 class PlainIteration(Iteration):
     """Algorithm 9.1 of Saad, in the order of A, with any M: an `Applier`, or None for the identity."""
 
-    def __init__(self, csr: Any, b: Any, x0: Any, M: Any, backend: Backend) -> None:
-        super().__init__(csr, backend)
+    def __init__(self, matrix: AdmittedMatrix, b: Any, x0: Any, M: Any) -> None:
+        csr, backend = matrix.csr, matrix.backend
+        super().__init__(csr, matrix.max_degree + 1, backend)
         xp, n = backend.xp, self.n
         self.b, self.x = b.astype(csr.dtype), xp.zeros(n, csr.dtype) if x0 is None else x0.astype(csr.dtype)
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
@@ -276,7 +283,7 @@ class PlainIteration(Iteration):
 
     def find_residual(self) -> None:
         """See `Iteration`."""
-        self.run.residual(self.n, *self.A, self.x, self.b, self.r, FRESH_RESIDUAL, *self.books)
+        self.run.residual(self.n, *self.A, *self.long_rows, self.x, self.b, self.r, FRESH_RESIDUAL, *self.books)
 
     def precondition(self) -> None:
         """See `Iteration`: p = z = M r."""
@@ -291,7 +298,7 @@ class PlainIteration(Iteration):
 
     def _step(self) -> None:
         run, n, books = self.run, self.n, self.books
-        run.multiply(n, *self.A, self.p, self.q, PAP, *books)
+        run.multiply(n, *self.A, *self.long_rows, self.p, self.q, PAP, *books)
         run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *books)
         if self.M is not None:
             self.M.enqueue(self.r, self.z)
@@ -404,7 +411,9 @@ def wide(x):
 
 
 @KERNELS.strided_twin
-def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, partials):
+def multiply(
+    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, role, control, scalars, history, partials
+):  # fmt: skip
     """q = A p, and p'q."""
     if control[STATE] != RUNNING:
         return
@@ -419,7 +428,10 @@ def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, 
 
 
 @KERNELS.strided_twin
-def residual(n, indptr, indices, values, x, b, r, role, control, scalars, history, partials):
+def residual(
+    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, b, r, role, control, scalars, history,
+    partials,
+):  # fmt: skip
     """r = b - A x, and r'r, both summed in double precision."""
     square = 0.0
     for i in prange(n):

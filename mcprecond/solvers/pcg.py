@@ -144,9 +144,10 @@ def pcg(
         if matrix is not None:
             exponent_of_A = matrix.exponent
             csr = matrix.csr.astype(dtype, copy=False)
+            matrix = replace(matrix, csr=csr)
             if isinstance(M, AdmittedMatrix):
                 M = replace(M, csr=M.csr.astype(dtype, copy=False))
-            iteration = PlainIteration(csr, b, guess, stack.enter_context(applied(M, dtype, backend)), backend)
+            iteration = PlainIteration(matrix, b, guess, stack.enter_context(applied(M, dtype, backend)))
         norm = _chosen_units(iteration, b, guess, exponent_of_A, backend)
         if norm == 0 and not bool(b.any()):
             ready = time.perf_counter()

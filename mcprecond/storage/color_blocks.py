@@ -88,6 +88,8 @@ class ColorBlocks:
         How the triangles are stored; its name is "csr", "dia" or "delta", the last two on a GPU only.
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
+    longest_row : int
+        At least the length of the longest row of A.
     pivots : array, shape (n,), or None
         What rows of the upper triangle are divided by, in color order.
     diagonal, dinv : array, shape (n,)
@@ -142,6 +144,7 @@ class ColorBlocks:
         self._offset = matrix.indptr.dtype
         self._narrows = self._stored.itemsize < self.dtype.itemsize
         longest = int(xp.diff(graph.indptr).max()) if n else 0
+        self.longest_row = longest * self.block_size
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, backend
         )
