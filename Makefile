@@ -35,11 +35,7 @@ fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
 readme: .venv/dev
-	$(BIN)/python tools/readme.py
-	$(BIN)/python tools/colorings.py
-	$(BIN)/python tools/sweeps.py
-	$(BIN)/python tools/studies.py
-	$(BIN)/python tools/ilu.py
+	$(BIN)/python -m report
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
