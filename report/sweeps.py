@@ -1,6 +1,4 @@
-"""docs/sweeps.md and its picture: what sweeps and solves cost and what limits them, FENL of growing size, short formats,
-and the marks that are set for a CPU.
-"""
+"""docs/sweeps.md: what sweeps and solves cost, what limits them, growing FENL, short formats, marks for a CPU."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What limits a sweep: the profiler's counters for the kernels of an application, on a GPU with Nsight Compute.
 
-    python benchmarks/limits.py
+    python benchmarks/experiments/limits.py
 
 runs itself under `ncu` once per matrix and writes benchmarks/results/limits-gpu.json (or where --output says):
 symmetric Gauss-Seidel as it is, with values of four bytes or in blocks, and for four right-hand sides; and the
@@ -20,8 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
+
+from cases import MATRICES, SEED
 from measure import RESULTS, record, save
-from sweeps import CASES, COLORINGS, SEED
+from sweeps import CASES, COLORINGS
 
 from mcprecond import ILU0, MulticolorSGS
 
@@ -72,7 +76,7 @@ def run_all(name: str) -> None:
     """What runs under the profiler: each once, after a time that is not profiled."""
     import cupy
 
-    A = CASES[name](False, "gpu")
+    A = MATRICES[name](False, "gpu")
     for variant in variants(name):
         work = work_on(A, **variant)
         work()

@@ -1,7 +1,7 @@
 """How many steps largest degree first takes with and without ECL-GC's shortcuts, on a machine of unlimited width.
 
-    python benchmarks/coloring_steps.py            # a few minutes on one core
-    python benchmarks/coloring_steps.py --small
+    python benchmarks/experiments/coloring_steps.py            # a few minutes on one core
+    python benchmarks/experiments/coloring_steps.py --small
 
 writes benchmarks/results/coloring-steps.json or coloring-steps-small.json (or where --output says): Table 4 of
 Alabandi, Powers, Burtscher (2020), "in an architecture-agnostic way". In a step every vertex sees what its neighbors
@@ -13,43 +13,35 @@ on. The colors of both ways are asserted to be the same.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from measure import RESULTS, record, save
 from numba import prange
+
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
+
+from cases import GRAPHS, SEED
+from measure import RESULTS, record, save
 
 from mcprecond.backends import compile_loop, compile_part
 from mcprecond.coloring import COLORINGS, Graph
 from mcprecond.coloring.orders import by_keys, random_keys
-from mcprecond.problems import graphs
 
-SEED, WORD = 0, 64
-#: Name -> generator for (full size, small size).
-FAMILIES: dict[str, Callable[[bool], Any]] = {
-    "grid2d_1024": lambda small: graphs.grid2d(16 if small else 1024),
-    "delaunay20": lambda small: graphs.delaunay(2 ** (8 if small else 20), seed=SEED),
-    "rgg20": lambda small: graphs.random_geometric(2 ** (8 if small else 20), seed=SEED),
-    "rmat16": lambda small: graphs.rmat(8 if small else 16, seed=SEED),
-    "rmat20": lambda small: graphs.rmat(9 if small else 20, seed=SEED),
-    "random20": lambda small: graphs.random_regular(2 ** (8 if small else 20), 8, seed=SEED),
-    "road22": lambda small: graphs.road_like(2 ** (8 if small else 22), seed=SEED),
-    "fenl_50": lambda small: graphs.fenl(5 if small else 50),
-}
+WORD = 64
+FAMILIES = ["grid2d_1024", "delaunay20", "rgg20", "rmat16", "rmat20", "random20", "road22", "fenl_50"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     small = arguments.small
     cases = []
     for name in arguments.families:
-        graph = Graph.of(FAMILIES[name](small))
+        graph = Graph.of(GRAPHS[name](small))
         cases.append({"name": name, "vertices": graph.n, "entries": graph.indices.size} | steps_of(graph))
         print(cases[-1], flush=True)
         output = arguments.output or RESULTS / f"coloring-steps{'-small' if small else ''}.json"

@@ -1,7 +1,7 @@
 """An experiment: triangles stored in two bytes per value, float16 or bfloat16, under a float64 solver.
 
-    python benchmarks/half.py gpu                        # the full sizes
-    python benchmarks/half.py cpu --small                # iterations only, in rounded float32 storage
+    python benchmarks/experiments/half.py gpu                        # the full sizes
+    python benchmarks/experiments/half.py cpu --small                # iterations only, in rounded float32 storage
 
 The system is scaled to a unit diagonal first, from both sides, so that all values of a positive definite matrix fit
 into either format. Iterations are those of the plain form with values that were rounded to the format. On a GPU the
@@ -12,13 +12,18 @@ bytes. Writes benchmarks/results/half-gpu.json or half-cpu.json (or where --outp
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
+
+from cases import MATRICES, SEED
 from measure import RESULTS, graph_ms, record, save
-from sweeps import CASES, COLORINGS, RTOL, SEED
+from sweeps import CASES, COLORINGS, RTOL
 
 from mcprecond import MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
@@ -78,7 +83,7 @@ def shorten(M: MulticolorSGS) -> None:
 
 def measure_case(name: str, device: str, small: bool) -> dict[str, Any]:
     backend = get_backend(device)
-    xp, A = backend.xp, scaled(CASES[name](small, device), backend)
+    xp, A = backend.xp, scaled(MATRICES[name](small, device), backend)
     b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
     rows = []
     for label, method in COLORINGS.items():
