@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -41,3 +42,34 @@ def test_names_in_the_papers_figures_are_ours(report):
     named |= methods(*PAPERS["sirg"]["over"], *(column["row"] for column in PAPERS["table_5"].values()))
     named |= methods(*(relation[side] for relation in PAPERS["relations"] for side in ("above", "below")))
     assert named <= COLORINGS.keys()
+
+
+def test_what_is_no_record_of_a_decision_is_named(report, tmp_path):
+    from report import decisions
+
+    record = (decisions.FOLDER / "0001-one-kernel-for-a-sweep-whose-rows-wait-for-values.md").read_text()
+    (tmp_path / "0001-first.md").write_text(record)
+    assert [found["area"] for found in decisions.load(tmp_path)] == ["sweeps"]
+    (tmp_path / "0002-second.md").write_text(record)
+    with pytest.raises(ValueError, match=r"0002-second.md says that it is 0001; it should be 0002"):
+        decisions.load(tmp_path)
+    (tmp_path / "0002-second.md").write_text(
+        record.replace("0001", "0002").replace("**Verdict:** kept", "**Verdict:** ?")
+    )
+    with pytest.raises(ValueError, match=r"0002-second.md is no record"):
+        decisions.load(tmp_path)
+
+
+def test_paths_on_the_map_exist(report):
+    from report import map as map_of_the_package
+    from report.results import ROOT
+
+    paths = re.findall(r"`([\w./]+)`", map_of_the_package.PAGE.read_text())
+    assert len(paths) > 100 and [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_a_name_that_leads_nowhere_is_refused(report):
+    from report.map import defining, load
+
+    with pytest.raises(LookupError, match=r"MulticolorXYZ of report/map.toml is defined in no module"):
+        defining("MulticolorXYZ", load())
