@@ -109,7 +109,7 @@ def tests_of(module: ModuleType, *names: str) -> list[Path]:
     users = [path for path, imported in imports.items() if module.__name__ in imported]
     users.sort(key=lambda path: (len(imports[path]), path))
     if not named and not users:
-        said = {path: len(re.findall(rf"\b{name}\b", path.read_text())) for path in imports}
+        said = {path: len(re.findall(rf"\b{name}[=(]", path.read_text())) for path in imports}
         users = sorted((path for path in said if said[path]), key=lambda path: (-said[path], path))
     return list(dict.fromkeys(named or users[:MOST_TESTS]))
 
