@@ -73,8 +73,11 @@ class Case:
         self.b = self._product_with_random(self.A)
         self.rows: list[dict[str, Any]] = []
         self.document: dict[str, Any] = {
-            "name": name, "unknowns": self.A.shape[0], "nnz": int(self.A.nnz), "factorizations": self.rows
-        }  # fmt: skip
+            "name": name,
+            "unknowns": self.A.shape[0],
+            "nnz": int(self.A.nnz),
+            "factorizations": self.rows,
+        }
 
     def measure_ours(self) -> None:
         """Plain CG, SGS, DILU and ILU(0) by color, ILU(0) in natural order."""
@@ -148,9 +151,12 @@ class Case:
             factors: list[Any] = []
             factor_ms = self._wall_once(lambda: factors.append(linalg.spilu(A, fill_factor=1, drop_tol=0)))
             self._add(
-                f"{library} spilu", None, levels=None, factor_ms=factor_ms,
+                f"{library} spilu",
+                None,
+                levels=None,
+                factor_ms=factor_ms,
                 apply_ms=self._wall(lambda: factors[0].solve(self.b)),
-            )  # fmt: skip
+            )
         except RuntimeError as error:
             self._add(f"{library} spilu", None, levels=None, failed=str(error))
 

@@ -354,8 +354,14 @@ def as_table(cases: list[Case], methods: list[str]) -> Any:
     for case in cases:
         for method in methods:
             row = case["methods"].get(method, {"ms": math.inf, "colors": None})
-            rows.append({
-                "matrix": case["name"], "vertices": case["vertices"], "method": method, "seconds": row["ms"] / 1e3,
-                "colors": row["colors"], "verified": method in case["methods"],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "matrix": case["name"],
+                    "vertices": case["vertices"],
+                    "method": method,
+                    "seconds": row["ms"] / 1e3,
+                    "colors": row["colors"],
+                    "verified": method in case["methods"],
+                }
+            )
     return Table(rows)

@@ -39,14 +39,36 @@ def test_opponents_are_compared(ilu):
     solve = {"iterations": 10, "solve_ms": 20.0, "setup_ms": 5.0, "total_ms": 25.0}
     rows = [
         {"name": "SGS color", "levels": 8, "apply_ms": 0.5, **solve},
-        {"name": "ILU0 color", "levels": 8, "factor_ms": 3.0, "apply_ms": 0.5, "apply_four_ms": 0.75, **solve,
-         "total_ms": 24.0},
-        {"name": "cuSPARSE natural", "levels": None, "factor_ms": 20.0, "apply_ms": 8.0, "solve_analysis_ms": 3.0,
-         "captured": False, "own_factorization": True, **solve},
-        {"name": "cuSPARSE color", "levels": None, "apply_ms": 2.0, "solve_analysis_ms": 3.0, "captured": True,
-         "own_factorization": False, **solve},
+        {
+            "name": "ILU0 color",
+            "levels": 8,
+            "factor_ms": 3.0,
+            "apply_ms": 0.5,
+            "apply_four_ms": 0.75,
+            **solve,
+            "total_ms": 24.0,
+        },
+        {
+            "name": "cuSPARSE natural",
+            "levels": None,
+            "factor_ms": 20.0,
+            "apply_ms": 8.0,
+            "solve_analysis_ms": 3.0,
+            "captured": False,
+            "own_factorization": True,
+            **solve,
+        },
+        {
+            "name": "cuSPARSE color",
+            "levels": None,
+            "apply_ms": 2.0,
+            "solve_analysis_ms": 3.0,
+            "captured": True,
+            "own_factorization": False,
+            **solve,
+        },
         {"name": "CuPy spilu", "levels": None, "failed": "no luck"},
-    ]  # fmt: skip
+    ]
     case = {"name": "a matrix", "unknowns": 1000, "factorizations": rows}
     machine = {"gpu": "a GPU", "cpu": "a processor"}
     text = ilu.page([{"machine": machine, "versions": {}, "date": "2026-11-21", "rtol": 1e-8, "cases": [case]}])

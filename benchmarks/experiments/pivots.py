@@ -56,9 +56,13 @@ def measure_case(n: int, stretch: float) -> dict[str, Any]:
     b = A @ np.random.default_rng(SEED).uniform(-1, 1, A.shape[0])
     coloring = color(A, "eb")
     case: dict[str, Any] = {
-        "name": f"p1_{n}_x{stretch}", "unknowns": A.shape[0], "nnz": int(A.nnz), "stretch": stretch,
-        "positive_off_diagonal": int((A.data > 0).sum()) - A.shape[0], "n_colors": coloring.n_colors,
-    }  # fmt: skip
+        "name": f"p1_{n}_x{stretch}",
+        "unknowns": A.shape[0],
+        "nnz": int(A.nnz),
+        "stretch": stretch,
+        "positive_off_diagonal": int((A.data > 0).sum()) - A.shape[0],
+        "n_colors": coloring.n_colors,
+    }
     for name, build in BUILT.items():
         M = build(A, coloring)
         result = pcg(A, b, M=M, rtol=RTOL)
