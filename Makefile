@@ -5,7 +5,7 @@ SECONDS ?= 600
 SEED ?= 1
 # Processes that run tests. Each takes whole modules of tests, since what one module compiles others load; those that
 # take long come early. Each has two threads, as races need, which sleep where they wait.
-WORKERS ?= auto
+WORKERS ?= logical
 PARALLEL := OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \

@@ -64,7 +64,7 @@ def test_paths_on_the_map_exist(report):
     from report import map as map_of_the_package
     from report.results import ROOT
 
-    paths = re.findall(r"`([\w./]+)`", map_of_the_package.PAGE.read_text())
+    paths = re.findall(r"`(\w+/[\w./]+)`", map_of_the_package.PAGE.read_text())
     assert len(paths) > 100 and [path for path in paths if not (ROOT / path).exists()] == []
 
 
