@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,9 @@ def ilu():
 def test_small_run_makes_a_page(ilu, tmp_path):
     path = tmp_path / "ilu-cpu.json"
     command = [sys.executable, ROOT / "benchmarks" / "ilu.py", "cpu", "--small", "--repeats", "1"]
-    subprocess.run([*command, "--cases", "grid2d_1024", "--output", path], check=True, capture_output=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = [*command, "--cases", "grid2d_1024", "--output", path]
+    subprocess.run(run, check=True, capture_output=True, env=environment)
     document = json.loads(path.read_text())
     (case,) = document["cases"]
     rows = {row["name"]: row for row in case["factorizations"]}

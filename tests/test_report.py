@@ -44,6 +44,17 @@ def test_names_in_the_papers_figures_are_ours(report):
     assert named <= COLORINGS.keys()
 
 
+def test_graphs_and_matrices_of_figures_and_marks_are_cases(report, monkeypatch):
+    from report.results import MARKS, PAPERS, ROOT
+
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from cases import GRAPHS, MATRICES
+
+    graphs = {name for limits in MARKS["colorings"].values() for name in limits} | set(PAPERS["table_4"])
+    assert graphs | set(PAPERS["table_ii"]) <= {*GRAPHS, "geometric mean"}
+    assert {name for limits in MARKS["sweeps"].values() for name in limits} <= {*MATRICES, "bound"}
+
+
 def test_what_is_no_record_of_a_decision_is_named(report, tmp_path):
     from report import decisions
 
