@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 SECONDS ?= 600
 SEED ?= 1
+# Processes that run tests. Each takes whole modules of tests, since what one module compiles others load; those that
+# take long come early. Each has two threads, as races need, which sleep where they wait.
+WORKERS ?= logical
+PARALLEL := OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia delta listed_columns schedule wide pcg \
@@ -17,7 +21,7 @@ test: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not gpu" --nbmake tests mcprecond notebooks
+	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
 
 # On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
@@ -35,11 +39,7 @@ fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
 readme: .venv/dev
-	$(BIN)/python tools/readme.py
-	$(BIN)/python tools/colorings.py
-	$(BIN)/python tools/sweeps.py
-	$(BIN)/python tools/studies.py
-	$(BIN)/python tools/ilu.py
+	$(BIN)/python -m report
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build

@@ -15,27 +15,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cases import GRAPHS, SEED
 from measure import RESULTS, record, save, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph, finished
-from mcprecond.problems import graphs
 
-SEED = 0
-#: Family -> generator for (full size, small size).
-FAMILIES: dict[str, Callable[[bool], Any]] = {
-    "fenl_50": lambda small: graphs.fenl(12 if small else 50),
-    "fenl_100": lambda small: graphs.fenl(16 if small else 100),
-    "fenl_180": lambda small: graphs.fenl(20 if small else 180),
-    "grid2d_1024": lambda small: graphs.grid2d(64 if small else 1024),
-    "delaunay20": lambda small: graphs.delaunay(2 ** (12 if small else 20), seed=SEED),
-    "rgg20": lambda small: graphs.random_geometric(2 ** (12 if small else 20), seed=SEED),
-    "rmat20": lambda small: graphs.rmat(12 if small else 20, seed=SEED),
-    "rmat22": lambda small: graphs.rmat(13 if small else 22, seed=SEED),
-    "mycielskian15": lambda small: graphs.mycielskian(9 if small else 15),
-    "elasticity48": lambda small: graphs.elasticity_pattern(8 if small else 48),
-    "road22": lambda small: graphs.road_like(2 ** (12 if small else 22), seed=SEED),
-}
+#: What is colored.
+FAMILIES = [
+    "fenl_50",
+    "fenl_100",
+    "fenl_180",
+    "grid2d_1024",
+    "delaunay20",
+    "rgg20",
+    "rmat20",
+    "rmat22",
+    "mycielskian15",
+    "elasticity48",
+    "road22",
+]
 #: Row of the results -> method and options.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "eb": ("eb", {}),
@@ -62,7 +61,7 @@ TOO_LONG |= {(method, "rmat22") for method in ("is_reduce", "graphblas_jp")}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--repeats", type=int, default=10)
@@ -73,7 +72,7 @@ def main() -> None:
     cases = []
     for name in arguments.families:
         methods = [row for row in arguments.methods if arguments.small or (row, name) not in TOO_LONG]
-        matrix = FAMILIES[name](arguments.small)
+        matrix = GRAPHS[name](arguments.small)
         cases.append({"name": name} | measure_matrix(matrix, arguments.device, methods, arguments.repeats))
         save(record("coloring", arguments.device, cases, seed=SEED, small=arguments.small), output)
 

@@ -21,21 +21,14 @@ from typing import Any
 
 import numba
 import numpy as np
-from coloring import SEED, checked
+from cases import GROWING, SEED
+from coloring import checked
 from measure import RESULTS, record, save, timed_in_turns, wall_ms
 
 from mcprecond.coloring import Graph, user_coloring
 from mcprecond.matrix import admitted
-from mcprecond.problems import graphs
 
-#: Family -> generator for log2 of about how many vertices.
-FAMILIES: dict[str, Callable[[int], Any]] = {
-    "grid2d": lambda scale: graphs.grid2d(2 ** (scale // 2)),
-    "delaunay": lambda scale: graphs.delaunay(2**scale, seed=SEED),
-    "rgg": lambda scale: graphs.random_geometric(2**scale, seed=SEED),
-    "rmat": lambda scale: graphs.rmat(scale, seed=SEED),
-    "fenl": lambda scale: graphs.fenl(round(2 ** (scale / 3)) - 1),
-}
+FAMILIES = ["grid2d", "delaunay", "rgg", "rmat", "fenl"]
 SCALE, NETWORKX_SCALE, SMALL_SCALE = 20, 14, 10
 METHODS = ["eb", "vb_bit", "jp", "ecl_gc", "greedy"]
 PYAMG = ["JP", "LDF", "MIS"]
@@ -43,7 +36,7 @@ PYAMG = ["JP", "LDF", "MIS"]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--repeats", type=int, default=5)
@@ -56,7 +49,7 @@ def main() -> None:
     for name in arguments.families:
         for scale in [SMALL_SCALE] if small else [SCALE, NETWORKX_SCALE]:
             case = {"name": f"{name}{scale}", "family": name, "load": os.getloadavg()[0]}
-            case |= measure_matrix(FAMILIES[name](scale), repeats, scale <= NETWORKX_SCALE)
+            case |= measure_matrix(GROWING[name](scale), repeats, scale <= NETWORKX_SCALE)
             cases.append(case)
             print(case, flush=True)
             policy = os.environ.get("OMP_WAIT_POLICY", "default")

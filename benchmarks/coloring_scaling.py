@@ -15,10 +15,9 @@ import argparse
 import time
 from pathlib import Path
 
-from coloring import METHODS, SEED, measure_matrix
+from cases import GROWING, SEED
+from coloring import METHODS, measure_matrix
 from measure import RESULTS, record, save
-
-from mcprecond.problems import graphs
 
 SCALING = ["eb", "ecl_gc", "sirg", "vb_bit", "jp"]
 RGG, RMAT = list(range(15, 25)), [20, 22, 24]
@@ -42,7 +41,7 @@ def main() -> None:
     cases = []
     for family, scale in [*(("rgg", scale) for scale in rgg), *(("rmat", scale) for scale in rmat)]:
         started = time.perf_counter()
-        matrix = graphs.rmat(scale, seed=SEED) if family == "rmat" else graphs.random_geometric(2**scale, seed=SEED)
+        matrix = GROWING[family](scale)
         generated = time.perf_counter()
         case = {"name": f"{family}{scale}", "family": family, "scale": scale}
         cases.append(case | measure_matrix(matrix, arguments.device, arguments.methods, arguments.repeats))

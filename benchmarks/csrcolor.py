@@ -24,10 +24,18 @@ class CsrColor:
         colors = cupy.empty(A.shape[0], cupy.int32)
         fraction, count = ctypes.c_double(1.0), ctypes.c_int(0)
         self._call(
-            "cusparseDcsrcolor", self.handle, ctypes.c_int(A.shape[0]), ctypes.c_int(A.nnz), self.descriptor,
+            "cusparseDcsrcolor",
+            self.handle,
+            ctypes.c_int(A.shape[0]),
+            ctypes.c_int(A.nnz),
+            self.descriptor,
             *(ctypes.c_void_p(array.data.ptr) for array in (A.data, A.indptr, A.indices)),
-            ctypes.byref(fraction), ctypes.byref(count), ctypes.c_void_p(colors.data.ptr), None, self.info,
-        )  # fmt: skip
+            ctypes.byref(fraction),
+            ctypes.byref(count),
+            ctypes.c_void_p(colors.data.ptr),
+            None,
+            self.info,
+        )
         return colors, count.value
 
     def _call(self, name: str, *args: Any) -> None:

@@ -49,9 +49,13 @@ class CsrIlu(Preconditioner):
 
     def _of_A(self) -> tuple[Any, ...]:
         return (
-            self.handle, ctypes.c_int(self.A.shape[0]), ctypes.c_int(self.A.nnz), self.descriptor,
-            *(_pointer(array) for array in (self.values, self.A.indptr, self.A.indices)), self.info,
-        )  # fmt: skip
+            self.handle,
+            ctypes.c_int(self.A.shape[0]),
+            ctypes.c_int(self.A.nnz),
+            self.descriptor,
+            *(_pointer(array) for array in (self.values, self.A.indptr, self.A.indices)),
+            self.info,
+        )
 
     def analyze_factorization(self) -> None:
         """What csrilu02 has to know about the pattern."""
@@ -82,15 +86,25 @@ class CsrIlu(Preconditioner):
         for upper in (0, 1):
             matrix, descriptor, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
             self._call(
-                "cusparseCreateCsr", ctypes.byref(matrix), n, n, ctypes.c_int64(A.nnz), _pointer(A.indptr),
-                _pointer(A.indices), _pointer(self.values), *map(ctypes.c_int, (INDEX_32, INDEX_32, 0, FLOAT_64)),
-            )  # fmt: skip
+                "cusparseCreateCsr",
+                ctypes.byref(matrix),
+                n,
+                n,
+                ctypes.c_int64(A.nnz),
+                _pointer(A.indptr),
+                _pointer(A.indices),
+                _pointer(self.values),
+                *map(ctypes.c_int, (INDEX_32, INDEX_32, 0, FLOAT_64)),
+            )
             # The lower triangle has a unit diagonal: the attributes' values are 0 and 1, in this order, or 1 and 0.
             for attribute, value in ((FILL_MODE, ctypes.c_int(upper)), (DIAG_TYPE, ctypes.c_int(1 - upper))):
                 self._call(
-                    "cusparseSpMatSetAttribute", matrix, ctypes.c_int(attribute), ctypes.byref(value),
+                    "cusparseSpMatSetAttribute",
+                    matrix,
+                    ctypes.c_int(attribute),
+                    ctypes.byref(value),
                     ctypes.c_size_t(ctypes.sizeof(value)),
-                )  # fmt: skip
+                )
             self._call("cusparseSpSV_createDescr", ctypes.byref(descriptor))
             solve = self._arguments(matrix, *self._vectors[upper : upper + 2], descriptor)
             self._call("cusparseSpSV_bufferSize", *solve, ctypes.byref(size))
@@ -126,9 +140,7 @@ class CsrIlu(Preconditioner):
     def _arguments(self, matrix: Any, x: Any, y: Any, descriptor: Any) -> tuple[Any, ...]:
         """Those that all calls of SpSV begin with."""
         not_transposed, algorithm, value_type = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(FLOAT_64)
-        return (
-            self.handle, not_transposed, ctypes.byref(self.one), matrix, x, y, value_type, algorithm, descriptor
-        )  # fmt: skip
+        return (self.handle, not_transposed, ctypes.byref(self.one), matrix, x, y, value_type, algorithm, descriptor)
 
     def _buffer(self, size: int) -> Any:
         import cupy

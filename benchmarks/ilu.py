@@ -21,20 +21,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import MATRICES, SEED
 from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
-from sweeps import CASES as SWEEP_CASES
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
+from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
 
-SEED, RTOL = 0, 1e-8
+RTOL = 1e-8
 LONG_SECONDS = 1.0  # a call that takes longer is not repeated after the one to warm up
 VERY_LONG_SECONDS = 10.0  # nor is one that takes longer than this warmed up
 
-#: Name -> generator for (small, device).
-CASES: dict[str, Callable[[bool, str], Any]] = {
-    name: SWEEP_CASES[name] for name in ("fenl_50", "fenl_100", "grid2d_1024", "elasticity48")
-} | {"circuit1259": lambda small, device: problems.circuit(64 if small else 1259, device=device)}
+CASES = ["fenl_50", "fenl_100", "grid2d_1024", "elasticity48", "circuit1259"]
 #: Order -> coloring of a matrix.
 COLORINGS: dict[str, Callable[[Any], Any]] = {"color": color, "first-fit": partial(color, method="jp", order="natural")}
 
@@ -42,7 +39,7 @@ COLORINGS: dict[str, Callable[[Any], Any]] = {"color": color, "first-fit": parti
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path)
@@ -71,13 +68,16 @@ class Case:
     def __init__(self, name: str, device: str, small: bool, repeats: int, keep: Callable[[], None]) -> None:
         self.name, self.gpu, self.repeats, self.keep = name, device == "gpu", repeats, keep
         self.backend = get_backend(device)
-        self.A = CASES[name](small, device)
+        self.A = MATRICES[name](small, device)
         self.A.sum_duplicates()
         self.b = self._product_with_random(self.A)
         self.rows: list[dict[str, Any]] = []
         self.document: dict[str, Any] = {
-            "name": name, "unknowns": self.A.shape[0], "nnz": int(self.A.nnz), "factorizations": self.rows
-        }  # fmt: skip
+            "name": name,
+            "unknowns": self.A.shape[0],
+            "nnz": int(self.A.nnz),
+            "factorizations": self.rows,
+        }
 
     def measure_ours(self) -> None:
         """Plain CG, SGS, DILU and ILU(0) by color, ILU(0) in natural order."""
@@ -151,9 +151,12 @@ class Case:
             factors: list[Any] = []
             factor_ms = self._wall_once(lambda: factors.append(linalg.spilu(A, fill_factor=1, drop_tol=0)))
             self._add(
-                f"{library} spilu", None, levels=None, factor_ms=factor_ms,
+                f"{library} spilu",
+                None,
+                levels=None,
+                factor_ms=factor_ms,
                 apply_ms=self._wall(lambda: factors[0].solve(self.b)),
-            )  # fmt: skip
+            )
         except RuntimeError as error:
             self._add(f"{library} spilu", None, levels=None, failed=str(error))
 

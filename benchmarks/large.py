@@ -69,11 +69,19 @@ def measure(A: Any, b: Any, method: str) -> dict[str, Any]:
     assert relative <= 1.01 * RTOL, relative
     free, total = xp.cuda.Device().mem_info
     return {
-        "method": method, "colors": coloring.n_colors, "coloring_s": coloring_s, "setup_s": setup_s,
-        "update_s": update_s, "first_apply_s": apply_s, "error_of_application": wrong, "iterations": result.iterations,
-        "solve_s": solve_s, "relative_residual": relative,
-        "relative_residual_of_last_rows": residual_of_last_rows(A, result.x, b), "used_GB": (total - free) / 1e9,
-    }  # fmt: skip
+        "method": method,
+        "colors": coloring.n_colors,
+        "coloring_s": coloring_s,
+        "setup_s": setup_s,
+        "update_s": update_s,
+        "first_apply_s": apply_s,
+        "error_of_application": wrong,
+        "iterations": result.iterations,
+        "solve_s": solve_s,
+        "relative_residual": relative,
+        "relative_residual_of_last_rows": residual_of_last_rows(A, result.x, b),
+        "used_GB": (total - free) / 1e9,
+    }
 
 
 def product(A: Any, x: Any) -> Any:
@@ -108,9 +116,7 @@ def error_of_application(A: Any, M: Any, r: Any, z: Any) -> float:
     y = z[start:] + sums / diagonal
     entries = near.tocoo()
     earlier = colors[entries.col] < colors[entries.row + rows[0]]
-    sums = np.bincount(
-        entries.row[earlier], (entries.data * y[entries.col - start])[earlier], minlength=len(rows)
-    )  # fmt: skip
+    sums = np.bincount(entries.row[earlier], (entries.data * y[entries.col - start])[earlier], minlength=len(rows))
     found = sums + diagonal[rows - start] * y[rows - start]
     return float(abs(found - r[rows]).max() / abs(r).max())
 

@@ -22,33 +22,21 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from cases import MATRICES, SEED
 from measure import RESULTS, record, save, timed_in_turns, wall_ms
 
-from mcprecond import MulticolorSGS, SmoothedAggregation, pcg, problems
+from mcprecond import MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.backends import get_backend
 from mcprecond.multigrid import rigid_body_modes
 
-SEED, RTOL, MAXITER = 0, 1e-8, 10_000
-
-
-def fenl(n: int, device: str) -> Any:
-    problem = problems.fenl(n, device=device)
-    return problem.jacobian(problem.exact())
-
-
-#: Name -> sizes (small, on a CPU, on a GPU), and what makes the matrix of that size.
-CASES: dict[str, tuple[tuple[int, int, int], Callable[[int, str], Any]]] = {
-    "poisson2d": ((60, 500, 1024), lambda n, device: problems.laplacian((n, n), device=device)),
-    "poisson3d": ((16, 60, 128), lambda n, device: problems.laplacian((n, n, n), device=device)),
-    "fenl": ((10, 40, 180), fenl),
-    "elasticity": ((6, 16, 48), lambda n, device: problems.elasticity(n, device=device)),
-}
+RTOL, MAXITER = 1e-8, 10_000
+CASES = ["poisson2d", "poisson3d", "fenl", "elasticity"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path)
@@ -67,9 +55,7 @@ def main() -> None:
 
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
-    sizes, make = CASES[name]
-    n = sizes[0 if small else 1 if device == "cpu" else 2]
-    backend, A = get_backend(device), make(n, device)
+    backend, A, n = get_backend(device), MATRICES[name](small, device), MATRICES[name].size(small, device)
     xp = backend.xp
     b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
     norm, B, blocks = float(xp.linalg.norm(b)), None, {}

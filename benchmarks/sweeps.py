@@ -17,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import MATRICES, SEED
 from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
+from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
 from mcprecond.matrix import admitted
 from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
 from mcprecond.solvers.iteration import ROUNDING, RUNNING
 from mcprecond.storage.node_blocks import node_pattern
 
-SEED, RTOL = 0, 1e-8
+RTOL = 1e-8
+CASES = ["fenl_50", "fenl_100", "fenl_180", "elasticity48", "grid2d_1024"]
 #: Row of the results -> coloring. On a GPU "greedy" is `jp` in row order.
 COLORINGS = {"eb": "eb", "natural": "greedy"}
 #: Case -> unknowns per block, where not only points are swept.
@@ -35,27 +37,10 @@ BLOCKS = {"elasticity48": 3}
 LAUNCH, VECTOR_BYTES = 1.9e-6, 16
 
 
-def fenl(n: int, device: str) -> Any:
-    problem = problems.fenl(n, device=device)
-    return problem.jacobian(problem.exact())
-
-
-#: Name -> generator for (small, device).
-CASES: dict[str, Callable[[bool, str], Any]] = {
-    "fenl_50": lambda small, device: fenl(12 if small else 50, device),
-    "fenl_100": lambda small, device: fenl(16 if small else 100, device),
-    "fenl_180": lambda small, device: fenl(20 if small else 180, device),
-    "elasticity48": lambda small, device: problems.elasticity(8 if small else 48, device=device),
-    "grid2d_1024": lambda small, device: get_backend(device).sparse.csr_matrix(
-        problems.graphs.grid2d(64 if small else 1024)
-    ),
-}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--output", type=Path)
@@ -78,7 +63,7 @@ def main() -> None:
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
     backend = get_backend(device)
-    xp, A = backend.xp, CASES[name](small, device)
+    xp, A = backend.xp, MATRICES[name](small, device)
     b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
 
     def wall(call: Callable[[], Any]) -> float:

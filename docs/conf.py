@@ -18,6 +18,7 @@ sys.path.insert(0, str(DOCS.parent))
 import mcprecond
 import mcprecond.interop.pyamg  # the top level does not import it
 from mcprecond.cli import app
+from report.tables import by_name
 
 project = "mcprecond"
 author = copyright = "The mcprecond developers"
@@ -96,16 +97,15 @@ def page_of(notebook, pictures):
 def table_of_applications(results):
     """Return a Markdown table: how many products with A one application of each preconditioner takes."""
     cases = json.loads(results.read_text())["cases"]
-    lines = [["coloring", *(case["name"] for case in cases)], ["---", *("---:" for _ in cases)]]
+    rows = {}
     for solvers in zip(*(case["solvers"] for case in cases), strict=True):
         name = solvers[0]["name"].removeprefix("pcg SGS ")
         if solvers[0]["apply_ms"] and "Eisenstat" not in name:
-            times = (
+            rows[name] = [
                 f"{solver['apply_ms'] / case['spmv_ms']:.1f} ({solver['colors']})"
                 for solver, case in zip(solvers, cases, strict=True)
-            )
-            lines.append([name, *times])
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+            ]
+    return by_name("coloring", [case["name"] for case in cases], rows)
 
 
 def page_of_commands():

@@ -49,8 +49,12 @@ LARGE = 200  # tests
 # A test of that function, or in that module, takes as long as so many others, since it compiles twins.
 SLOW = {
     "test_deterministic_methods_agree_on_both_devices": 15,
-    "test_docs.py": 40, "test_advice.py": 10, "test_choice.py": 10, "test_dia.py": 3, "test_ilu.py": 2,
-}  # fmt: skip
+    "test_docs.py": 40,
+    "test_advice.py": 10,
+    "test_choice.py": 10,
+    "test_dia.py": 3,
+    "test_ilu.py": 2,
+}
 IMPORT = re.compile(r"^(?:from|import) (test_\w+)", re.MULTILINE)
 ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared out by itself
 

@@ -9,7 +9,6 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from graphs import grid5, spd
-from test_cli import run
 
 import mcprecond
 from mcprecond import studies
@@ -65,27 +64,27 @@ def test_bad_matrices(A, message):
         studies.advise(A)
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, here):
     path = tmp_path / "grid.mtx"
     scipy.io.mmwrite(path, grid2d(12), symmetry="symmetric")
-    result = run("advise", str(path))
-    assert result.returncode == 0, result.stderr
+    code, said, complaint = here("advise", path)
+    assert code == 0, complaint
     for word in ("grid.mtx: 144 rows", "SGS eb", "Jacobi", "none", "iterations", "colors", "Use: pcg(A, b"):
-        assert word in result.stdout
-    rows = json.loads(run("advise", str(path), "--json").stdout)
+        assert word in said
+    rows = json.loads(here("advise", path, "--json")[1])
     assert len(rows) == len(CANDIDATES) and all(row["verified"] for row in rows)
 
 
-def test_nothing_converges_is_exit_code_1(tmp_path):
+def test_nothing_converges_is_exit_code_1(tmp_path, here):
     scipy.io.mmwrite(tmp_path / "negative.mtx", -grid2d(4))
-    result = run("advise", str(tmp_path / "negative.mtx"))
-    assert result.returncode == 1 and "none of them converged" in result.stderr and "Use:" not in result.stdout
-    assert "none failed: indefinite_a" in result.stdout and "Jacobi failed: no prec" in result.stdout
+    code, said, complaint = here("advise", tmp_path / "negative.mtx")
+    assert code == 1 and "none of them converged" in complaint and "Use:" not in said
+    assert "none failed: indefinite_a" in said and "Jacobi failed: no prec" in said
 
 
-def test_files_that_cannot_be_used(tmp_path):
-    missing = run("advise", str(tmp_path / "no.mtx"))
-    assert missing.returncode == 2 and "no file" in missing.stderr and "Traceback" not in missing.stderr
+def test_files_that_cannot_be_used(tmp_path, here):
+    code, _, complaint = here("advise", tmp_path / "no.mtx")
+    assert code == 2 and "no file" in complaint and "Traceback" not in complaint
     scipy.io.mmwrite(tmp_path / "dense.mtx", np.eye(2))
-    dense = run("advise", str(tmp_path / "dense.mtx"))
-    assert dense.returncode == 2 and "holds a dense matrix" in " ".join(dense.stderr.split())
+    code, _, complaint = here("advise", tmp_path / "dense.mtx")
+    assert code == 2 and "holds a dense matrix" in " ".join(complaint.split())

@@ -51,7 +51,7 @@ def test_opponents_on_the_cpu(benchmark):
 
 
 def test_shortcuts_never_take_more_steps(benchmark):
-    cases = benchmark("coloring_steps.py")["cases"]
+    cases = benchmark("experiments/coloring_steps.py")["cases"]
     assert all(case["colors"] <= case["steps"] for case in cases)
     assert all(case["steps_with_shortcuts"] <= case["steps"] for case in cases)
     assert any(case["steps_with_shortcuts"] < case["steps"] for case in cases)

@@ -28,8 +28,9 @@ def check_blocks(A, blocks, backend) -> None:
     np.testing.assert_array_equal(perm[inverse], np.arange(n))
     assert list(np.diff(blocks.offsets)) == list(np.bincount(colors))
     permuted = blocks.permuted()
-    np.testing.assert_array_equal(permuted.toarray() if backend.name == "cpu" else permuted.get().toarray(),
-                                  dense_in_color_order(A, perm))  # fmt: skip
+    np.testing.assert_array_equal(
+        permuted.toarray() if backend.name == "cpu" else permuted.get().toarray(), dense_in_color_order(A, perm)
+    )
     assert permuted.has_sorted_indices
 
 

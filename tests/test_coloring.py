@@ -270,10 +270,16 @@ def test_eb_takes_hubs_first(to_device, A):
 
 def test_eb_has_hubs_on_skewed_graphs_only():
     meshes = (
-        graphs.fenl(6), graphs.grid2d(20), graphs.grid2d(20, 9), graphs.grid3d(8), graphs.delaunay(2000),
-        graphs.random_geometric(2000), graphs.road_like(2000), graphs.elasticity_pattern(4),
+        graphs.fenl(6),
+        graphs.grid2d(20),
+        graphs.grid2d(20, 9),
+        graphs.grid3d(8),
+        graphs.delaunay(2000),
+        graphs.random_geometric(2000),
+        graphs.road_like(2000),
+        graphs.elasticity_pattern(4),
         graphs.random_regular(500, 6),
-    )  # fmt: skip
+    )
     for A in meshes:
         assert (eb_waves(A) == -1).all()
     for A in (graphs.rmat(11), graphs.mycielskian(11), NAMED["star"]):

@@ -46,16 +46,18 @@ def test_columns_are_those_of_single_vectors(kind, dtype, backend, to_device):
         check_columns(M, columns(125, count, dtype), backend, to_device)
 
 
-@pytest.mark.parametrize("pattern", [star(500), sp.eye_array(40), sp.csr_matrix(np.ones((90, 90)))],
-                         ids=["star", "diagonal", "dense"])  # fmt: skip
+@pytest.mark.parametrize(
+    "pattern", [star(500), sp.eye_array(40), sp.csr_matrix(np.ones((90, 90)))], ids=["star", "diagonal", "dense"]
+)
 def test_columns_on_every_kind_of_row(pattern, backend, to_device):
     A = spd(pattern)
     for M in (MulticolorSGS(to_device(A)), ILU0(to_device(A))):
         check_columns(M, columns(A.shape[0], 7), backend, to_device)
 
 
-@pytest.mark.parametrize(("block_size", "dtype"),
-                         [(2, np.float64), (2, np.complex128), (3, np.float32), (8, np.float64)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("block_size", "dtype"), [(2, np.float64), (2, np.complex128), (3, np.float32), (8, np.float64)]
+)
 def test_columns_with_blocks_of_unknowns(block_size, dtype, backend, to_device):
     A = to_device(dominant(stencil27(6), dtype=dtype))
     for M in (
@@ -75,9 +77,7 @@ def test_columns_with_blocks_stored_in_single_precision(backend, to_device):
 def test_adjoint_with_blocks_of_unknowns(dtype, backend, to_device):
     M = MulticolorSGS(to_device(dominant(stencil27(4), dtype=dtype)), block_size=2)
     matrix = backend.to_host(M @ backend.xp.eye(64, dtype=dtype))
-    np.testing.assert_allclose(
-        backend.to_host(M.H @ backend.xp.eye(64, dtype=dtype)), matrix.conj().T, atol=1e-13
-    )  # fmt: skip
+    np.testing.assert_allclose(backend.to_host(M.H @ backend.xp.eye(64, dtype=dtype)), matrix.conj().T, atol=1e-13)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -95,8 +95,9 @@ def test_any_number_in_any_order_and_layout(counts, data, backend, to_device):
         np.testing.assert_array_equal(backend.to_host(R), before)
 
 
-@pytest.mark.parametrize("make", [*KINDS.values(), lambda A: MulticolorSGS(A, "ecl_gc", block_size=2)],
-                         ids=[*KINDS, "nodes"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [*KINDS.values(), lambda A: MulticolorSGS(A, "ecl_gc", block_size=2)], ids=[*KINDS, "nodes"]
+)
 def test_update_reaches_all_of_them(make, backend, to_device):
     A, B = dominant(stencil27(4), 1), dominant(stencil27(4), 2)
     M, R = make(to_device(A)), to_device(columns(64, 4))
@@ -143,8 +144,9 @@ def test_numpy_vectors_with_sweeps_on_the_gpu():
     assert isinstance(Z, np.ndarray)
     np.testing.assert_allclose(Z, MulticolorSGS(A, "ecl_gc") @ R, rtol=1e-12)
     complex_R = columns(216, 2, np.complex128)
-    np.testing.assert_allclose(MulticolorSGS(A, "ecl_gc", device="gpu") @ complex_R,
-                               MulticolorSGS(A, "ecl_gc") @ complex_R, rtol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        MulticolorSGS(A, "ecl_gc", device="gpu") @ complex_R, MulticolorSGS(A, "ecl_gc") @ complex_R, rtol=1e-12
+    )
 
 
 def test_nothing_keeps_sweeps_alive(to_device):

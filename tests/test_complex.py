@@ -82,8 +82,9 @@ def test_eisenstat_form_has_the_iterates_of_the_plain_form(kind, backend, to_dev
     M = KINDS[kind](A, coloring="ecl_gc")
     iterates: dict[str, list[np.ndarray]] = {"plain": [], "eisenstat": []}
     for form, seen in iterates.items():
-        result = pcg(A, b, M=M, rtol=1e-9, form=form,
-                     callback=lambda x, seen=seen: seen.append(backend.to_host(x).copy()))  # fmt: skip
+        result = pcg(
+            A, b, M=M, rtol=1e-9, form=form, callback=lambda x, seen=seen: seen.append(backend.to_host(x).copy())
+        )
         assert result.converged
     assert abs(len(iterates["plain"]) - len(iterates["eisenstat"])) <= 1
     for plain, eisenstat in zip(*iterates.values(), strict=False):

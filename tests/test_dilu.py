@@ -50,9 +50,7 @@ def test_equals_the_formula_and_keeps_the_diagonal(name, backend, to_device):
     np.testing.assert_allclose(applied(M.T, backend), applied(M, backend).T, atol=1e-13)
     first = M.blocks.rows_of(0)[0]
     assert M.keeps_diagonal
-    np.testing.assert_array_equal(
-        backend.to_host(M.splitting[0][:first]), backend.to_host(M.blocks.diagonal[:first])
-    )  # fmt: skip
+    np.testing.assert_array_equal(backend.to_host(M.splitting[0][:first]), backend.to_host(M.blocks.diagonal[:first]))
 
 
 @pytest.mark.parametrize("pattern", [grid5(8), grid7(4)], ids=["5-point", "7-point"])

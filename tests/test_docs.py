@@ -60,7 +60,7 @@ def test_modules_that_the_pages_name_exist():
     named = {
         path
         for page in PAGES
-        for path in re.findall(r"`((?:mcprecond|benchmarks|tools|tests)/[\w/.]+)`", page.read_text())
+        for path in re.findall(r"`((?:mcprecond|benchmarks|report|tools|tests)/[\w/.]+)`", page.read_text())
     }
     assert len(named) > 20
     assert {path for path in named if not (DOCS.parent / path).exists()} == set()

@@ -127,9 +127,11 @@ def test_arrays_of_other_lengths_and_types():
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    part=st.sampled_from(["indptr", "indices"]), place=st.integers(0, 10**6), number=st.integers(-(2**31), 2**31 - 1),
+    part=st.sampled_from(["indptr", "indices"]),
+    place=st.integers(0, 10**6),
+    number=st.integers(-(2**31), 2**31 - 1),
     entrance=st.sampled_from(sorted(ENTRANCES)),
-)  # fmt: skip
+)
 def test_one_wrong_number(to_device, part, place, number, entrance):
     """Whatever stands there: the entrance works for what is a matrix, perhaps another one, and refuses all others."""
     A = good(to_device)

@@ -109,9 +109,22 @@ def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
     dag = np.empty(graph.indices.size, np.int32)
     worklist, log = np.arange(n, dtype=np.int32)[::-1].copy(), new_log(graph)
     color_by_priority(
-        n, graph.indptr, graph.indices, graph.degrees, ROW_ORDER, 0, int(shortcut1), int(shortcut2), graph.max_degree,
-        colors, possible, worklist, waiting, dag, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        ROW_ORDER,
+        0,
+        int(shortcut1),
+        int(shortcut2),
+        graph.max_degree,
+        colors,
+        possible,
+        worklist,
+        waiting,
+        dag,
+        log,
+    )
     np.testing.assert_array_equal(colors, serial_first_fit(A, "natural"))
     return log[0, 0]
 

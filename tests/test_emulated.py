@@ -17,7 +17,8 @@ TESTS = Path(__file__).resolve().parent
     sys.platform != "linux" or shutil.which("g++") is None, reason="CUDA code is emulated on Linux with g++"
 )
 def test_kernels_pass_the_tests_for_the_cpu():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated", "-p", "no:cacheprovider", "-m", "not gpu"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated", "-p", "no:cacheprovider"]
+    command += ["-m", "not gpu", "--hypothesis-profile", "gpu"]  # as make test-emulated
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run(
         [*command, *(str(TESTS / f"test_{name}.py") for name in ("graphblas", "smooth"))],

@@ -80,9 +80,12 @@ def test_what_differs_is_named(tools, record):
     notes, differences = tools[0].compare(record, now)
     assert set(differences) == {
         f"other code: a of {VARIANT}, registers 32 -> 40, stack 0 -> 8",
-        f"gone: b of {VARIANT}", f"new: d of {VARIANT}",
-        "gone: color", "new: smooth", "other bits: pcg",
-    }  # fmt: skip
+        f"gone: b of {VARIANT}",
+        f"new: d of {VARIANT}",
+        "gone: color",
+        "new: smooth",
+        "other bits: pcg",
+    }
     assert "note: numpy was 2, is 3: results may differ for that" in notes
 
 

@@ -247,8 +247,12 @@ def test_kernels_know_what_the_cache_holds(block_size, monkeypatch):
     vectors = 4 * blocks.diagonal.shape[0] * block_size * 8
     assert vectors < entries - 1
     for cache, large_matrix, large_vectors in (
-        (0, False, False), (1, True, True), (vectors, True, False), (entries - 1, True, False), (entries, False, False),
-    ):  # fmt: skip
+        (0, False, False),
+        (1, True, True),
+        (vectors, True, False),
+        (entries - 1, True, False),
+        (entries, False, False),
+    ):
         monkeypatch.setattr(type(backend), "shared_cache", cache)
         macros.clear()
         Sweeps(blocks)

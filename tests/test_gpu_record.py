@@ -138,8 +138,11 @@ def test_a_module_has_changed_if_one_that_it_imports_has(tmp_path):
 
     before = behind()
     assert [list(found) for found in before] == [
-        ["test_a.py", "test_b.py", "test_c.py"], ["test_b.py", "test_c.py"], ["test_c.py"], ["test_d.py"]
-    ]  # fmt: skip
+        ["test_a.py", "test_b.py", "test_c.py"],
+        ["test_b.py", "test_c.py"],
+        ["test_c.py"],
+        ["test_d.py"],
+    ]
     (tmp_path / "test_c.py").write_text("c = 2\n")
     assert [now != then for now, then in zip(behind(), before, strict=True)] == [True, True, True, False]
 

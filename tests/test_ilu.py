@@ -134,8 +134,9 @@ def test_color_order_has_no_more_levels_than_colors(to_device):
 
 def test_natural_order_of_a_tridiagonal_matrix_is_exact(backend, to_device):
     A = dominant(sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(80, 80)))
-    np.testing.assert_allclose(applied(ILU0(to_device(A), ordering="natural"), backend) @ A.toarray(), np.eye(80),
-                               atol=1e-13)  # fmt: skip
+    np.testing.assert_allclose(
+        applied(ILU0(to_device(A), ordering="natural"), backend) @ A.toarray(), np.eye(80), atol=1e-13
+    )
 
 
 def test_rows_longer_than_those_that_blocks_sort(backend, to_device):

@@ -96,9 +96,13 @@ def test_slices_whose_rows_do_not_fit_into_shared_memory(device, backend, to_dev
 
 @FIXTURES_STAY
 @given(
-    st.integers(1, 24), st.integers(2, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]),
-    st.sampled_from([1.0, 0.7, 1.4]), st.sampled_from(["forward", "backward", "symmetric"]),
-)  # fmt: skip
+    st.integers(1, 24),
+    st.integers(2, 8),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.02, 0.2, 1.0]),
+    st.sampled_from([1.0, 0.7, 1.4]),
+    st.sampled_from(["forward", "backward", "symmetric"]),
+)
 def test_sweep_is_block_gauss_seidel(device, backend, to_device, n_nodes, b, seed, density, omega, sweep):
     A = block_matrix(n_nodes, b, seed, density)
     M = MulticolorGS(to_device(A), "jp", sweep=sweep, omega=omega, block_size=b)

@@ -53,8 +53,13 @@ def test_iterates_are_those_of_scipy(name, backend, to_device):
     on_device = to_device(A)
     ours: list[np.ndarray] = []
     theirs: list[np.ndarray] = []
-    result = pcg(on_device, to_device(b), rtol=1e-8, M=preconditioner(name, on_device, backend),
-                 callback=lambda x: ours.append(backend.to_host(x).copy()))  # fmt: skip
+    result = pcg(
+        on_device,
+        to_device(b),
+        rtol=1e-8,
+        M=preconditioner(name, on_device, backend),
+        callback=lambda x: ours.append(backend.to_host(x).copy()),
+    )
     scipy.sparse.linalg.cg(
         A, b, rtol=1e-8, M=preconditioner(name, A, _cpu()), callback=lambda x: theirs.append(x.copy())
     )

@@ -51,11 +51,23 @@ def test_laplacian_of_a_cube_is_that_of_the_graphs():
 
 @pytest.mark.parametrize(
     ("shape", "points", "error"),
-    [(8, None, TypeError), ("33", None, TypeError), ((8,), None, ValueError), ((2, 0), None, ValueError),
-     ((2, 2), 7, ValueError), ((2, 2, 2), 9, ValueError), ((2, 2.0), 5, TypeError),
-     (None, None, TypeError), (np.zeros((2, 2)), None, TypeError), ((2, 10**30), None, ValueError),
-     ((2, 2), 5.0, TypeError), ((2, 2), "5", TypeError), ((2, "2"), None, TypeError), ((2, True), None, TypeError)],
-)  # fmt: skip
+    [
+        (8, None, TypeError),
+        ("33", None, TypeError),
+        ((8,), None, ValueError),
+        ((2, 0), None, ValueError),
+        ((2, 2), 7, ValueError),
+        ((2, 2, 2), 9, ValueError),
+        ((2, 2.0), 5, TypeError),
+        (None, None, TypeError),
+        (np.zeros((2, 2)), None, TypeError),
+        ((2, 10**30), None, ValueError),
+        ((2, 2), 5.0, TypeError),
+        ((2, 2), "5", TypeError),
+        ((2, "2"), None, TypeError),
+        ((2, True), None, TypeError),
+    ],
+)
 def test_bad_laplacians(shape, points, error):
     with pytest.raises(error, match=r"shape|points"):
         problems.laplacian(shape, points=points)
@@ -83,11 +95,20 @@ def test_circuit_has_the_sparsity_and_the_range_of_values():
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"n": 0}, {"n": 2.0}, {"n": 10**30}, {"n": "2"}, {"n": None}, {"n": True}, {"n": 2, "seed": -1},
-        {"n": 2, "seed": 1.5}, {"n": 2, "seed": "x"}, {"n": 2, "device": "tpu"}, {"n": 2, "device": None},
+        {"n": 0},
+        {"n": 2.0},
+        {"n": 10**30},
+        {"n": "2"},
+        {"n": None},
+        {"n": True},
+        {"n": 2, "seed": -1},
+        {"n": 2, "seed": 1.5},
+        {"n": 2, "seed": "x"},
+        {"n": 2, "device": "tpu"},
+        {"n": 2, "device": None},
         {"n": 2, "device": np.zeros(2)},
     ],
-)  # fmt: skip
+)
 def test_bad_circuits(arguments):
     with pytest.raises((TypeError, ValueError), match=r"n must|seed must|device must"):
         problems.circuit(**arguments)

@@ -39,9 +39,14 @@ def power(exponent: int, dtype: type) -> np.number:
 
 @SETTINGS
 @given(
-    pattern=patterns(), dtype=st.sampled_from(DTYPES), kind=st.sampled_from(sorted(BUILT)),
-    of_A=st.integers(-1, 1), of_b=st.floats(-1, 1), with_guess=st.booleans(), form=st.sampled_from(["auto", "plain"]),
-)  # fmt: skip
+    pattern=patterns(),
+    dtype=st.sampled_from(DTYPES),
+    kind=st.sampled_from(sorted(BUILT)),
+    of_A=st.integers(-1, 1),
+    of_b=st.floats(-1, 1),
+    with_guess=st.booleans(),
+    form=st.sampled_from(["auto", "plain"]),
+)
 def test_units_change_no_digit(backend, to_device, pattern, dtype, kind, of_A, of_b, with_guess, form):
     """The history and the solution of s A x = t b are t / s times those of A x = b, bit for bit."""
     A = spd(sp.kron(pattern, np.ones((2, 2))), dtype=dtype)

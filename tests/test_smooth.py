@@ -42,9 +42,7 @@ def test_from_zero_it_is_the_preconditioner(sweep, backend, to_device):
     b = to_device(np.random.default_rng(0).uniform(size=144))
     M = MulticolorGS(A, sweep=sweep, omega=1.2)
     for _ in range(2):  # the one must not disturb the other
-        np.testing.assert_allclose(
-            backend.to_host(M.smooth(0 * b, b)), backend.to_host(M @ b), atol=1e-14
-        )  # fmt: skip
+        np.testing.assert_allclose(backend.to_host(M.smooth(0 * b, b)), backend.to_host(M @ b), atol=1e-14)
 
 
 @pytest.mark.parametrize("block_size", [1, 3])

@@ -191,8 +191,12 @@ def _started(device: str, jobs: list[dict[str, Any]], stderr: IO[str]) -> subpro
     environment = THREADS | os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     process = subprocess.Popen(
         [sys.executable, "-m", "fuzz.worker", device],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=environment,
+        text=True,
+    )
     assert process.stdin is not None
     process.stdin.write(json.dumps(jobs) + "\n")
     process.stdin.close()

@@ -128,10 +128,22 @@ def _triangles(rng: np.random.Generator, n: int) -> Edges:
 
 
 FAMILIES = {
-    "random": _random, "dense": _dense_random, "star": _star, "hubs": _hubs, "cliques": _cliques, "path": _path,
-    "cycle": _cycle, "grid": _grid, "bipartite": _bipartite, "crown": _crown, "tree": _tree, "band": _band,
-    "geometric": _geometric, "isolated": _isolated, "triangles": _triangles,
-}  # fmt: skip
+    "random": _random,
+    "dense": _dense_random,
+    "star": _star,
+    "hubs": _hubs,
+    "cliques": _cliques,
+    "path": _path,
+    "cycle": _cycle,
+    "grid": _grid,
+    "bipartite": _bipartite,
+    "crown": _crown,
+    "tree": _tree,
+    "band": _band,
+    "geometric": _geometric,
+    "isolated": _isolated,
+    "triangles": _triangles,
+}
 
 
 def entries(t: Trial, of: Edges) -> Edges:

@@ -218,9 +218,16 @@ def columns_of(r: np.ndarray) -> np.ndarray:
 
 
 def check_split(
-    t: Trial, lower: np.ndarray, pivots: np.ndarray, upper: np.ndarray, order: np.ndarray, z: np.ndarray, r: np.ndarray,
-    way: str, rounding: float,
-) -> None:  # fmt: skip
+    t: Trial,
+    lower: np.ndarray,
+    pivots: np.ndarray,
+    upper: np.ndarray,
+    order: np.ndarray,
+    z: np.ndarray,
+    r: np.ndarray,
+    way: str,
+    rounding: float,
+) -> None:
     """z solves (T + L) inv(T) (T + U) z = r, in the given order, up to rounding; or the transposed system."""
     if way != "M":
         lower, upper = upper.T, lower.T

@@ -29,13 +29,24 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "graphblas_jp": {"engine": ("kernels",)},
 }
 DETERMINISTIC = {
-    "ecl_gc", "jpl", "jp", "cc", "is_minmax", "is_hash", "is_reduce", "graphblas_is", "graphblas_mis", "graphblas_jp",
-    "greedy", "auto",
-}  # fmt: skip
+    "ecl_gc",
+    "jpl",
+    "jp",
+    "cc",
+    "is_minmax",
+    "is_hash",
+    "is_reduce",
+    "graphblas_is",
+    "graphblas_mis",
+    "graphblas_jp",
+    "greedy",
+    "auto",
+}
 #: First-fit takes at most as many colors as the largest degree and one.
 BOUNDED = {"eb", "ecl_gc", "jp", "ipgc", "vb", "vb_bit", "rig", "sirg", "gm", "chen_topo", "chen_wlc", "chen_pq"} | {
-    "graphblas_mis", "greedy",
-}  # fmt: skip
+    "graphblas_mis",
+    "greedy",
+}
 #: These look for the neighbors of neighbors as they go; others square the pattern first.
 AS_THEY_GO = ("eb", "vb", "vb_bit", "jp", "greedy")
 #: Others build the graph of all pairs, which takes them minutes where it is large and dense.
@@ -146,6 +157,4 @@ def large_star(t: Trial) -> None:
             return
         seconds[name] = time.perf_counter() - started
         t.check(len(np.unique(t.get(coloring.colors))) == n, "improper on a star at distance 2")
-    t.check(
-        seconds[method] <= 5 * seconds["jp"] + 1, "a star takes five times as long as jp does", seconds=seconds
-    )  # fmt: skip
+    t.check(seconds[method] <= 5 * seconds["jp"] + 1, "a star takes five times as long as jp does", seconds=seconds)

@@ -1,0 +1,367 @@
+"""docs/colorings.md and its pictures: what colorings cost and find, beside csrcolor and what the papers print.
+
+A section is there if the run that it shows is.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from report.pictures import picture, plain_ticks
+from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, runs, versions
+from report.tables import by_name, mean, render, yes_or_no
+
+PAGE = DOCS / "colorings.md"
+RUNS = ["coloring-gpu", "coloring-steps", "coloring-scaling-gpu", "coloring-cpu"]
+
+Case = dict[str, Any]
+
+TABLE_II_ROWS = ["csrcolor", "vb", "eb", "greedy"]
+WITHOUT_SHORTCUTS = "ecl_gc, no shortcut"
+#: Methods in the right half of the performance profile: the fastest of each kind.
+OF_EACH_KIND = ["csrcolor", "eb", "vb_bit", "sirg", "chen_wlc", "ecl_gc", "jp natural", "is_minmax", "cc"]
+TRADE_OFF_ON = ["fenl_100", "delaunay20", "rgg20", "rmat20"]
+
+
+def load(results: Path = RESULTS) -> dict[str, Document]:
+    """The runs that exist, by name."""
+    return runs(RUNS, results)
+
+
+def page(documents: dict[str, Document]) -> str:
+    """The whole page, in Markdown."""
+    sections = {"gpu": on_a_gpu, "steps": steps, "scaling": scaling, "cpu": on_a_cpu}
+    found = {
+        name: section(documents[run]) if run in documents else None
+        for run, (name, section) in zip(RUNS, sections.items(), strict=True)
+    }
+    return render("colorings.md", **found)
+
+
+def on_a_gpu(document: Document) -> dict[str, Any]:
+    cases = document["cases"]
+    names, rows = [case["name"] for case in cases], names_of(cases)
+    compared = [row for row in rows if row != "csrcolor"]
+    relations = {
+        relation["sentence"]: verdict(cases, relation)
+        for relation in PAPERS["relations"]
+        if together(cases, [relation["above"], relation["below"]])
+    }
+    return {
+        "origin": origin(document),
+        "graphs": graphs(cases),
+        "times": by_name("method", names, {r: [cell(case["methods"].get(r)) for case in cases] for r in rows}),
+        "ratios": by_name(
+            "method",
+            [*names, "geometric mean"],
+            {row: [*(ratio([case], row) for case in cases), ratio(cases, row)] for row in compared},
+        ),
+        "asked": asked(cases),
+        "table_ii": table_ii(cases),
+        "table_iii": table_iii(cases),
+        "table_5": table_5(cases),
+        "sirg": sirg(cases),
+        "relations": by_name("relation", ["found", "holds"], relations),
+    }
+
+
+def asked(cases: list[Case]) -> str | None:
+    """What was asked for and what was found, where all of it was run."""
+    marks = MARKS["colorings"]
+    cases = [case for case in together(cases, ["csrcolor", "eb", "ecl_gc", "jp natural"]) if case["name"] in marked()]
+    if not cases:
+        return None
+    cells: dict[str, list[str]] = {what: [] for what in marks}
+    for case in cases:
+        methods = case["methods"]
+        most = methods["ecl_gc"]["colors"] + 1
+        few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
+        found = {
+            "fastest with one color more than ecl_gc at most": min(row["ms"] for row in few) / methods["csrcolor"]["ms"]
+        }
+        for name in ("eb", "ecl_gc", "jp natural"):
+            found[f"{name}, time relative to csrcolor"] = methods[name]["ms"] / methods["csrcolor"]["ms"]
+            found[f"{name}, colors"], found[f"{name}, ms"] = methods[name]["colors"], methods[name]["ms"]
+        for what, limits in marks.items():
+            limit = limits.get(case["name"])
+            text = "" if limit is None else f"{found[what]:.3g} (at most {limit:g}): {yes_or_no(found[what] <= limit)}"
+            cells[what].append(text)
+    return by_name("", [case["name"] for case in cases], cells)
+
+
+def marked() -> set[str]:
+    """The graphs for which a bound was set."""
+    return {name for limits in MARKS["colorings"].values() for name in limits}
+
+
+def table_ii(cases: list[Case]) -> str:
+    """Deveci et al., Table II: colors."""
+    compared = together(cases, TABLE_II_ROWS)
+    found = {case["name"]: [case["methods"][row]["colors"] for row in TABLE_II_ROWS] for case in compared}
+    found["geometric mean"] = [mean(list(column)) for column in zip(*found.values(), strict=True)]
+    theirs = {name: PAPERS["table_ii"].get(name, {}) for name in found}
+    return by_name(
+        "graph",
+        [*TABLE_II_ROWS, "in the paper", "cuSPARSE", "VB", "EB", "first-fit"],
+        {
+            name: [
+                *map(count, row),
+                theirs[name].get("graph", ""),
+                *(count(theirs[name].get(method)) for method in TABLE_II_ROWS),
+            ]
+            for name, row in found.items()
+        },
+    )
+
+
+def table_iii(cases: list[Case]) -> dict[str, Any]:
+    """Deveci et al., Table III: geometric means of times; Figure 3: performance profiles."""
+    paper = PAPERS["table_iii"]
+    rows = [row for row in paper if together(cases, [row])]
+    compared = together(cases, rows)
+    means = {row: mean([case["methods"][row]["ms"] for case in compared]) for row in rows}
+    cells = {
+        "here, ms": [ms(means[row]) for row in rows],
+        "here, relative to csrcolor": [f"{means[row] / means['csrcolor']:.2f}" for row in rows],
+        "paper, s": [f"{paper[row]:.2f}" for row in rows],
+        "paper, relative to csrcolor": [f"{paper[row] / paper['csrcolor']:.2f}" for row in rows],
+    }
+    return {"table": by_name("", rows, cells), "graphs": len(compared)}
+
+
+def table_5(cases: list[Case]) -> str | None:
+    """Alabandi et al., Table 5: what the shortcuts save."""
+    paper = PAPERS["table_5"]
+    rows = [column["row"] for column in paper.values()]
+    compared = together(cases, [WITHOUT_SHORTCUTS, *rows])
+    if not compared:
+        return None
+
+    def speedups(some: list[Case]) -> list[str]:
+        return [f"{gain(some, WITHOUT_SHORTCUTS, row, 'ms'):.2f}" for row in rows]
+
+    cells = {case["name"]: speedups([case]) for case in compared} | {"geometric mean": speedups(compared)}
+    cells["paper, Titan V"] = [column["paper"] for column in paper.values()]
+    return by_name("graph", list(paper), cells)
+
+
+def sirg(cases: list[Case]) -> str:
+    """Sistla, Nandivada, Section 6: SIRG beside csrcolor, Chen et al. and RIG."""
+    paper = PAPERS["sirg"]
+    others = [row for row in paper["over"] if together(cases, [row])]
+    compared, rows = together(cases, ["sirg", *others]), {}
+    for name, some in [*((case["name"], [case]) for case in compared), ("geometric mean", compared)]:
+        faster = [f"{gain(some, row, 'sirg', 'ms'):.2f}" for row in others]
+        fewer = [f"{gain(some, 'sirg', row, 'colors'):.2f}" for row in paper["colors"]]
+        rows[name] = [*faster, *fewer]
+    rows["paper, P100"] = [*(paper["over"][row] for row in others), *paper["colors"].values()]
+    columns = [*(f"over {row}" for row in others), *(f"colors / {row}" for row in paper["colors"])]
+    return by_name("graph", columns, rows)
+
+
+def steps(document: Document) -> dict[str, Any]:
+    """Alabandi et al., Table 4: the parallelism that the shortcuts add."""
+    rows = {}
+    for case in document["cases"]:
+        without, shortened, vertices = case["steps"], case["steps_with_shortcuts"], case["vertices"]
+        ours = [f"{without:,}", f"{shortened:,}", f"{vertices / without:,.0f}", f"{vertices / shortened:,.0f}"]
+        paper = PAPERS["table_4"].get(case["name"])
+        theirs = ["", "", "", ""]
+        if paper:
+            theirs = [paper["graph"], count(paper["without"]), count(paper["with"])]
+            theirs.append(f"{paper['without'] / paper['with']:.2f}")
+        rows[case["name"]] = [*ours, f"{without / shortened:.2f}", *theirs]
+    pair = ["steps", "with shortcuts"]
+    return {
+        "table": by_name(
+            "graph", [*pair, "vertices a step", "with shortcuts", "ratio", "in the paper", *pair, "ratio"], rows
+        )
+    }
+
+
+def scaling(document: Document) -> dict[str, Any]:
+    """Osama et al., Figure 3, and Deveci et al., Figure 4."""
+    tables = {}
+    for family, title in (("rgg", "Random geometric graphs"), ("rmat", "R-MAT graphs")):
+        cases = [case for case in document["cases"] if case["family"] == family]
+        if not cases:
+            continue
+        rows = names_of(cases)
+        found = {
+            f"2^{case['scale']}": [f"{case['entries']:,}", *(cell(case["methods"].get(row)) for row in rows)]
+            for case in cases
+        }
+        first, last = cases[0], cases[-1]
+        found["growth"] = [
+            f"{last['entries'] / first['entries']:.0f}",
+            *(f"{last['methods'][row]['ms'] / first['methods'][row]['ms']:.1f}" for row in rows),
+        ]
+        tables[title] = by_name("vertices", ["entries", *rows], found)
+    return {"origin": origin(document), "tables": tables}
+
+
+def on_a_cpu(document: Document) -> dict[str, Any]:
+    cases = document["cases"]
+    rows = names_of(cases)
+    timed = [row for row in rows if row != "PyAMG JP"]
+    times = {
+        case["name"]: [
+            f"{case['load']:.1f}",
+            f"{case['vertices']:,}",
+            f"{case['entries']:,}",
+            ms(case["pattern_ms"]),
+            *(cell(case["methods"].get(row)) for row in rows),
+        ]
+        for case in cases
+    }
+    ratios = {case["name"]: [ratio([case], row, "PyAMG JP") for row in timed] for case in cases}
+    return {
+        "origin": origin(document),
+        "threads": document["machine"]["threads"],
+        "wait_policy": document["wait_policy"],
+        "times": by_name("graph", ["load", "vertices", "entries", "pattern, ms", *rows], times),
+        "ratios": by_name("graph", timed, ratios),
+    }
+
+
+def origin(document: Document) -> str:
+    """Machine, date, versions."""
+    machine = document["machine"]
+    return f"{machine['gpu'] or machine['cpu']}, {date(document)}, {versions(document)}."
+
+
+def graphs(cases: list[Case]) -> str:
+    columns = ["vertices", "entries", "largest degree", "pattern, ms"]
+    sizes = ("vertices", "entries", "max_degree")
+    return by_name(
+        "graph", columns, {case["name"]: [*(f"{case[k]:,}" for k in sizes), ms(case["pattern_ms"])] for case in cases}
+    )
+
+
+def names_of(cases: list[Case]) -> list[str]:
+    """Every method of a run, in order of appearance."""
+    return list(dict.fromkeys(row for case in cases for row in case["methods"]))
+
+
+def together(cases: list[Case], rows: list[str]) -> list[Case]:
+    """The cases in which all of these methods ran."""
+    return [case for case in cases if all(row in case["methods"] for row in rows)]
+
+
+def gain(cases: list[Case], slow: str, fast: str, what: str) -> float:
+    """The geometric mean of a ratio, over the cases that have both."""
+    return mean([c["methods"][slow][what] / c["methods"][fast][what] for c in together(cases, [slow, fast])])
+
+
+def verdict(cases: list[Case], relation: dict[str, Any]) -> list[str]:
+    found = gain(cases, relation["above"], relation["below"], relation["of"])
+    return [f"{found:.2f}", yes_or_no(found >= relation["least"])]
+
+
+def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:
+    """The time relative to that of another method, in the geometric mean; empty where a time is missing."""
+    if len(together(cases, [row, base])) < len(cases):
+        return ""
+    return f"{gain(cases, row, base, 'ms'):.2f}"
+
+
+def cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "not run"
+    return f"{ms(row['ms'])} / {row['colors']}"
+
+
+def ms(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def count(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f}".removesuffix(".0")
+
+
+def draw(documents: dict[str, Document], folder: Path) -> None:
+    """The pictures of the runs that exist: in black, with markers and dashes."""
+    pictures = {"trade-off": ("coloring-gpu", draw_trade_off), "profile": ("coloring-gpu", draw_profile)}
+    pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling)}
+    for name, (run, drawn) in pictures.items():
+        if run in documents:
+            with picture(folder / f"colorings-{name}.svg", black=True, salt="colorings"):
+                drawn(documents[run]["cases"])
+
+
+def draw_trade_off(cases: list[Case]) -> Any:
+    """A panel per graph, one legend for all."""
+    import matplotlib.pyplot as plt
+
+    from mcprecond.studies import plots
+
+    shown = [case for case in cases if case["name"] in TRADE_OFF_ON]
+    methods = [row for row in names_of(cases) if "," not in row]  # shortcuts change no color
+    figure, panels = plt.subplots(1, len(shown), figsize=(3 * len(shown), 5.5), squeeze=False, layout="constrained")
+    for case, ax in zip(shown, panels[0], strict=True):
+        plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
+        plain_ticks(ax.xaxis)
+    return with_one_legend(figure, 7)
+
+
+def draw_profile(cases: list[Case]) -> Any:
+    """The methods of the paper on the left, one or two of each kind on the right."""
+    import matplotlib.pyplot as plt
+
+    from mcprecond.studies import plots
+
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
+        plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
+    return figure
+
+
+def draw_scaling(cases: list[Case]) -> Any:
+    """For each family time and colors over the number of vertices."""
+    import matplotlib.pyplot as plt
+
+    from mcprecond.studies import plots
+
+    methods = names_of(cases)
+    families = list(dict.fromkeys(case["family"] for case in cases))
+    figure, panels = plt.subplots(
+        len(families), 2, figsize=(8, 3.2 * len(families)), squeeze=False, layout="constrained"
+    )
+    for family, (times, colors) in zip(families, panels, strict=True):
+        rows = as_table([case for case in cases if case["family"] == family], methods)
+        plots.scaling(rows, times).set(title=family)
+        counts = type(rows)([row | {"seconds": row["colors"]} for row in rows.rows])
+        plots.scaling(counts, colors).set(title=family, ylabel="colors")
+        plain_ticks(colors.yaxis)
+    return with_one_legend(figure, 6)
+
+
+def with_one_legend(figure: Any, columns: int) -> Any:
+    for ax in figure.axes:
+        ax.get_legend().remove()
+    entries = {label: line for ax in figure.axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False)
+    return figure
+
+
+def as_table(cases: list[Case], methods: list[str]) -> Any:
+    """The rows that studies.plots draws; a method that was not run is not verified."""
+    from mcprecond.studies import Table
+
+    rows = []
+    for case in cases:
+        for method in methods:
+            row = case["methods"].get(method, {"ms": math.inf, "colors": None})
+            rows.append(
+                {
+                    "matrix": case["name"],
+                    "vertices": case["vertices"],
+                    "method": method,
+                    "seconds": row["ms"] / 1e3,
+                    "colors": row["colors"],
+                    "verified": method in case["methods"],
+                }
+            )
+    return Table(rows)

@@ -1,0 +1,40 @@
+"""Pictures for the pages, in shades of gray; the same figures give the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+MARKERS = "osD^v"  # told apart without color
+
+
+@contextmanager
+def picture(path: Path, *, black: bool = False, salt: str | None = None) -> Iterator[Any]:
+    """Lend pyplot to a block that draws one figure, then write that figure and close it.
+
+    A fixed salt and no date make files equal. `black` draws all lines in black.
+    """
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    style: dict[str, Any] = {"svg.hashsalt": salt or path.stem, "font.size": 9}
+    if black:
+        style |= {"lines.color": "black", "axes.prop_cycle": plt.cycler(color=["black"])}
+    with plt.rc_context(style):
+        yield plt
+        path.parent.mkdir(parents=True, exist_ok=True)
+        plt.gcf().savefig(path, metadata={"Date": None})
+        plt.close()
+
+
+def plain_ticks(axis: Any) -> None:
+    """Ticks of a logarithmic axis as 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())

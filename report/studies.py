@@ -1,0 +1,334 @@
+"""docs/studies.md and its pictures: the experiments of the papers, beside what the papers found."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from report.pictures import picture
+from report.results import DOCS, PAPERS, RESULTS, Document, origin, runs
+from report.tables import by_name, mean, number, render, table, yes_or_no
+
+PAGE = DOCS / "studies.md"
+STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["studies"]
+
+Row = dict[str, Any]
+Rows = list[Row]
+#: The numbers that a relation compares, or whether something is the same; None where it was not run.
+Found = tuple[float, float] | bool | None
+
+
+def load(results: Path = RESULTS / "studies") -> dict[str, Document]:
+    """Study -> the document of its run, the GPU's if there are two; small runs are left out."""
+    found = runs([f"{study['name']}-{device}" for study in STUDIES for device in ("cpu", "gpu")], results)
+    by_study = {name.rsplit("-", 1)[0]: document for name, document in found.items()}
+    return {study["name"]: by_study[study["name"]] for study in STUDIES if study["name"] in by_study}
+
+
+def page(found: dict[str, Document]) -> str:
+    """The whole page, in Markdown."""
+    studies, relations = [], []
+    for study in STUDIES:
+        run = None
+        if (document := found.get(study["name"])) is not None:
+            rows = document["cases"]
+            run = {
+                "origin": origin(document),
+                "picture": f"images/study-{study['name']}.svg" if SHOWN[study["name"]].draw else None,
+                "tables": SHOWN[study["name"]].tables(rows),
+                "unverified": [f"{row['matrix']}: {row['method']}" for row in rows if not row["verified"]],
+            }
+            relations += relations_of(study, [row for row in rows if row["verified"]])
+        studies.append(study | {"run": run})
+    header = ["relation", "study", "paper", "asked here", "found here", "holds"]
+    return render("studies.md", studies=studies, relations=relations and table(header, relations, names=2))
+
+
+def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
+    """The lines of a study in the last table, of its verified rows."""
+    lines = []
+    for relation in study["relations"]:
+        found = compared(relation, rows)
+        if found is None:
+            continue
+        if isinstance(found, bool):
+            cells = ["the same", "the same" if found else "others", yes_or_no(found)]
+        else:
+            least, ratio = relation.get("least", 1.0), found[0] / found[1]
+            cells = [f"at least {least:g}", f"{ratio:.2f}", yes_or_no(ratio >= least)]
+        lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
+    return lines
+
+
+def compared(relation: dict[str, Any], rows: Rows) -> Found:
+    """What a relation compares, as studies.toml says."""
+    if "computed" in relation:
+        return COMPUTED[relation["computed"]](rows)
+    if "matrices" in relation:
+        above, below = (value(rows, matrix, "in row order", "iterations") for matrix in relation["matrices"])
+        return (above, below) if above and below else None
+    matrices = names(rows, "matrix")
+    if "at" in relation:
+        matrices = matrices[:1] if relation["at"] == "first" else matrices[-1:]
+    column, ratios = relation.get("column", "seconds"), []
+    for matrix in matrices:
+        above, below = (value(rows, matrix, relation[side], column) for side in ("above", "below"))
+        if above and below and matrix.startswith(tuple(relation.get("on", [""]))):
+            ratios.append(above / below)
+    return (mean(ratios), 1.0) if ratios else None
+
+
+# What several studies need.
+
+
+def names(rows: Rows, column: str) -> list[str]:
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
+def value(rows: Rows, matrix: str, method: str, column: str) -> Any:
+    """A cell of the table, or None."""
+    if column == "both":  # a factorization and a solve together
+        parts = [value(rows, matrix, method, f"{part}_seconds") for part in ("update", "application")]
+        return None if None in parts else sum(parts)
+    return next((row[column] for row in rows if (row["matrix"], row["method"]) == (matrix, method)), None)
+
+
+def pivot(rows: Rows, cell: Callable[[Row], str], title: str) -> str:
+    """A column for each matrix, a row for each method."""
+    matrices = names(rows, "matrix")
+    by_case = {(row["matrix"], row["method"]): cell(row) for row in rows}
+    methods = {method: [by_case.get((matrix, method), "") for matrix in matrices] for method in names(rows, "method")}
+    return by_name(title, matrices, methods)
+
+
+def ms(seconds: float) -> str:
+    return number(1e3 * seconds)
+
+
+def time_and_colors(row: Row) -> str:
+    return f"{ms(row['seconds'])} / {row['colors']}"
+
+
+def times_and_colors(rows: Rows) -> list[str]:
+    return [pivot(rows, time_and_colors, "ms / colors")]
+
+
+# The tables of each study, and the numbers of its relations that are more than a ratio of two methods.
+
+
+def tables_v(rows: Rows) -> list[str]:
+    columns = {"colors": "colors", "iterations": "iterations", "sgs_seconds": "SGS, s", "seconds": "PCG, s"}
+    lines = {}
+    for row in rows:
+        theirs = PAPERS["table_v"].get(row["matrix"].removesuffix(" stand-in"), {}).get(row["method"], {})
+        cells = [shown(row[name]) + (f" ({shown(theirs[name])})" if name in theirs else "") for name in columns]
+        lines[f"{row['matrix']}, {row['method']}"] = [*cells, number(row["assembly_seconds"])]
+    return [by_name("matrix and method", [*(f"{title} (paper)" for title in columns.values()), "assembly, s"], lines)]
+
+
+def shown(cell: float | None) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:,}" if isinstance(cell, int) else number(cell)
+
+
+def tables_ii_iii(rows: Rows) -> list[str]:
+    columns = ["csrcolor", "vb", "vb EF", "vb_bit", "vb_bit EF", "eb", "eb atomic", "first-fit"]
+    colors, seconds = PAPERS["table_ii"]["geometric mean"], PAPERS["table_iii"]
+    names_there = [{"first-fit": "greedy"}.get(name, name.replace("EF", "ef")) for name in columns]
+    theirs = {
+        "colors, geometric mean": [f"{colors[name]:.2f}" if name in colors else "" for name in names_there],
+        "seconds, geometric mean": [f"{seconds[name]:.2f}" if name in seconds else "" for name in names_there],
+    }
+    return [*times_and_colors(rows), by_name("paper, Tesla K20X, ten graphs", columns, theirs)]
+
+
+def per_million_edges(rows: Rows) -> list[str]:
+    return [pivot(rows, lambda row: ms(row["seconds"] / (row["entries"] / 2e6)), "ms per million edges")]
+
+
+def per_edge(rows: Rows, matrix: str, method: str) -> float | None:
+    seconds = value(rows, matrix, method, "seconds")
+    return seconds and seconds / value(rows, matrix, method, "entries")
+
+
+def best_other_to_eb(rows: Rows) -> Found:
+    *_, last = names(rows, "matrix")
+    others = [per_edge(rows, last, name) for name in ("cc", "vb", "vb EF", "vb_bit", "vb_bit EF")]
+    best, eb = min(filter(None, others), default=None), per_edge(rows, last, "eb")
+    return (best, eb) if best and eb else None
+
+
+def eb_growth(rows: Rows) -> Found:
+    first, *_, last = names(rows, "matrix")
+    above, below = per_edge(rows, first, "eb"), per_edge(rows, last, "eb")
+    return (above, below) if above and below else None
+
+
+def vb_growth(rows: Rows) -> Found:
+    first, *_, last = names(rows, "matrix")
+    above, below = per_edge(rows, last, "vb"), per_edge(rows, first, "vb")
+    return (above, below) if above and below else None
+
+
+def tables_ecl(rows: Rows) -> list[str]:
+    return [
+        pivot(rows, lambda row: f"{row['rounds']:,}", "steps"),
+        pivot(rows, lambda row: f"{row['vertices'] / row['rounds']:,.1f}", "vertices per step"),
+        *times_and_colors(rows),
+    ]
+
+
+def same_colors(rows: Rows) -> Found:
+    return all(len({row["colors"] for row in rows if row["matrix"] == matrix}) == 1 for matrix in names(rows, "matrix"))
+
+
+def tables_levels(rows: Rows) -> list[str]:
+    powers = [column for column in rows[0] if column.endswith("+")]
+    used = [column for column in powers if any(row[column] for row in rows)]
+    columns = ["levels", "rows per level", "largest", *(f"of {column} rows" for column in used)]
+    columns += ["factors, ms", "solves, ms", "iterations", "PCG, ms"]
+    lines = {}
+    for row in rows:
+        sizes = [f"{row['levels']:,}", f"{row['mean_level']:,.0f}", f"{row['largest_level']:,}"]
+        times = [ms(row["update_seconds"]), ms(row["application_seconds"]), str(row["iterations"]), ms(row["seconds"])]
+        lines[f"{row['matrix']}, {row['method']}"] = sizes + [f"{row[column]:,}" for column in used] + times
+    return [by_name("matrix and order", columns, lines)]
+
+
+def tables_ordering(rows: Rows) -> list[str]:
+    return [pivot(rows, lambda row: f"{row['iterations']} ({row['colors']})", "iterations (colors or levels)")]
+
+
+def tables_effect(rows: Rows) -> list[str]:
+    columns = ["colors", "iterations", "one application, relative to A @ x", "solve, ms"]
+    cells = {
+        row["method"]: [
+            str(row["colors"]),
+            str(row["iterations"]),
+            number(row["application"]),
+            ms(row["solve_seconds"]),
+        ]
+        for row in sorted(rows, key=lambda row: row["colors"])
+    }
+    return [by_name("coloring", columns, cells)]
+
+
+def parts_of(rows: Rows) -> tuple[Rows, Row | None]:
+    """The rows whose colors are cut into parts, and the row of those colors."""
+    parts = [row for row in rows if row["method"].endswith("parts")]
+    return parts, next((row for row in rows if row["method"] == "SGS greedy"), None)
+
+
+def same_iterations(rows: Rows) -> Found:
+    parts, base = parts_of(rows)
+    iterations = [row["iterations"] for row in parts]
+    return max(iterations) - min(iterations) <= 1 if parts and base else None
+
+
+def parts_to_whole(rows: Rows) -> Found:
+    parts, base = parts_of(rows)
+    if not parts or base is None:
+        return None
+    return max(parts, key=lambda row: row["colors"])["application"], base["application"]
+
+
+COMPUTED: dict[str, Callable[[Rows], Found]] = {
+    function.__name__: function
+    for function in (best_other_to_eb, eb_growth, vb_growth, same_colors, same_iterations, parts_to_whole)
+}
+
+
+# The pictures.
+
+
+def draw_ii_iii(rows: Rows, axes: Any) -> None:
+    from mcprecond.studies import Table, plots
+
+    kept = ("eb", "eb atomic", "vb", "vb EF", "vb_bit", "vb_bit EF", "cc", "greedy")
+    plots.performance_profile(Table([row for row in rows if row["method"] in kept]), axes)
+
+
+def draw_rmat(rows: Rows, axes: Any) -> None:
+    from mcprecond.studies import Table, plots
+
+    per_edge = [row | {"seconds": row["seconds"] / (row["entries"] / 2e6)} for row in rows]
+    plots.scaling(Table(per_edge), axes)
+    axes.set(ylabel="time per million edges [s]")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+
+
+def draw_quality(rows: Rows, axes: Any) -> None:
+    from mcprecond.studies import Table, plots
+
+    plots.time_against_colors(Table([row for row in rows if row["matrix"].startswith("delaunay")]), axes)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
+
+
+def draw_effect(rows: Rows, left: Any, right: Any) -> None:
+    from mcprecond.studies import Table, plots
+
+    plots.iterations_against_colors(Table(rows), left)
+    left.get_legend().remove()
+    plots.time_against_colors(Table([row | {"seconds": row["solve_seconds"]} for row in rows]), right)
+    right.set(ylabel="time of the solve [s]")
+    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
+
+
+def bars(rows: Rows, axes: Any, column: str, label: str) -> None:
+    """A group for each matrix, a bar for each method, told apart by shade and hatch."""
+    matrices, methods = names(rows, "matrix"), names(rows, "method")
+    width = 0.8 / len(methods)
+    for k, method in enumerate(methods):
+        heights = [value(rows, matrix, method, column) or math.nan for matrix in matrices]
+        look = {
+            "color": str(0.95 - 0.75 * k / max(len(methods) - 1, 1)),
+            "hatch": ("", "//", "..", "xx", "\\\\")[k % 5],
+        }
+        places = [i + (k - (len(methods) - 1) / 2) * width for i in range(len(matrices))]
+        axes.bar(places, heights, width, edgecolor="black", linewidth=0.5, label=method, **look)
+    axes.set(yscale="log", ylabel=label)
+    axes.set_xticks(range(len(matrices)), matrices, rotation=20, ha="right")
+    axes.legend(fontsize="small")
+
+
+def scaled(rows: Rows, axes: Any) -> None:
+    from mcprecond.studies import Table, plots
+
+    plots.scaling(Table(rows), axes)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+
+
+class Shown(NamedTuple):
+    """What the page shows of a study: tables, and a picture drawn into the Axes of so many panels."""
+
+    tables: Callable[[Rows], list[str]]
+    draw: Callable[..., None] | None = None
+    panels: int = 1
+
+
+SHOWN = {
+    "table-v": Shown(tables_v, partial(bars, column="seconds", label="time of PCG with setup [s]")),
+    "table-ii-iii": Shown(tables_ii_iii, draw_ii_iii),
+    "rmat-scaling": Shown(per_million_edges, draw_rmat),
+    "sirg-ablation": Shown(times_and_colors, partial(bars, column="seconds", label="time [s]")),
+    "ecl-shortcuts": Shown(tables_ecl, partial(bars, column="seconds", label="time [s]")),
+    "level-histogram": Shown(tables_levels, partial(bars, column="levels", label="levels")),
+    "rgg-scaling": Shown(times_and_colors, scaled),
+    "time-quality": Shown(times_and_colors, draw_quality),
+    "ordering": Shown(tables_ordering),
+    "coloring-effect": Shown(tables_effect, draw_effect, 2),
+}
+
+
+def draw(found: dict[str, Document], folder: Path) -> None:
+    """A picture for each study that was run."""
+    for name, (_, drawn, panels) in SHOWN.items():
+        if drawn is not None and name in found:
+            with picture(folder / f"study-{name}.svg", black=True, salt=name) as plt:
+                _, axes = plt.subplots(1, panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
+                drawn(found[name]["cases"], *axes.flat)

@@ -1,0 +1,61 @@
+"""Markdown tables, how numbers are shown in them, and the templates around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,
+)
+
+
+def render(template: str, **values: Any) -> str:
+    """A page: the template of that name with these values in it."""
+    return TEMPLATES.get_template(template).render(values)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> str:
+    """A Markdown table; the first columns hold names, the others are aligned to the right."""
+    rule = ["---"] * names + ["---:"] * (len(header) - names)
+    return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *rows])
+
+
+def by_name(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
+    """A table whose rows have names."""
+    return table([corner, *columns], [[name, *cells] for name, cells in rows.items()])
+
+
+def by_case(title: str, cases: Sequence[Mapping[str, Any]], columns: Sequence[Mapping[str, str]]) -> str:
+    """A table with a column for each case and a row for each name that a case has; other cells are empty."""
+    names = dict.fromkeys(name for column in columns for name in column)
+    header = [f"{case['name']}, {case['unknowns']:,} unknowns" for case in cases]
+    return by_name(title, header, {name: [column.get(name, "") for column in columns] for name in names})
+
+
+def number(value: float) -> str:
+    """Three significant digits, no exponent."""
+    if 0 < value < 0.001:
+        return "<0.001"
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+TEMPLATES.filters["number"] = number
+
+
+def yes_or_no(holds: bool) -> str:
+    return "yes" if holds else "no"
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(sum(map(math.log, values)) / len(values))

@@ -1,0 +1,86 @@
+"""Every page of the report is what benchmarks/results says, and every name in its data is one of the package."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mcprecond import COLORINGS
+
+
+@pytest.fixture
+def report():
+    import report
+
+    return report
+
+
+def test_pages_are_current(report):
+    stale = []
+    for name in report.PAGES:
+        module = report.page_module(name)
+        if module.PAGE.read_text() != module.page(module.load()):
+            stale.append(name)
+    assert not stale, "run `make readme`"
+
+
+def test_a_page_that_is_not_there_is_refused():
+    run = subprocess.run([sys.executable, "-m", "report", "colouring"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "no page colouring; there are readme, colorings" in run.stderr
+
+
+def test_names_in_the_papers_figures_are_ours(report):
+    from report.results import PAPERS
+
+    def methods(*names):
+        return {name.split(",")[0].split()[0] for name in names} - {"csrcolor", "graph"}
+
+    named = methods(*(name for row in PAPERS["table_ii"].values() for name in row), *PAPERS["table_iii"])
+    named |= methods(*PAPERS["sirg"]["over"], *(column["row"] for column in PAPERS["table_5"].values()))
+    named |= methods(*(relation[side] for relation in PAPERS["relations"] for side in ("above", "below")))
+    assert named <= COLORINGS.keys()
+
+
+def test_graphs_and_matrices_of_figures_and_marks_are_cases(report, monkeypatch):
+    from report.results import MARKS, PAPERS, ROOT
+
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from cases import GRAPHS, MATRICES
+
+    graphs = {name for limits in MARKS["colorings"].values() for name in limits} | set(PAPERS["table_4"])
+    assert graphs | set(PAPERS["table_ii"]) <= {*GRAPHS, "geometric mean"}
+    assert {name for limits in MARKS["sweeps"].values() for name in limits} <= {*MATRICES, "bound"}
+
+
+def test_what_is_no_record_of_a_decision_is_named(report, tmp_path):
+    from report import decisions
+
+    record = (decisions.FOLDER / "0001-one-kernel-for-a-sweep-whose-rows-wait-for-values.md").read_text()
+    (tmp_path / "0001-first.md").write_text(record)
+    assert [found["area"] for found in decisions.load(tmp_path)] == ["sweeps"]
+    (tmp_path / "0002-second.md").write_text(record)
+    with pytest.raises(ValueError, match=r"0002-second.md says that it is 0001; it should be 0002"):
+        decisions.load(tmp_path)
+    (tmp_path / "0002-second.md").write_text(
+        record.replace("0001", "0002").replace("**Verdict:** kept", "**Verdict:** ?")
+    )
+    with pytest.raises(ValueError, match=r"0002-second.md is no record"):
+        decisions.load(tmp_path)
+
+
+def test_paths_on_the_map_exist(report):
+    from report import map as map_of_the_package
+    from report.results import ROOT
+
+    paths = re.findall(r"`(\w+/[\w./]+)`", map_of_the_package.PAGE.read_text())
+    assert len(paths) > 100 and [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_a_name_that_leads_nowhere_is_refused(report):
+    from report.map import defining, load
+
+    with pytest.raises(LookupError, match=r"MulticolorXYZ of report/map.toml is defined in no module"):
+        defining("MulticolorXYZ", load())
