@@ -17,12 +17,12 @@ from mcprecond.studies.named import VARIANTS
 
 
 @functools.cache
-def table(name: str, device: str = "cpu") -> studies.Table:
+def table(name: str, device: str) -> studies.Table:
     return studies.run(name, device=device, small=True)
 
 
 def by_case(name: str) -> dict[tuple[str, str], dict]:
-    return {(row["matrix"], row["method"]): row for row in table(name).rows}
+    return {(row["matrix"], row["method"]): row for row in table(name, "cpu").rows}
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_sweeps_by_levels_are_those_in_row_order():
 
 
 def test_parts_of_colors_leave_the_iterations_as_they_are():
-    rows = {row["method"]: row for row in table("coloring-effect").rows}
+    rows = {row["method"]: row for row in table("coloring-effect", "cpu").rows}
     base = rows["SGS greedy"]
     for parts in (2, 8, 32):
         row = rows[f"SGS greedy in {parts} parts"]
@@ -135,7 +135,7 @@ def test_the_command(tmp_path):
 @pytest.mark.parametrize("name", ["table-v", "level-histogram", "coloring-effect", "rgg-scaling"])
 def test_an_interrupted_study_goes_on(name, here, tmp_path, monkeypatch):
     """Each kind of study: what was measured before the interruption stays as it is."""
-    table(name)  # nothing is left to compile
+    table(name, "cpu")  # nothing is left to compile
     told = []
 
     def stop_later(self, row):
@@ -187,7 +187,7 @@ def test_page_has_every_study_run_or_not(page):
 def test_page_shows_what_was_measured(page, tmp_path):
     facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "versions": {"numpy": "2"}, "date": "2026-11-21T00:00"}
     for name in STUDIES:
-        table(name).save(tmp_path / f"{name}-gpu.json", name)
+        table(name, "cpu").save(tmp_path / f"{name}-gpu.json", name)
     found = {name: document | facts for name, document in page.load(tmp_path).items()}
     assert list(found) == list(STUDIES)
     text = page.page(found)
@@ -208,7 +208,7 @@ def test_page_shows_what_was_measured(page, tmp_path):
 
 
 def test_page_says_what_failed_and_leaves_it_out(page):
-    rows = [dict(row) for row in table("coloring-effect").rows]
+    rows = [dict(row) for row in table("coloring-effect", "cpu").rows]
     rows[0] |= {"verified": False}
     facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "versions": {}, "date": "2026-11-21T00:00"}
     text = page.page({"coloring-effect": facts | {"cases": rows}})
