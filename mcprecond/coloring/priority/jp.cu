@@ -143,8 +143,10 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         bool waits = false;
 #pragma unroll
         for (int e = 0; e < LOOKS; ++e)
-            if (now.neighbor[e] >= 0)
-                seen[e] = now.neighbor[e] == last ? last_state : *(const volatile State*)&states[now.neighbor[e]];
+            if (now.neighbor[e] >= 0) {
+                seen[e] = last_state;
+                if (now.neighbor[e] != last) seen[e] = *(const volatile State*)&states[now.neighbor[e]];
+            }
 #pragma unroll
         for (int e = 0; e < LOOKS; ++e)
             if (now.neighbor[e] >= 0) {
