@@ -124,19 +124,19 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) {
                 bool behind = left > k * lanes && (k > 0 || lane > step);
-                next[k] = behind ? (uint32)__ldcs(&list[k * lanes]) : (uint32)NONE;
+                next[k] = behind ? (uint32)ptx::load_streaming(&list[k * lanes]) : (uint32)NONE;
             }
             list += row.length - (base + step) - 2;
         };
         int j = e < row.n_lower ? lower.indices[row.begin_lower + e] : 0;
         if (e < row.n_lower) other = upper.indptr[j];
         look(0);
-        if (e < row.n_lower) inverse = acquire_if_there(&dinv[j]);
+        if (e < row.n_lower) inverse = load_acquire(&dinv[j]);
         for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
-            if (lane == step && e < row.n_lower) inverse = acquired(&dinv[j], inverse);
+            if (lane == step && e < row.n_lower) inverse = spin_acquire(&dinv[j], inverse);
             __syncwarp();
-            const VALUE* theirs = upper.values + __shfl_sync(FULL_WARP, other, step, lanes);
-            asm volatile("" : "+l"(theirs));  // one addition for each address, not two
+            // Kept, so that each address takes one addition, not two.
+            const VALUE* theirs = ptx::keep_generic_in_register(upper.values + __shfl_sync(FULL_WARP, other, step, lanes));
             VALUE factor = shuffle(theta * (values[0] * inverse), step, lanes), value[SHARE];
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : theirs[next[k]];
@@ -173,7 +173,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     for (OFFSET e = row.begin_lower; e < end_lower; ++e) {
         int j = lower.indices[e];
         OFFSET begin = upper.indptr[j], end = upper.indptr[j + 1];
-        VALUE inverse = acquired(&dinv[j], acquire_if_there(&dinv[j]));
+        VALUE inverse = spin_acquire(&dinv[j], load_acquire(&dinv[j]));
         __syncwarp();  // what the others have subtracted from this row
         VALUE factor = theta * (lower.values[e] * inverse);
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);
@@ -216,7 +216,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     return VALUE(0) - lane_sum<WARP>(subtracted);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT) factorize(
         long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
         const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
         const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
@@ -238,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
         VALUE relaxed = d + added, pivot = safe_pivot(relaxed, most(slice, largest), (REAL)tiny);
         VALUE inverse = VALUE(1) / pivot;
         __syncwarp();  // before the pivot tells that the row is done
-        if (slice.leads()) {
+        if (slice.is_row_leader()) {
             publish<true>(&dinv[i], inverse);
             pivots[i] = pivot;
             note_pivot(pivot - relaxed + (REAL)(1 - 1 / theta) * added, is_low(relaxed, d, (REAL)least), &shifts[i], found);

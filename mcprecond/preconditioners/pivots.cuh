@@ -1,14 +1,14 @@
 // What factorizations share: see pivots.py.
+#pragma once
 
-#include "../reordering/slices.cuh"
+#include "cuda/search.cuh"
+#include "reordering/slices.cuh"
 
 // The place of a column in the sorted indices[begin..end - 1], or -1.
 __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET end, int column) {
     OFFSET place = lower_bound(indices, begin, end, column);
     return place < end && indices[place] == column ? place : -1;
 }
-
-enum { SHIFTED, LOW, TRIANGLES };  // what may be found; all that write there write 1
 
 __device__ __forceinline__ VALUE safe_pivot(VALUE d, REAL largest, REAL tiny) {
     if (tiny * largest < fabs(d) && isfinite(d) && isfinite(1 / (REAL)fabs(d))) return d;

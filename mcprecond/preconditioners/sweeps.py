@@ -4,7 +4,7 @@ A sweep is one kernel. Rows do not wait for colors but for values: the warps tak
 the values that their rows need until these are there. Substitution tells by the last bit of a number: a forward sweep
 turns it from 0 to 1, and the backward sweep, whose results take the places of these, back to 0. So symmetric
 substitution, which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too: it
-has a second array, which starts out empty. See device.cuh for both.
+has a second array, which starts out empty. See cuda/syncfree.cuh for both.
 
 With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. V is what is stored of the upper
 triangle, so that the way back reads no pivots.
@@ -69,7 +69,7 @@ class Sweeps:
         self._spare = backend.xp.empty_like(self._y) if relaxes else None
         macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
         if kept != dtype:
-            macros["SHORT_VECTORS"] = 1
+            macros["TRUNCATED_VECTORS"] = 1
         # Whether the result stays in color order at first: a sweep reads and writes three vectors, and one of its own.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes

@@ -1,5 +1,7 @@
 // Color blocks: LANES threads per row of the color order, which take its entries LANES at a time. See color_blocks.py.
 
+#include "cuda/hash.cuh"
+
 #include "digests.cuh"
 #include "slices.cuh"
 
@@ -102,7 +104,7 @@ extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const
 
 #define FETCHES 8  // values under way per thread
 // With diagonals a load of a warp touches a line of A for each of up to 32 rows: of fewer warps' lines more stay in L1.
-#ifdef DIAGONALS
+#ifdef SLICED_DIA
 #define FETCHING_BLOCKS 3
 #else
 #define FETCHING_BLOCKS 4
@@ -118,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
     if (!to_be_taken(expected, digests)) return;
     for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
         // As few loads as possible wait for each other: what needs nothing is asked for first.
-        auto lower_way = slice.way(lower_indptr), upper_way = slice.way(upper_indptr);
+        auto lower_way = slice.cursor(lower_indptr), upper_way = slice.cursor(upper_indptr);
         int i = slice.index();
         bool is_there = slice.row < slice.rows;
         int row = is_there ? perm[i] : 0;
@@ -136,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
 #pragma unroll
-                for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? __ldcs(&source[places[e]]) : 0;
+                for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? ptx::load_streaming(&source[places[e]]) : 0;
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
                 meanwhile();
@@ -145,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                     if (places[e] >= 0) {
                         STORED stored = (STORED)scaled(value[e]);
                         divisible &= isfinite(stored);
-                        stream(&result[places[e]], stored);
+                        store_streaming(&result[places[e]], stored);
                     }
             });
         };
@@ -153,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
         fetch_pivot();
         VALUE inverse = VALUE(1) / pivot, factor = divides ? inverse : VALUE(1);
         fetch(upper_way, upper_columns, upper_source, upper, Nothing(), [&](VALUE value) { return factor * value; });
-        if (slice.leads()) {
+        if (slice.is_row_leader()) {
             diagonal[i] = pivot;
             dinv[i] = inverse;
             divisible &= isfinite(inverse);
@@ -166,14 +168,14 @@ extern "C" __global__ void divide_rows(long long n_slices, const int* slices, co
                                        STORED* values, const VALUE* dinv) {
     for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
         VALUE inverse = slice.row < slice.rows ? dinv[slice.index()] : VALUE();
-        slice.batches<FETCHES>(slice.way(indptr), columns, [&](const OFFSET* places) {
+        slice.batches<FETCHES>(slice.cursor(indptr), columns, [&](const OFFSET* places) {
             STORED value[FETCHES];
 #pragma unroll
             for (int e = 0; e < FETCHES; ++e)
                 if (places[e] >= 0) value[e] = values[places[e]];
 #pragma unroll
             for (int e = 0; e < FETCHES; ++e)
-                if (places[e] >= 0) stream(&values[places[e]], (STORED)(inverse * (VALUE)value[e]));
+                if (places[e] >= 0) store_streaming(&values[places[e]], (STORED)(inverse * (VALUE)value[e]));
         });
     });
 }
@@ -201,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries,
         for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
     for (; k < entries; k += stride) add(k, indices[k], values[k]);
-    add_of_block<3>(digests, {pattern, pattern + both, not_finite});
+    add_block_sums<3>(digests, {pattern, pattern + both, not_finite});
 }
 
 extern "C" __global__ void find_range(long long entries, const VALUE* values, uint64* digests) {
@@ -220,8 +222,8 @@ extern "C" __global__ void find_range(long long entries, const VALUE* values, ui
         smallest = max(smallest, __shfl_xor_sync(FULL_WARP, smallest, step));
     }
     if (lane_id() != 0) return;
-    if (largest > fresh(&digests[LARGEST])) atomicMax(&digests[LARGEST], largest);
-    if (smallest > fresh(&digests[SMALLEST])) atomicMax(&digests[SMALLEST], smallest);
+    if (largest > ptx::load_l2(&digests[LARGEST])) atomicMax(&digests[LARGEST], largest);
+    if (smallest > ptx::load_l2(&digests[SMALLEST])) atomicMax(&digests[SMALLEST], smallest);
 }
 
 extern "C" __global__ void join(long long n, const OFFSET* lower_indptr, const int* lower_columns, const STORED* lower,

@@ -287,14 +287,14 @@ class ColorBlocks:
         """What kernels that go through the triangles have to know of how these are stored."""
         return (
             ({"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {})
-            | ({"SHORT_COLUMNS": 1} if self.in_two_bytes else {})
+            | ({"COMPRESSED_COLUMNS": 1} if self.in_two_bytes else {})
             | self._order_macros
         )
 
     @property
     def _order_macros(self) -> dict[str, int]:
         """What the order of the entries depends on."""
-        return {"DIAGONALS": 1} if self.in_diagonals else {}
+        return {"SLICED_DIA": 1} if self.in_diagonals else {}
 
     @cached_property
     def color_slices(self) -> np.ndarray:

@@ -1,6 +1,6 @@
 // Diagonals of slices: one warp per slice, a thread per row. See diagonals.py.
 
-#define DIAGONALS
+#define SLICED_DIA
 #include "slices.cuh"
 
 #define NONE 0x7fffffff  // larger than every shift
@@ -52,7 +52,7 @@ extern "C" __global__ void list_diagonals(long long n_slices, const int* slices,
     if (k >= n_slices) return;
     Slice slice(slices, k);
     auto head = [&](long long k) {
-        int diagonal = (int)(ends[k] - ends[0] + (n_slices + 1) * (sizeof(Head) / sizeof(int2)));
+        int diagonal = (int)(ends[k] - ends[0] + (n_slices + 1) * PAIRS_OF_HEAD);
         return Head{slices[k], diagonal, indptr[slices[k]]};
     };
     int2* diagonals = (int2*)list + head(k).diagonal;

@@ -30,6 +30,7 @@ KERNELS = KernelSet(__file__)
 #: pay; and a slice that has more than the second number is not looked at to the end.
 USUAL_PLACES, MOST_PLACES = 2, 4
 PAIRS_OF_HEAD = 2
+CUDA_CONSTANTS = {"PAIRS_OF_HEAD": PAIRS_OF_HEAD}
 
 
 def list_of_diagonals(slices: Any, patterns: Patterns, backend: Backend) -> list[Any] | None:

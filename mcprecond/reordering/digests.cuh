@@ -1,4 +1,7 @@
 // What a pass over a matrix tells of it: see Digests in color_blocks.py.
+#pragma once
+
+#include "cuda/numbers.cuh"
 
 enum { PATTERN, ALL, NOT_FINITE, NO_PIVOTS, LARGEST, SMALLEST };
 

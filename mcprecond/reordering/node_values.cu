@@ -1,5 +1,7 @@
 // The numbers of blocks of nodes: those of A, in the order of slices. See node_values.py.
 
+#include "cuda/search.cuh"
+
 #include "digests.cuh"
 #include "slices.cuh"
 

@@ -10,12 +10,13 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.reordering.color_blocks import NO_PIVOTS, to_be_taken
 
 KERNELS = KernelSet(__file__)
 
 #: LANES of these kernels: a block of threads.
-THREADS_PER_SLICE = 256
+THREADS_PER_SLICE = BLOCK
 
 
 @compile_part

@@ -2,9 +2,6 @@
 
 #include "slices.cuh"
 
-#define MOST_ROWS 32
-#define LONG 64
-
 extern "C" __global__ void mark_slices(long long n, const int* colors, const long long* offsets,
                                        const int* rows_per_slice, const OFFSET* lower_indptr,
                                        const OFFSET* upper_indptr, bool* begins) {

@@ -34,6 +34,7 @@ MOST_ROWS = 32
 LEAST_ROWS, LEAST_SLICES = 12, 0.25
 LONG = 64  # entries per lane that make a row a slice by itself
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
+CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG}
 
 
 def cut_slices(
@@ -80,7 +81,7 @@ def interleaved(
 ) -> Any:
     """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
 
-    `columns` matters to the order only with the macro DIAGONALS.
+    `columns` matters to the order only with the macro SLICED_DIA.
     """
     if not backend.resident_warps:
         result[...] = entries

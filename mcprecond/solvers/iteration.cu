@@ -1,6 +1,6 @@
 // The steps of PCG. Kernels are launched with at most as many blocks as the device holds and stride over the rows.
 
-#include "books.cuh"
+#include "iteration.cuh"
 
 // Row i of A times p, summed over the LANES threads that share it; all of them get it. SUM is the type of the sum.
 template <typename SUM>

@@ -23,7 +23,7 @@ from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, un
 
 KERNELS = KernelSet(__file__)
 
-# Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in books.cuh.
+# Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT = range(SCALARS := 12)
@@ -36,7 +36,16 @@ PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR
 
 HISTORY = 1024  # residuals kept on the device between two looks
 BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph
-
+CUDA_CONSTANTS = {
+    **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},
+    **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
+    **{"BAD_A": BAD_A, "BAD_M": BAD_M, "NOT_A_NUMBER": NAN},
+    **{"ALPHA": ALPHA, "BETA": BETA, "RZ": RZ, "RR": RR, "TOLERANCE": TOLERANCE, "ROUNDING": ROUNDING},
+    **{"LEAST_RZ": LEAST_RZ, "LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ, "UNIT": UNIT},
+    **{"PAP": PAP, "RESIDUAL": RESIDUAL, "RESIDUAL_IS_RZ": RESIDUAL_IS_RZ, "BETA_OF_RZ": BETA_OF_RZ},
+    **{"FRESH_RESIDUAL": FRESH_RESIDUAL, "FRESH_RZ": FRESH_RZ},
+    **{"OF_FIRST_RR": OF_FIRST_RR, "OF_FIRST_RZ": OF_FIRST_RZ, "NOTHING": NOTHING, "HISTORY": HISTORY},
+}
 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8

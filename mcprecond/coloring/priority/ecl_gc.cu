@@ -10,11 +10,12 @@
 // vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority is always
 // in somebody's hands, and nobody waits for ever.
 
-#define LOW_DEGREE 32
-#define LONG_DEGREE 128
-#define TEAMS (BLOCK / LANES)  // of a block
+#include "coloring/history.cuh"
+#include "cuda/grid.cuh"
+#include "cuda/hash.cuh"
+#include "cuda/memory.cuh"
 
-enum { LDF, LDF_NATURAL, ROW_ORDER };
+#define TEAMS (BLOCK / LANES)  // of a block
 
 __device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
 #pragma unroll 1  // mostly none or one of them
@@ -38,10 +39,10 @@ struct Problem {
         return (uint64)rank_of_v << 32 | (order == LDF ? mix(v, seed) : ~(uint32)v);
     }
 
-    __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile int*)&possible[v] = (int)mask; }
+    __device__ __forceinline__ void show_low(int v, uint32 mask) const { ptx::store_volatile(&possible[v], (int)mask); }
 
     __device__ __forceinline__ void show_high(int v, int best, bool colored) const {
-        *(volatile int*)&colors[v] = colored ? best : ~best;
+        ptx::store_volatile(&colors[v], colored ? best : ~best);
         show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
     }
 
@@ -83,7 +84,7 @@ struct Problem {
                 }
                 int color[PART];
 #pragma unroll
-                for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? fresh(&colors[neighbor[j]]) : 0;
+                for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? ptx::load_l2(&colors[neighbor[j]]) : 0;
 #pragma unroll
                 for (int j = 0; j < PART; ++j) {
                     if (color[j] < 0) {
@@ -165,7 +166,7 @@ struct VisitLog {
     __device__ void add(int visits, int count) {
         int row = (int)min((long long)visits, last);
         atomicAdd(&log[row].x, count);
-        if (row > fresh(&log[0].x)) atomicMax(&log[0].x, row);
+        if (row > ptx::load_l2(&log[0].x)) atomicMax(&log[0].x, row);
     }
     __device__ void colored_after(int visits) {
         if (visits < SHARED_ROUNDS)
@@ -311,7 +312,7 @@ struct Row {
         if (v < 0) return;
         degree = has_high ? problem.degrees[v] : 0;
         begin = problem.indptr[v];
-        waits = fresh(&problem.waiting[v]);
+        waits = ptx::load_l2(&problem.waiting[v]);
     }
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
@@ -341,7 +342,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
     Row now, after, later;
     int far;
     auto next = [&] {
-        int v = team < n ? fresh(&worklist[team]) : -1;
+        int v = team < n ? ptx::load_l2(&worklist[team]) : -1;
         team += teams;
         return v;
     };
@@ -357,7 +358,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         uint32 theirs[SHARE], taken = 0, considered = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j)
-            theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
+            theirs[j] = mine >> j * LANES & 1 ? ptx::load_l2(&problem.possible[now.neighbor[j]]) : 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
             bool single = (theirs[j] & (theirs[j] - 1)) == 0;
@@ -387,7 +388,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         shown = mask;
         if (colored) {
             if (speaks) {
-                *(volatile int*)&problem.colors[now.v] = __ffs(best) - 1;
+                ptx::store_volatile(&problem.colors[now.v], __ffs(best) - 1);
                 visit_log.colored_after(max(visits, 1));
             }
             now = after;
@@ -416,7 +417,7 @@ extern "C" __global__ void priority_keys(long long n, const int* degrees, long l
     if (v < n) keys[v] = (uint64)(0x7fffffff - degrees[v]) << 32 | ~mix((uint32)v, (uint32)seed);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
         long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
         int* worklist, int* waiting, int* dag, int2* log) {
@@ -463,7 +464,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         warps /= 2;
     }
     for (int p = first, size = takes_high ? block.size() : 0; p < size; p += step) {
-        int v = fresh(&worklist[block.place(p)]);
+        int v = ptx::load_l2(&worklist[block.place(p)]);
         if (degrees[v] >= LOW_DEGREE) {
             int visits = problem.color_high(v, own_taken);
             if (lane_id() == 0) visit_log.colored_after(visits);

@@ -8,22 +8,18 @@
 // for ever.
 //
 // Races that are meant: as in ecl_gc.cu, with colors that are not possible, which only get more.
+#pragma once
 
 #define FETCHED 5    // entries of a row that a thread has on the way at once
 #define LOOKED_AT 4  // the same, of those that a vertex waits for
 #define HELD 224     // vertices that wait, of a warp: so many are listed in shared memory
 
-// A pointer to global memory, or a value, that the compiler may not compute again where it is used: it would, to save
-// registers, and instructions are what takes time here.
+// Instructions are what takes time here: an address is not computed again where it is used.
 template <typename T>
-__device__ __forceinline__ T* kept(T* p) {
-    asm volatile("" : "+l"(p));
+__device__ __forceinline__ T* global_in_register(T* p) {
+    p = ptx::keep_generic_in_register(p);
     __builtin_assume(__isGlobal(p));
     return p;
-}
-__device__ __forceinline__ int kept(int value) {
-    asm volatile("" : "+r"(value));
-    return value;
 }
 
 struct ShortRows {
@@ -34,8 +30,8 @@ struct ShortRows {
     int *colors, *excluded;
 
     __device__ __forceinline__ uint64 priority(int v, int degree) const { return (uint64)degree << 32 | mix(v, seed); }
-    __device__ __forceinline__ void show(int v, uint32 possible) const { *(volatile int*)&excluded[v] = (int)~possible; }
-    __device__ __forceinline__ uint32 possible(int u) const { return ~(uint32)fresh(&excluded[u]); }
+    __device__ __forceinline__ void show(int v, uint32 possible) const { ptx::store_volatile(&excluded[v], (int)~possible); }
+    __device__ __forceinline__ uint32 possible(int u) const { return ~(uint32)ptx::load_l2(&excluded[u]); }
 };
 
 // A vertex without a color, as its warp lists it.
@@ -75,7 +71,7 @@ struct Opened : Pending {
         v = vertex;
         begin = rows.indptr[v];
         int left = (int)(rows.indptr[v + 1] - begin);
-        const int* row = kept(rows.indices + begin);
+        const int* row = global_in_register(rows.indices + begin);
         uint64 own = rows.priority(v, rows.degrees[v]);
         uint32 bit = 1;
         waits = 0;
@@ -125,7 +121,7 @@ struct Visit {
 };
 
 __device__ __forceinline__ void visit_short(const ShortRows& rows, Pending& it) {
-    const int* row = kept(rows.indices + it.begin);
+    const int* row = global_in_register(rows.indices + it.begin);
     uint32 left = it.waits, overlap = rows.shortcut2 ? it.mask : FULL_WARP;
     Visit visit;
 #pragma unroll 1
@@ -151,14 +147,14 @@ __device__ __forceinline__ void visit_short(const ShortRows& rows, Pending& it) 
 extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_in_rounds(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed, long long shortcut1,
         long long shortcut2, int* colors, Pending* pending, long long log_rows, int* zeros) {
-    ShortRows rows = {indptr, indices, kept(degrees), (uint32)seed, shortcut1 != 0, shortcut2 != 0, colors,
-                      kept(zeros + 2 * log_rows)};
+    ShortRows rows = {indptr, indices, global_in_register(degrees), (uint32)seed, shortcut1 != 0, shortcut2 != 0, colors,
+                      global_in_register(zeros + 2 * log_rows)};
     __shared__ int counts[SHARED_ROUNDS];
     __shared__ Pending held[BLOCK / WARP][HELD];
     VisitLog visit_log = {(int2*)zeros, log_rows - 1, counts};
     visit_log.open();
-    int lane = kept(lane_id()), threads = kept((int)thread_count()), first = (int)thread_id() - lane;
-    Waiting waiting = {held[threadIdx.x / WARP], kept(pending + first), threads, 0, (uint32)kept((1 << lane) - 1)};
+    int lane = ptx::keep_in_register(lane_id()), threads = ptx::keep_in_register((int)thread_count()), first = (int)thread_id() - lane;
+    Waiting waiting = {held[threadIdx.x / WARP], global_in_register(pending + first), threads, 0, (uint32)ptx::keep_in_register((1 << lane) - 1)};
     Opened last;
     for (uint32 stretch = first, end = (uint32)n; stretch < end + threads; stretch += threads) {  // one more: see `last`
         uint32 v = stretch + lane;

@@ -3,6 +3,10 @@
 // The race is meant: a vertex looks at the states of its neighbors while they are written. A state is one word, which is
 // written once; until then all its bits are set, and whoever needs it looks again.
 
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
+#include "cuda/search.cuh"
+
 #define LOOKS 4  // neighbors that a thread looks at in one go
 #define SHARED_FRONTS 1024
 
@@ -44,7 +48,7 @@ __device__ long long list_chains(long long n, const OFFSET* indptr, const int* i
         for (int length_of_one : own) lengths[blockIdx.x] += length_of_one;
     grid_barrier(arrivals);
     for (int b = threadIdx.x; b < gridDim.x; b += BLOCK) {
-        int length_of_block = fresh(&lengths[b]);
+        int length_of_block = ptx::load_l2(&lengths[b]);
         atomicAdd(&all, length_of_block);
         if (b < blockIdx.x) atomicAdd(&before, length_of_block);
     }
@@ -53,7 +57,7 @@ __device__ long long list_chains(long long n, const OFFSET* indptr, const int* i
     for (int w = 0; w < warp; ++w) place += own[w];
     for (long long p0 = begin; p0 < end; p0 += WARP) {
         long long p = p0 + lane_id();
-        uint32 those = (uint32)fresh(&states[p0]);
+        uint32 those = (uint32)ptx::load_l2(&states[p0]);
         __syncwarp();
         if (p < end) states[p] = -1;
         if (those >> lane_id() & 1) chains[place + __popc(those & ((1u << lane_id()) - 1))] = (int)p;
@@ -112,7 +116,7 @@ struct Visit {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256) color_fronts(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_fronts(
         long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
         const int* rank, int* chains, int* scratch, State* states) {
     // The host zeroes `scratch`.
@@ -145,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         for (int e = 0; e < LOOKS; ++e)
             if (now.neighbor[e] >= 0) {
                 seen[e] = last_state;
-                if (now.neighbor[e] != last) seen[e] = *(const volatile State*)&states[now.neighbor[e]];
+                if (now.neighbor[e] != last) seen[e] = ptx::load_volatile(&states[now.neighbor[e]]);
             }
 #pragma unroll
         for (int e = 0; e < LOOKS; ++e)
@@ -174,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         if (all_seen && ~all_taken) {
             last = now.v;
             last_state = (State)(latest + 1) << 32 | (offset + __ffsll(~all_taken) - 1);
-            if (threadIdx.x % LANES == 0) *(volatile State*)&states[last] = last_state;
+            if (threadIdx.x % LANES == 0) ptx::store_volatile(&states[last], last_state);
             now = after;
             now.drop_later(rank);
             after = later;

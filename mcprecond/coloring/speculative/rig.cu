@@ -8,10 +8,12 @@
 // through L1. One traversal of a row finds a conflict and the free colors alike: it reads each color once, and so
 // forbids at most `degree` colors.
 
+#include "coloring/history.cuh"
+#include "cuda/compact.cuh"
+
 #include "balanced.cuh"
 #include "rows.cuh"
 
-#define WORD 64
 #define SOME_WORDS 4  // of a palette in registers: the first ones of SIRG
 #define NONE 0x7fffffff
 
@@ -41,7 +43,7 @@ __device__ __forceinline__ bool visit_neighbors(const Problem& problem, int v, i
         forbid(color);
         if (color == own) in_conflict |= gives_way(v, u, problem.by_degree, problem.degrees);
     });
-    return united<TEAM>(in_conflict);
+    return team_or<TEAM>(in_conflict);
 }
 
 // Every thread has a palette of what it has seen, in registers, which it may be indexed in by constants only.
@@ -57,7 +59,7 @@ __device__ __forceinline__ Found find_in_registers(const Problem& problem, int v
     });
 #pragma unroll
     for (int w = WORDS - 1; w >= 0; --w) {
-        uint64 free = ~united<TEAM>(taken[w]);
+        uint64 free = ~team_or<TEAM>(taken[w]);
         if (free) found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
     }
     return found;
@@ -74,11 +76,11 @@ __device__ __noinline__ Found find_in_memory(const Problem& problem, int v, int 
     Found found = {false, NONE};
     found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, look, [&](int color) {
         uint64 bit = 1ull << color % WORD;
-        if (color < words * WORD && (look_again(&palette[color / WORD]) & bit)) atomicAnd(&palette[color / WORD], ~bit);
+        if (color < words * WORD && (ptx::load_volatile(&palette[color / WORD]) & bit)) atomicAnd(&palette[color / WORD], ~bit);
     });
     team_barrier<TEAM>();
     for (int w = threadIdx.x % SEARCHERS; w < words && found.minimum_color == NONE; w += SEARCHERS)
-        if (uint64 free = look_again(&palette[w])) found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
+        if (uint64 free = ptx::load_volatile(&palette[w])) found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
 #pragma unroll
     for (int step = SEARCHERS / 2; step > 0; step /= 2)
         found.minimum_color = min(found.minimum_color, __shfl_xor_sync(FULL_WARP, found.minimum_color, step));
@@ -110,7 +112,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
     Slot slots[3];  // by round; with three of them a round needs one barrier only
 };
 
-extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_and_resolve(
         long long teams, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
         long long by_degree, int* C, int* worklists, long long rounds, long long length, uint64* palettes,
         long long words, long long chunk, void* scratch, int2* log) {
@@ -118,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
     Control* control = (Control*)scratch;
     int round = (int)rounds, left = (int)length;
     bool lacking = false;
-    auto latest = [&](int u) { return fresh(&C[u]); };
+    auto latest = [&](int u) { return ptx::load_l2(&C[u]); };
 
     if (round == 0) {  // COLORING
         for (long long v = thread_id(); v < n; v += thread_count()) C[v] = UNCOLORED;
@@ -129,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
             return color;
         });
         grid_barrier(&control->arrivals);
-        lacking = fresh(&control->slots[0].lacking);
+        lacking = ptx::load_l2(&control->slots[0].lacking);
         if (thread_id() == 0) log_round(log, n, 1, (int)n, 0);
         round = 1;
     }
@@ -140,11 +142,11 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
         Slot* slot = &control->slots[round % 3];
         // All have read the next round's slot before the last barrier, two rounds after it was used.
         if (thread_id() == 0) control->slots[(round + 1) % 3] = {0, 0};
-        auto vertex = [&](long long i) { return i >= left ? 0 : of_all ? (int)i : fresh(&W_in[i]); };
+        auto vertex = [&](long long i) { return i >= left ? 0 : of_all ? (int)i : ptx::load_l2(&W_in[i]); };
         // Whether v is recolored.
         auto resolve = [&](int v, int entries, auto team) {
             const int* row = indices + indptr[v];
-            int own = fresh(&C[v]);
+            int own = ptx::load_l2(&C[v]);
             Found found = of_all ? find<team.size>(problem, v, own, row, entries, [&](int u) { return C[u]; })
                                  : find<team.size>(problem, v, own, row, entries, latest);
             bool recolor = own == UNCOLORED || found.in_conflict;
@@ -175,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(256) color_and_resolve(
             append(v, recolor && i < left && threadIdx.x % LANES == 0);
         }
         grid_barrier(&control->arrivals);
-        left = fresh(&slot->length);
-        lacking = fresh(&slot->lacking);
+        left = ptx::load_l2(&slot->length);
+        lacking = ptx::load_l2(&slot->lacking);
         if (thread_id() == 0) log_round(log, n, round + 1, left, left);
     }
     if (thread_id() == 0) {

@@ -1,5 +1,9 @@
 // Rows that LANES threads share, and a first color for all vertices: what eb.cu and rig.cu have in common. Whole warps
 // call all of it.
+#pragma once
+
+#include "coloring/graph.cuh"
+#include "cuda/hash.cuh"
 
 #define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
 

@@ -1,12 +1,10 @@
 // The books of a CG run: its state, scalars and residual history on the device, and sums that end in them.
 // Sums are deterministic: each block writes its part, and the last block to arrive adds the parts in order.
 // See iteration.py; `close` there is the twin of `close` here.
+#pragma once
 
-enum { STATE, ITERATION, MAXITER, ARRIVALS };
-enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };
-enum { ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT };
-enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING };
-#define HISTORY 1024
+#include "cuda/memory.cuh"
+#include "cuda/reduce.cuh"
 
 __device__ void close(int role, double total, long long* control, double* scalars, double* history) {
     if (role == FRESH_RESIDUAL) {
@@ -95,7 +93,7 @@ __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT],
     if (threadIdx.x == 0) control[ARRIVALS] = 0;
     for (int s = 0; s < COUNT; ++s) {
         double total = 0;
-        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += fresh(&partials[s * gridDim.x + b]);
+        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += ptx::load_l2(&partials[s * gridDim.x + b]);
         total = block_sum(total);
         if (threadIdx.x == 0) close(roles[s], total, control, scalars, history);
     }
