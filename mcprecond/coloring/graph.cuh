@@ -20,8 +20,8 @@ __device__ __forceinline__ bool any_near(int v, long long distance, const OFFSET
     return false;
 }
 
-// The smallest color that no neighbor has. v is uncolored, so that an entry on the diagonal excludes nothing. Whole warps call
-// it, and where the team is the block the block.
+// The smallest color that no neighbor has. v is uncolored, so that an entry on the diagonal excludes nothing. Whole
+// warps call it, and where the team is the block the block.
 template <int TEAM>
 __device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indices, const int* C) {
     OFFSET first = indptr[v] + threadIdx.x % TEAM, end = indptr[v + 1];

@@ -1,4 +1,5 @@
-// Smallest degree last, batch by batch, in one resident kernel: remove_in_batches in orders.py. A warp removes a vertex.
+// Smallest degree last, batch by batch, in one resident kernel: remove_in_batches in orders.py. A warp removes a
+// vertex.
 //
 // Who is in which batch does not depend on timing: a degree passes d once, and the atomic that takes it there tells.
 

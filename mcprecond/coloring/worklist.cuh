@@ -5,9 +5,9 @@
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
 
-// Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the color of v
-// or UNCOLORED, the same for the whole team; whole warps call it, and where `active` is false the result is ignored. `worklists`
-// holds twice n vertices; the host zeroes `scratch` and `log`.
+// Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the
+// color of v or UNCOLORED, the same for the whole team; whole warps call it, and where `active` is false the result is
+// ignored. `worklists` holds twice n vertices; the host zeroes `scratch` and `log`.
 template <int TEAM, typename Visit>
 __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* scratch, int2* log, Visit visit) {
     struct Control {

@@ -3,8 +3,8 @@
 
 #include "cuda/grid.cuh"
 
-// Append to a list by one atomic a warp. Returns this thread's place, which means something where `keep` holds; the order of
-// warps is arbitrary.
+// Append to a list by one atomic a warp. Returns this thread's place, which means something where `keep` holds; the
+// order of warps is arbitrary.
 __device__ __forceinline__ int warp_append(bool keep, int* length) {
     uint32 keepers = __ballot_sync(FULL_WARP, keep);
     int position = 0;
@@ -12,8 +12,8 @@ __device__ __forceinline__ int warp_append(bool keep, int* length) {
     return __shfl_sync(FULL_WARP, position, 0) + __popc(keepers & ((1u << lane_id()) - 1));
 }
 
-// The TEAM threads that share a row go through it TEAM entries at a time and keep some, in order. Returns this thread's place:
-// behind what the threads before it keep of the same TEAM entries. `next` then moves behind all of them.
+// The TEAM threads that share a row go through it TEAM entries at a time and keep some, in order. Returns this thread's
+// place: behind what the threads before it keep of the same TEAM entries. `next` then moves behind all of them.
 template <int TEAM, typename Place>
 __device__ __forceinline__ Place place_in_row(bool keep, Place& next) {
     uint32 team = (TEAM == WARP ? FULL_WARP : (1u << (TEAM % WARP)) - 1) << (lane_id() & ~(TEAM - 1));

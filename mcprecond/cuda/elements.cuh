@@ -1,8 +1,8 @@
 // The types of the elements of vectors and matrices that sweeps work on.
 //
-// VALUE is the type of a number, STORED the one in which triangles are stored. With RHS right-hand sides an element of a vector
-// is a row of RHS numbers. With BLOCK_SIZE unknowns to a node it is a vector of such rows, and an element of a matrix is a small
-// matrix.
+// VALUE is the type of a number, STORED the one in which triangles are stored. With RHS right-hand sides an element of
+// a vector is a row of RHS numbers. With BLOCK_SIZE unknowns to a node it is a vector of such rows, and an element of a
+// matrix is a small matrix.
 #pragma once
 
 #include "cuda/numbers.cuh"

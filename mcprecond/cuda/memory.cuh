@@ -1,5 +1,5 @@
-// Loads and stores of whole values, by cache hint and order. A value is moved in pieces of up to 16 bytes, as its alignment
-// allows: one instruction each.
+// Loads and stores of whole values, by cache hint and order. A value is moved in pieces of up to 16 bytes, as its
+// alignment allows: one instruction each.
 #pragma once
 
 #include "cuda/ptx.cuh"
@@ -63,8 +63,9 @@ __device__ __forceinline__ void store_release(T* p, const T& value) {
     for (int k = 0; k < sizeof(T) / sizeof(Piece); ++k) ptx::store_release((Piece*)p + k, ((const Piece*)&value)[k]);
 }
 
-// Where the matrix does not fit into L2 (LARGE_MATRIX), nothing of it is left there from one sweep to the next. Then the lines
-// worth keeping are those that many rows read: they go before what one row reads in L1, and before the matrix in L2.
+// Where the matrix does not fit into L2 (LARGE_MATRIX), nothing of it is left there from one sweep to the next. Then
+// the lines worth keeping are those that many rows read: they go before what one row reads in L1, and before the matrix
+// in L2.
 
 // Load what many rows read.
 template <typename T>

@@ -166,8 +166,8 @@ __device__ __forceinline__ Vec<T, B> operator*(S a, const Vec<T, B>& x) {
     return product;
 }
 
-// a x, rounded before anything is added to it. In a x + b y the compiler may fuse either product with the sum, and kernels for one
-// and for several right-hand sides would round differently.
+// a x, rounded before anything is added to it. In a x + b y the compiler may fuse either product with the sum, and
+// kernels for one and for several right-hand sides would round differently.
 __device__ __forceinline__ double rounded_product(double a, double x) { return __dmul_rn(a, x); }
 __device__ __forceinline__ float rounded_product(float a, float x) { return __fmul_rn(a, x); }
 template <typename Value>

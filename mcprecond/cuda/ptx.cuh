@@ -1,5 +1,5 @@
-// All inline assembly and all cache hints of the package. Nothing else is in here, and nothing of it anywhere else: the C++
-// emulation of the tests replaces this file (tests/emulated_ptx.hpp has the same functions).
+// All inline assembly and all cache hints of the package. Nothing else is in here, and nothing of it anywhere else: the
+// C++ emulation of the tests replaces this file (tests/emulated_ptx.hpp has the same functions).
 //
 // Each function is one instruction on one piece: 4, 8 or 16 bytes. memory.cuh loads and stores whole values by them.
 #pragma once
@@ -70,8 +70,8 @@ __device__ __forceinline__ Piece load_evict_last(const Piece* p) { return *p; }
 
 // ---- The order of loads and stores.
 
-// Load through the read-only path, at this place in the program: the compiler may not move the load down to where its result
-// is needed.
+// Load through the read-only path, at this place in the program: the compiler may not move the load down to where its
+// result is needed.
 __device__ __forceinline__ int load_early(const int* p) {
     int piece;
     asm volatile("ld.global.nc.s32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)));
@@ -94,7 +94,8 @@ __device__ __forceinline__ int load_early_no_allocate(const int* p) {
     return piece;
 }
 
-// One access each time, which the compiler neither drops nor moves and no stale line of L1 serves. Words are written whole.
+// One access each time, which the compiler neither drops nor moves and no stale line of L1 serves. Words are written
+// whole.
 template <typename Piece>
 __device__ __forceinline__ Piece load_volatile(const Piece* p) { return *(const volatile Piece*)p; }
 __device__ __forceinline__ ulonglong2 load_volatile(const ulonglong2* p) {
@@ -122,8 +123,8 @@ __device__ __forceinline__ void store_release(ulonglong2* p, ulonglong2 piece) {
                  :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
 }
 
-// Load before everything that this thread and, behind a barrier of its warp, other threads of the warp read afterwards: they
-// see what was written before a store_release of the value that this finds.
+// Load before everything that this thread and, behind a barrier of its warp, other threads of the warp read afterwards:
+// they see what was written before a store_release of the value that this finds.
 __device__ __forceinline__ uint32 load_acquire(const uint32* p) {
     uint32 piece;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)) : "memory");

@@ -1,4 +1,5 @@
-// What the threads of a team, a warp or a block have, put together. Whole warps (or the whole block) call these functions.
+// What the threads of a team, a warp or a block have, put together. Whole warps (or the whole block) call these
+// functions.
 #pragma once
 
 #include "cuda/grid.cuh"

@@ -1,12 +1,12 @@
-// Sweeps without barriers. A row is written once a sweep, and whoever needs it polls until it is ready: its value is its own
-// ready flag. There are two kinds of flag.
+// Sweeps without barriers. A row is written once a sweep, and whoever needs it polls until it is ready: its value is
+// its own ready flag. There are two kinds of flag.
 //
-// Sentinel: before the sweep all values are NaNs with all bits set, which no result has.
-// Epoch: the last bit of each number tells which sweep wrote it, this one or the one before. So a result may take the place of
-// the old one, and nothing has to be reset.
+// Sentinel: before the sweep all values are NaNs with all bits set, which no result has. Epoch: the last bit of each
+// number tells which sweep wrote it, this one or the one before. So a result may take the place of the old one, and
+// nothing has to be reset.
 //
-// The race is meant. The first load may hit a stale line of L1; then it finds what was there before the sweep, which is not
-// ready, and polls, which go to L2, follow. A value of several pieces is ready when all of them are.
+// The race is meant. The first load may hit a stale line of L1; then it finds what was there before the sweep, which is
+// not ready, and polls, which go to L2, follow. A value of several pieces is ready when all of them are.
 #pragma once
 
 #include "cuda/memory.cuh"
@@ -34,8 +34,8 @@ __device__ __forceinline__ void store_sentinel(Value* p) {
     *p = sentinel;
 }
 
-// Write a value whose flag is a sentinel; a result that happens to be that NaN becomes another NaN. With RELEASE, whoever finds
-// the value by `spin_acquire` also sees everything written before it.
+// Write a value whose flag is a sentinel; a result that happens to be that NaN becomes another NaN. With RELEASE,
+// whoever finds the value by `spin_acquire` also sees everything written before it.
 template <bool RELEASE = false, typename Value>
 __device__ __forceinline__ void publish(Value* p, Value value) {
     each_part(value, [](Real<Value>& part) {
@@ -88,8 +88,9 @@ __device__ __forceinline__ Value with_epoch(Value value, uint32 epoch) {
     return value;
 }
 
-// ---- A vector that a sweep reads, by the kind of flag: `load(j)` is the first load of element j; whether that found it not
-// ready is in the last bit of `not_ready(value)`; `poll(j)` loads it again. `none()` stands for no element, and is ready.
+// ---- A vector that a sweep reads, by the kind of flag: `load(j)` is the first load of element j; whether that found
+// it not ready is in the last bit of `not_ready(value)`; `poll(j)` loads it again. `none()` stands for no element, and
+// is ready.
 
 template <typename Value>
 struct KnownVector {

@@ -34,8 +34,8 @@ extern "C" __global__ void add(long long n, double factor, const VALUE* x, VALUE
     if (i < n) y[i] += rounded_product((REAL)factor, x[i]);
 }
 
-// A grid that fills the device; between barriers no element is read that another thread writes: each step first puts the
-// pivot's column aside, and its row is divided last.
+// A grid that fills the device; between barriers no element is read that another thread writes: each step first puts
+// the pivot's column aside, and its row is divided last.
 extern "C" __global__ void __launch_bounds__(BLOCK) invert(long long size, long long n, VALUE* A, const double* least,
                                                          VALUE* column, void* scratch) {
     uint32* arrivals = (uint32*)scratch;

@@ -1,4 +1,5 @@
-// DILU: one warp per slice, in the order of the colors; pivots are waited for. See dilu.py.
+// DILU: one warp per slice, in color order. A row waits for the pivots that it needs, see cuda/syncfree.cuh. See
+// dilu.py.
 
 #include "cuda/elements.cuh"
 

@@ -1,15 +1,16 @@
-// Sweeps over color blocks: one warp per slice, in color order; values are waited for. See sweeps.py.
+// Sweeps over color blocks, without barriers: one warp per slice, in color order. A row waits for the values that it
+// needs, see cuda/syncfree.cuh. See sweeps.py for what each kernel computes.
 
 #include "cuda/occupancy.cuh"
 #include "reordering/slices.cuh"
 
-// In `substitute` and `back_substitute` z is null where the result is only put into y. Rows from `last` on have no entries in the
-// other triangle: what `substitute` finds for them is the result.
+// In `substitute` and `back_substitute` z is null where only y gets the result. Rows from `last` on have no entries in
+// the other triangle, so that `substitute` finds their final result; it leaves them at epoch 0.
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
-        const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega, double scale, WorkEntry* y,
-        long long last, long long finish, VectorEntry* z) {
+        const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega,
+        double scale, WorkEntry* y, long long last, long long finish, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -55,15 +56,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitut
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) relax(
-        long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr,
-        const int* lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns,
-        const MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega, const WorkEntry* old,
-        WorkEntry* latest, VectorEntry* z) {
+        long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr, const int*
+        lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
+        MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega, const
+        WorkEntry* old, WorkEntry* latest, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         DiagonalEntry d = is_leader ? load_once(dinv + i) : DiagonalEntry();
-        VectorEntry b = VectorEntry(), own = is_leader ? converted<VectorEntry>(old[i]) : VectorEntry(), below = VectorEntry(), above = VectorEntry();
+        VectorEntry b = VectorEntry(), own = is_leader ? converted<VectorEntry>(old[i]) : VectorEntry();
+        VectorEntry below = VectorEntry(), above = VectorEntry();
         int place = is_leader ? load_once_early(perm + i) : 0;
         auto fetch = [&] {
             if (is_leader) b = load_once(r + place);
@@ -94,10 +96,10 @@ __device__ __forceinline__ VectorEntry undivided(const VectorEntry& sum, const D
 #endif
 
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) residual(
-        long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr,
-        const int* lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns,
-        const MatrixEntry* upper, const DiagonalEntry* diagonal, const DiagonalEntry* pivots, const int* perm, const VectorEntry* b,
-        const WorkEntry* y, VectorEntry* r) {
+        long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr, const int*
+        lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
+        MatrixEntry* upper, const DiagonalEntry* diagonal, const DiagonalEntry* pivots, const int* perm, const
+        VectorEntry* b, const WorkEntry* y, VectorEntry* r) {
     for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();

@@ -27,8 +27,8 @@ extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, cons
     }
 }
 
-// Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with its
-// column j in color order; triangle is -1, 0 (the diagonal, without a place) or 1. Whole warps call it.
+// Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with
+// its column j in color order; triangle is -1, 0 (the diagonal, without a place) or 1. Whole warps call it.
 #define SHARE 8  // entries of a sorted row per thread, at most
 
 template <typename Store>
@@ -41,7 +41,7 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
     bool sorts = end - begin <= sorted_length;
     int length = sorts ? (int)(end - begin) : 0;
 
-    // A short row is held in registers. An entry's rank is the number of entries before it.
+    // A short row is sorted in registers. An entry's rank is the number of entries before it.
     int column[SHARE], rank[SHARE], longest = length;
 #pragma unroll
     for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
@@ -102,8 +102,9 @@ extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const
 
 // ---- New values.
 
-#define FETCHES 8  // values under way per thread
-// With diagonals a load of a warp touches a line of A for each of up to 32 rows: of fewer warps' lines more stay in L1.
+#define FETCHES 8  // values that a thread loads at once
+// In sliced DIA a load of a warp touches a line of A for each of up to 32 rows. With fewer warps more of their lines
+// stay in L1.
 #ifdef SLICED_DIA
 #define FETCHING_BLOCKS 3
 #else
@@ -119,29 +120,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                                         const uint64* expected, uint64* digests) {
     if (!to_be_taken(expected, digests)) return;
     for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
-        // As few loads as possible wait for each other: what needs nothing is asked for first.
-        auto lower_way = slice.cursor(lower_indptr), upper_way = slice.cursor(upper_indptr);
+        // As few loads as possible wait for each other: those that need no other one come first.
+        auto lower_cursor = slice.cursor(lower_indptr), upper_cursor = slice.cursor(upper_indptr);
         int i = slice.index();
         bool is_there = slice.row < slice.rows;
         int row = is_there ? perm[i] : 0;
         long long number = is_there ? diagonal_source[i] : 0;
         OFFSET begin = is_there ? indptr[row] : 0, end = is_there ? indptr[row + 1] : 0;
-        // Rows above it are divided by the pivot, so it comes with the first values below.
+        // The upper triangle is divided by the pivot, so its load overlaps with the first ones of the lower triangle.
         VALUE pivot = VALUE();
         bool has_pivot = false, divisible = true;
         auto fetch_pivot = [&] {
             if (!has_pivot && begin + number < end) pivot = values[begin + number];
             has_pivot = true;
         };
-        auto fetch = [&](auto way, const int* columns, const SOURCE* source, STORED* result, auto meanwhile, auto scaled) {
-            slice.batches<FETCHES>(way, columns, [&](const OFFSET* places) {
+        auto fetch = [&](auto cursor, const int* columns, const SOURCE* source, STORED* result, auto overlap, auto scaled) {
+            slice.batches<FETCHES>(cursor, columns, [&](const OFFSET* places) {
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? ptx::load_streaming(&source[places[e]]) : 0;
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
-                meanwhile();
+                overlap();
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e)
                     if (places[e] >= 0) {
@@ -151,10 +152,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                     }
             });
         };
-        fetch(lower_way, lower_columns, lower_source, lower, fetch_pivot, [](VALUE value) { return value; });
+        fetch(lower_cursor, lower_columns, lower_source, lower, fetch_pivot, [](VALUE value) { return value; });
         fetch_pivot();
         VALUE inverse = VALUE(1) / pivot, factor = divides ? inverse : VALUE(1);
-        fetch(upper_way, upper_columns, upper_source, upper, Nothing(), [&](VALUE value) { return factor * value; });
+        fetch(upper_cursor, upper_columns, upper_source, upper, Nothing(), [&](VALUE value) { return factor * value; });
         if (slice.is_row_leader()) {
             diagonal[i] = pivot;
             dinv[i] = inverse;
@@ -180,8 +181,8 @@ extern "C" __global__ void divide_rows(long long n_slices, const int* slices, co
     });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries, long long n, const OFFSET* indptr, const int* indices,
-                                  const VALUE* values, uint64* digests) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(
+        long long entries, long long n, const OFFSET* indptr, const int* indices, const VALUE* values, uint64* digests) {
     uint64 pattern = 0, both = 0, not_finite = 0;
     for (long long i = thread_id(); i <= n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i]);
@@ -192,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) digest(long long entries,
         both += entry;
         not_finite += !isfinite(value);
     };
-    constexpr int BATCH = 8;  // loads under way per thread
+    constexpr int BATCH = 8;  // entries that a thread loads at once
     long long stride = thread_count(), k = thread_id();
     for (; k + (BATCH - 1) * stride < entries; k += BATCH * stride) {
         int column[BATCH];

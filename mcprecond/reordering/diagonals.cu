@@ -1,12 +1,12 @@
-// Diagonals of slices: one warp per slice, a thread per row. See diagonals.py.
+// The diagonals of slices, for sliced DIA: one warp per slice, a thread per row. See diagonals.py.
 
 #define SLICED_DIA
 #include "slices.cuh"
 
 #define NONE 0x7fffffff  // larger than every shift
 
-// Call `visit(number, shift, rows)` for each diagonal of the slice, by rising shift, but at most `most` of them; return their
-// number. Whole warps call it.
+// Call `visit(number, shift, rows)` for each diagonal of the slice, by rising shift, but at most `most` of them; return
+// their number. Whole warps call it.
 template <typename Visit>
 __device__ __forceinline__ int for_diagonals(const Slice& slice, const OFFSET* indptr, const int* indices, int most,
                                              Visit visit) {

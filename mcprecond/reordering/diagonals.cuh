@@ -1,15 +1,16 @@
-// Sliced DIA: the columns of a slice are stored as diagonals. See diagonals.py. Neighboring threads have neighboring rows.
+// Sliced DIA: the columns of a slice are stored as diagonals. See diagonals.py. Neighboring threads have neighboring
+// rows.
 //
-// A warp stages up to 32 diagonals in shared memory, with the places of their values. Then a thread needs few instructions for
-// an entry, and no load of a vector waits for that of a column.
+// A warp stages up to 32 diagonals in shared memory, with the places of their values. Then a thread needs few
+// instructions for an entry, and no load of a vector waits for that of a column.
 #pragma once
 
 #ifdef SLICED_DIA
 
 #define LOG_MOST_LANES 2
 
-// A diagonal has an entry in column shift + row for each row of the slice whose bit is set. `first` is the place of its first
-// value, counted from that of the first staged diagonal of the slice.
+// A diagonal has an entry in column shift + row for each row of the slice whose bit is set. `first` is the place of its
+// first value, counted from that of the first staged diagonal of the slice.
 struct __align__(16) Diagonal {
     int shift;
     uint32 rows;
@@ -37,7 +38,8 @@ __device__ __forceinline__ Head head_at(const Head* p) {
     return head;
 }
 
-// A slice's part of such a list: where it begins and ends, and of its first 32 diagonals the one that this thread stages.
+// A slice's part of such a list: where it begins and ends, and of its first 32 diagonals the one that this thread
+// stages.
 struct Part {
     const int* columns;  // the list
     int first_row, end_row, first_diagonal, end_diagonal;
@@ -55,7 +57,8 @@ struct Part {
     __device__ __forceinline__ void prefetch() { own = diagonal(first_diagonal + lane_id()); }
 };
 
-// The part of the slice that a warp takes next, prefetched while it works: first the part, and once that is there its diagonals.
+// The part of the slice that a warp takes next, prefetched while it works: first the part, and once that is there its
+// diagonals.
 struct NextPart {
     Part part;
     bool has_diagonals = false;
@@ -91,8 +94,8 @@ struct Slice : SliceRows {
         lane = lane_id() >> (5 - log_lanes);
     }
 
-    // Call `visit(staged, n, first)` for each 32 diagonals; n of them have rows, and `first` is the place of their first value.
-    // They are staged lane by lane: diagonal d is at slot(d). Whole warps call it.
+    // Call `visit(staged, n, first)` for each 32 diagonals; n of them have rows, and `first` is the place of their
+    // first value. They are staged lane by lane: diagonal d is at slot(d). Whole warps call it.
     template <typename Visit>
     __device__ __forceinline__ void diagonals(const int* columns, Visit visit) const {
         Diagonal* staged = staged_by_warp();
@@ -157,7 +160,8 @@ struct Slice : SliceRows {
     __device__ __forceinline__ void entries(const OFFSET*, const int* columns, const Stored* values, Vector vector,
                                             Add add, Overlap overlap = {}) const {
         typedef decltype(vector.load(0)) Value;
-        // As registers allow: where values are short, a batch of more values than loads of the vector, and one more address.
+        // As registers allow: where values are short, a batch of more values than loads of the vector, and one more
+        // address.
         constexpr bool SHORT = sizeof(Stored) <= 4;
         constexpr int LOADS = sizeof(Value) > 32 ? 2 : 4, BATCH = SHORT ? 8 : LOADS;
         static_assert(BATCH << LOG_MOST_LANES <= WARP, "a batch does not reach beyond the staged diagonals");

@@ -1,12 +1,12 @@
-// Short columns of slices: one warp per slice, a thread per row. See short_columns.py.
+// Columns of slices as bases and offsets: one warp per slice, a thread per row. See short_columns.py.
 
 #define COMPRESSED_COLUMNS
 #include "slices.cuh"
 
 #define BEHIND_ALL 0x7fffffff
 
-// Call `visit(number, base)` for each base of the slice, by rising column, but at most `most` of them, and `entry(e, code)` on one
-// thread for each entry that counts from it; return how many there are. Whole warps call it.
+// Call `visit(number, base)` for each base of the slice, by rising column, but at most `most` of them, and `entry(e,
+// code)` on one thread for each entry that counts from it; return how many there are. Whole warps call it.
 template <typename Visit, typename Entry>
 __device__ __forceinline__ int for_bases(const Slice& slice, const OFFSET* indptr, const int* indices, int shift, int most,
                                          Visit visit, Entry entry) {

@@ -1,13 +1,14 @@
-// Columns as bases and offsets: a column is stored in two bytes, the number of a base of its slice and the distance from it. A
-// warp stages the bases of its slice in shared memory. See short_columns.py.
+// Columns as bases and offsets: a column is stored in two bytes, the number of a base of its slice and the distance
+// from it. A warp stages the bases of its slice in shared memory. See short_columns.py.
 #pragma once
 
 #ifdef COMPRESSED_COLUMNS
 
 #define MOST_BASES (1 << 16 - LEAST_SHIFT)
 
-// Of a slice: where its bases begin in the list, counted in ints, and the next slice's begin where they end; by how many bits
-// the number of a base is shifted; the first entry, and the lengths of rows, which take fewer bytes than row offsets.
+// Of a slice: where its bases begin in the list, counted in ints, and the next slice's begin where they end; by how
+// many bits the number of a base is shifted; the first entry, and the lengths of rows, which take fewer bytes than row
+// offsets.
 struct __align__(16) Head {
     int first, shift;
     long long entry;

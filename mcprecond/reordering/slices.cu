@@ -1,4 +1,5 @@
-// Cutting colors into slices, and the order of a slice's entries: one warp per slice. See slices.py.
+// Colors are cut into slices, and the entries of a slice are put into the order in which its warp takes them: one warp
+// per slice. See slices.py.
 
 #include "slices.cuh"
 

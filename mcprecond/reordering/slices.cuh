@@ -1,8 +1,8 @@
 // Slices: runs of rows of one color, each the work of one warp, and the loops over their entries. See slices.py.
 //
-// There are three layouts of columns. Plain ones, and those as bases and offsets (COMPRESSED_COLUMNS, see short_columns.cuh), have
-// one for each entry: a struct Columns with the same interface. Sliced DIA (SLICED_DIA) has a struct Slice and a function
-// for_slices of its own, in diagonals.cuh.
+// There are three layouts of columns. Plain ones, and those as bases and offsets (COMPRESSED_COLUMNS, see
+// short_columns.cuh), have one for each entry: a struct Columns with the same interface. Sliced DIA (SLICED_DIA) has a
+// struct Slice and a function for_slices of its own, in diagonals.cuh.
 #pragma once
 
 #include "cuda/compact.cuh"
@@ -48,8 +48,8 @@ struct SliceRows {
     }
 };
 
-// The sum over a row of inv(D) U, given that over what is stored. Stored is inv(D) U, so that sweeps need not read the diagonal;
-// but of blocks of nodes it is U, see node_blocks.py.
+// The sum over a row of inv(D) U, given that over what is stored. Stored is inv(D) U, so that sweeps need not read the
+// diagonal; but of blocks of nodes it is U, see node_blocks.py.
 #ifdef BLOCK_SIZE
 template <typename Sum, typename Pivot>
 __device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) { return inverse * sum; }
@@ -70,8 +70,8 @@ struct Nothing {
 #ifndef SLICED_DIA
 // ---- A column for each entry. Neighboring threads have the same row.
 
-// The element that this thread takes in a step. Elements that are matrices are interleaved: in a step, number p of all of them
-// comes before number p + 1, so that neighboring threads read neighboring numbers.
+// The element that this thread takes in a step. Elements that are matrices are interleaved: in a step, number p of all
+// of them comes before number p + 1, so that neighboring threads read neighboring numbers.
 template <typename T>
 __device__ __forceinline__ T take(const T* elements, const Step& step) {
     return load_streaming(&elements[step.place()]);
@@ -86,8 +86,9 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
 }
 
 #ifndef COMPRESSED_COLUMNS
-// Plain columns of a slice, and the length of this thread's row. `prefetch(place)` loads what is stored of the column at a place,
-// counted from the slice's first entry; once the warp has called `stage()`, `column(prefetched)` is the column.
+// Plain columns of a slice, and the length of this thread's row. `prefetch(place)` loads what is stored of the column
+// at a place, counted from the slice's first entry; once the warp has called `stage()`, `column(prefetched)` is the
+// column.
 struct Columns {
     OFFSET first;
     int length;
@@ -147,8 +148,8 @@ struct Slice : SliceRows {
         }
     }
 
-    // Call `visit(places)` on all threads with the places of BATCH entries, -1 where a thread has none. The cursor may be made
-    // ahead, so that its loads overlap with others.
+    // Call `visit(places)` on all threads with the places of BATCH entries, -1 where a thread has none. The cursor may
+    // be made ahead, so that its loads overlap with others.
     __device__ __forceinline__ Steps cursor(const OFFSET* indptr) const { return Steps(*this, indptr); }
     template <int BATCH, typename Visit>
     __device__ __forceinline__ void batches(Steps steps, const int*, Visit visit) const {
@@ -163,9 +164,10 @@ struct Slice : SliceRows {
         }
     }
 
-    // Call `add(value, j, x_j)` for each entry of this thread, j its column and x_j that element of the vector, once it is ready.
-    // Where a thread has no entry, it may add 0 * 0 with j = -1. The loads of a batch are issued before the thread waits for any
-    // of them, those of the next batch before it waits for this one, and once those that `overlap()` issues.
+    // Call `add(value, j, x_j)` for each entry of this thread, j its column and x_j that element of the vector, once it
+    // is ready. Where a thread has no entry, it may add 0 * 0 with j = -1. The loads of a batch are issued before the
+    // thread waits for any of them, those of the next batch before it waits for this one, and once those that
+    // `overlap()` issues.
     template <typename Stored, typename Vector, typename Add, typename Overlap = Nothing>
     __device__ __forceinline__ void entries(const OFFSET* indptr, const int* all_columns, const Stored* values, Vector vector,
                                             Add add, Overlap overlap = {}) const {
@@ -213,9 +215,10 @@ struct Slice : SliceRows {
     }
 };
 
-// Call `work(slice)` for `n_slices` slices from number `first` on, in order or backwards, on a resident grid, one warp each. So
-// what a slice waits for is done or in the hands of another warp. `slices` are the first rows, from that of slice `first` on.
-// Those of the next slice are prefetched while a warp works. `columns` are those of the triangle that `work` begins with.
+// Call `work(slice)` for `n_slices` slices from number `first` on, in order or backwards, on a resident grid, one warp
+// each. So what a slice waits for is done or in the hands of another warp. `slices` are the first rows, from that of
+// slice `first` on. Those of the next slice are prefetched while a warp works. `columns` are those of the triangle that
+// `work` begins with.
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int* slices,
                                            const int*, Work work) {

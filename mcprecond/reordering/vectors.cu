@@ -1,4 +1,4 @@
-// Vectors from one order into the other: one thread per row. See vectors.py.
+// Vectors from the order of the matrix into that of the colors, and back: one thread per row. See vectors.py.
 
 #include "cuda/elements.cuh"
 #include "cuda/grid.cuh"

@@ -1,4 +1,5 @@
-// Eisenstat's form: one warp per slice, in color order; values are waited for. See eisenstat.py.
+// Eisenstat's form of PCG: one warp per slice, in color order. A row waits for the values that it needs, see
+// cuda/syncfree.cuh. See eisenstat.py for what each kernel computes.
 
 #include "cuda/occupancy.cuh"
 #include "reordering/slices.cuh"
@@ -9,13 +10,13 @@ struct __align__((sizeof(VectorEntry) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) 
     VectorEntry t, s;
 };
 
-// t is known, s is waited for.
+// A vector of pairs of which t is known and s has a sentinel.
 struct PairVector : KnownVector<Pair> {
     __device__ __forceinline__ uint32 not_ready(const Pair& pair) const { return is_sentinel(pair.s); }
     __device__ __forceinline__ Pair poll(int j) const { return {values[j].t, load_volatile(&values[j].s)}; }
 };
 
-// A number is inverted faster than its inverse is read.
+// To invert a number takes less time than to load its inverse.
 #ifdef BLOCK_SIZE
 #define INVERTED(T_i, i) Tinv[i]
 #else
@@ -30,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_lower(
         bool is_leader = slice.is_row_leader();
         DiagonalEntry d = is_leader ? Tinv[i] : DiagonalEntry();
         VectorEntry b = is_leader ? r[i] : VectorEntry(), total = VectorEntry();
-        slice.entries(indptr, columns, values, by_sentinel(rho), [&](MatrixEntry a, int, VectorEntry rho_j) { total += a * rho_j; });
+        slice.entries(indptr, columns, values, by_sentinel(rho),
+                      [&](MatrixEntry a, int, VectorEntry rho_j) { total += a * rho_j; });
         total = slice.sum(total);
         if (is_leader) publish(&rho[i], d * (b - total));
     });
@@ -38,15 +40,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_lower(
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        long long first_rows, const DiagonalEntry* dinv, double omega, const VectorEntry* rho, VectorEntry* q, VectorEntry* t, Pair* ts,
-        const long long* control, const double* scalars) {
+        long long first_rows, const DiagonalEntry* dinv, double omega, const VectorEntry* rho, VectorEntry* q,
+        VectorEntry* t, Pair* ts, const long long* control, const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader(), is_first = slice.first < first_rows;
         DiagonalEntry d = is_leader ? dinv[i] : DiagonalEntry();
-        VectorEntry rho_i = is_leader ? rho[i] : VectorEntry(), q_i = is_leader && !is_first ? q[i] : VectorEntry(), total = VectorEntry();
+        VectorEntry rho_i = is_leader ? rho[i] : VectorEntry(), q_i = is_leader && !is_first ? q[i] : VectorEntry();
+        VectorEntry total = VectorEntry();
         slice.entries(indptr, columns, values, by_sentinel(t), [&](MatrixEntry a, int, VectorEntry t_j) { total += a * t_j; });
         total = rounded_product((REAL)omega, divided(slice.sum(total), d));
         if (!is_leader) return;
@@ -65,8 +68,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
 
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forward(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv, const DiagonalEntry* diagonal, const VectorEntry* q, Pair* ts,
-        VectorEntry* At, long long* control, double* scalars, double* history, double* partials) {
+        long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv, const DiagonalEntry* diagonal, const
+        VectorEntry* q, Pair* ts, VectorEntry* At, long long* control, double* scalars, double* history, double*
+        partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
     for_slices(first, n_slices, false, slices, columns, [&](const Slice& slice) {
@@ -82,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forwa
         L_t = slice.sum(L_t);
         L_s = slice.sum(L_s);
         if (is_leader) {
-            // Products wait for what they multiply, so none comes before the entries have been asked for.
+            // These products wait for loads: they come after the loop, which issues its own first.
             VectorEntry T_q = T_i * q_i, T_t = T_i * t_i, D_t = D_i * t_i;
             VectorEntry s_i = INVERTED(T_i, i) * (T_q - ((REAL)2 * T_t - D_t) - L_s);
             publish(&ts[i].s, s_i);
@@ -93,9 +97,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forwa
     finish(PAP, product, control, scalars, history, partials);
 }
 
-extern "C" __global__ void begin_all(long long n, long long first_rows, const DiagonalEntry* T, const VectorEntry* r, const VectorEntry* rho,
-                                     VectorEntry* q, long long* control, double* scalars, double* history,
-                                     double* partials) {
+extern "C" __global__ void begin_all(
+        long long n, long long first_rows, const DiagonalEntry* T, const VectorEntry* r, const VectorEntry* rho,
+        VectorEntry* q, long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double first_rr = 0, first_rz = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
@@ -111,9 +115,10 @@ extern "C" __global__ void begin_all(long long n, long long first_rows, const Di
     finish<3>({OF_FIRST_RR, OF_FIRST_RZ, FRESH_RZ}, {first_rr, first_rz, rz}, control, scalars, history, partials);
 }
 
-extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const VectorEntry* At, const DiagonalEntry* T,
-                                       VectorEntry* x, VectorEntry* r, VectorEntry* rho, VectorEntry* t, long long* control,
-                                       double* scalars, double* history, double* partials) {
+extern "C" __global__ void advance_all(
+        long long n, long long first_rows, const Pair* ts, const VectorEntry* At, const DiagonalEntry* T, VectorEntry*
+        x, VectorEntry* r, VectorEntry* rho, VectorEntry* t, long long* control, double* scalars, double* history,
+        double* partials) {
     if (control[STATE] != RUNNING) return;
     REAL alpha = (REAL)scalars[ALPHA];
     double rr = 0, rz = 0;
@@ -134,8 +139,8 @@ extern "C" __global__ void advance_all(long long n, long long first_rows, const 
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_first(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        const DiagonalEntry* dinv, double omega, const VectorEntry* b, const VectorEntry* r, VectorEntry* x, const long long* control,
-        const double* scalars) {
+        const DiagonalEntry* dinv, double omega, const VectorEntry* b, const VectorEntry* r, VectorEntry* x, const
+        long long* control, const double* scalars) {
     if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
     REAL left = (REAL)scalars[LEFT];
     for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {

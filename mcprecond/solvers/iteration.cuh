@@ -1,12 +1,14 @@
-// The books of a CG run: its state, scalars and residual history on the device, and sums that end in them.
-// Sums are deterministic: each block writes its part, and the last block to arrive adds the parts in order.
-// See iteration.py; `close` there is the twin of `close` here.
+// The control block of a CG run on the device, which is its state (`control`), scalars and residual history; and
+// reductions over the grid, which end in it. Reductions are deterministic: each block writes its sum into the workspace
+// `partials`, and the last block to arrive adds these in order. See iteration.py; `apply_reduction` there is the twin
+// of `apply_reduction` here.
 #pragma once
 
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
 
-__device__ void close(int role, double total, long long* control, double* scalars, double* history) {
+// Update the control block by the result of a reduction; its role tells what has been summed up.
+__device__ void apply_reduction(int role, double total, long long* control, double* scalars, double* history) {
     if (role == FRESH_RESIDUAL) {
         scalars[RR] = total;
         scalars[LEFT] = 1;
@@ -61,7 +63,7 @@ __device__ void close(int role, double total, long long* control, double* scalar
     }
 }
 
-// The sum over the block, in a fixed order; thread 0 gets it.
+// The sum over the block in a fixed order; only thread 0 gets it.
 __device__ double block_sum(double value) {
     __shared__ double parts[WARP];
     value = lane_sum<WARP>(value);
@@ -74,7 +76,8 @@ __device__ double block_sum(double value) {
     return sum;
 }
 
-// Close the books with one sum over the grid, or with several, one after the other.
+// Sum up a value, or several, over the grid, and apply the results one after the other. All threads call it once, at
+// the end.
 template <int COUNT>
 __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT], long long* control, double* scalars,
                        double* history, double* partials) {
@@ -95,7 +98,7 @@ __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT],
         double total = 0;
         for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += ptx::load_l2(&partials[s * gridDim.x + b]);
         total = block_sum(total);
-        if (threadIdx.x == 0) close(roles[s], total, control, scalars, history);
+        if (threadIdx.x == 0) apply_reduction(roles[s], total, control, scalars, history);
     }
 }
 

@@ -62,11 +62,11 @@ class Product:
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(n, 1)))
         self.n, self.arrays = n, _csr_arrays(csr, offset, xp)
         # The kernel asks for the scalars of a run, which this role leaves alone.
-        self.books = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
+        self.reduction = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
 
     def enqueue(self, x: Any, y: Any) -> None:
         """y = A x."""
-        self.run.multiply(self.n, *self.arrays, x, y, NOTHING, *self.books)
+        self.run.multiply(self.n, *self.arrays, x, y, NOTHING, *self.reduction)
 
 
 class Iteration:
@@ -91,15 +91,15 @@ class Iteration:
         self.near = int(np.finfo(csr.dtype).maxexp * NEAR)
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=_lanes(entries / max(self.n, 1)))
         # Side by side, so that one look fetches all that the host wants to know.
-        page = np.zeros(4 + SCALARS + HISTORY, np.int64)
-        page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
-        page[4:].view(np.float64)[UNIT] = 1
-        page[STATE] = self._state = RUNNING
-        self._page = xp.asarray(page)
-        self._ask_for_page = backend.fetcher(self._page)
-        self.control = self._page[:4]
-        self.scalars, self.history = (part.view(np.float64) for part in np.split(self._page[4:], [SCALARS]))
-        self.books = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
+        block = np.zeros(4 + SCALARS + HISTORY, np.int64)
+        block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
+        block[4:].view(np.float64)[UNIT] = 1
+        block[STATE] = self._state = RUNNING
+        self._control_block = xp.asarray(block)
+        self._fetch_control_block = backend.fetcher(self._control_block)
+        self.control = self._control_block[:4]
+        self.scalars, self.history = (part.view(np.float64) for part in np.split(self._control_block[4:], [SCALARS]))
+        self.reduction = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
         self.count = 0
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
@@ -148,7 +148,7 @@ class Iteration:
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
         a = a.reshape(-1)
-        self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.books)
+        self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.reduction)
         return float(self.scalars[RR])
 
     def size(self, v: Any) -> tuple[float, int]:
@@ -241,9 +241,9 @@ class Iteration:
 
     def look(self, ahead: int = 0) -> int:
         """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
-        page = self._ask_for_page()
+        fetched = self._fetch_control_block()
         self.enqueue(ahead)
-        control, history = page()[:4], page()[4 + SCALARS :].view(np.float64)
+        control, history = fetched()[:4], fetched()[4 + SCALARS :].view(np.float64)
         count = int(control[ITERATION])
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
         self.count, self._state = count, int(control[STATE])
@@ -285,7 +285,7 @@ class PlainIteration(Iteration):
 
     def find_residual(self) -> None:
         """See `Iteration`."""
-        self.run.residual(self.n, *self.A, self.x, self.b, self.r, FRESH_RESIDUAL, *self.books)
+        self.run.residual(self.n, *self.A, self.x, self.b, self.r, FRESH_RESIDUAL, *self.reduction)
 
     def precondition(self) -> None:
         """See `Iteration`: p = z = M r."""
@@ -294,17 +294,17 @@ class PlainIteration(Iteration):
             if self.M.exponent is None:  # it is known now
                 self.M.exponent = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
                 self.choose_unit_of_z(self.M.exponent)
-        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.books)
+        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.reduction)
         self.p.fill(0)
         self.run.turn(self.n, self.z, self.p, self.control, self.scalars)
 
     def _step(self) -> None:
-        run, n, books = self.run, self.n, self.books
-        run.multiply(n, *self.A, self.p, self.q, PAP, *books)
-        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *books)
+        run, n, workspace = self.run, self.n, self.reduction
+        run.multiply(n, *self.A, self.p, self.q, PAP, *workspace)
+        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *workspace)
         if self.M is not None:
             self.M.enqueue(self.r, self.z)
-            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *books)
+            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *workspace)
         run.turn(n, self.z, self.p, self.control, self.scalars)
 
 
@@ -346,7 +346,7 @@ def _lanes(per_row: float) -> int:
 
 
 @compile_part
-def close(role, total, control, scalars, history):
+def apply_reduction(role, total, control, scalars, history):
     """What follows from an inner product; in CUDA the last block to arrive does this."""
     if role == NOTHING:
         return
@@ -424,7 +424,7 @@ def multiply(n, indptr, indices, values, p, q, role, control, scalars, history, 
             total += values[k] * p[indices[k]]
         q[i] = total
         product += inner(total, p[i])
-    close(role, product, control, scalars, history)
+    apply_reduction(role, product, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -437,7 +437,7 @@ def residual(n, indptr, indices, values, x, b, r, role, control, scalars, histor
             total -= wide(values[k]) * x[indices[k]]
         r[i] = total
         square += inner(total, total)
-    close(role, square, control, scalars, history)
+    apply_reduction(role, square, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -448,7 +448,7 @@ def inner_product(n, a, b, role, control, scalars, history, partials):
     unit, product = b.dtype.type(1 if role == FRESH_RESIDUAL else scalars[UNIT]), 0.0
     for i in prange(n):
         product += inner(a[i], unit * b[i])
-    close(role, product, control, scalars, history)
+    apply_reduction(role, product, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -462,7 +462,7 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
         x[i] += alpha * p[i]
         r[i] -= alpha * q[i]
         square += inner(r[i], r[i])
-    close(role, square, control, scalars, history)
+    apply_reduction(role, square, control, scalars, history)
 
 
 @KERNELS.strided_twin

@@ -21,9 +21,9 @@ struct Table {
 
 __device__ void prohibit(Table table, int color) {
     for (int j = 0; j < table.size; ++j) {
-        int held = ptx::load_l2(table.place(j));
-        if (held == color || held == NO_REUSE) return;
-        if (held == EMPTY) {
+        int stored = ptx::load_l2(table.place(j));
+        if (stored == color || stored == NO_REUSE) return;
+        if (stored == EMPTY) {
             *table.place(j) = color;
             return;
         }
@@ -55,10 +55,10 @@ __device__ void generate_and_propose(int v, int new_color, const OFFSET* indptr,
 __device__ int color_of(int proposal, int new_color, Table table) {
     uint64 prohibited = 0;  // bit c: color c is; a color below table.size + 1 is not
     for (int j = 0; j < table.size; ++j) {
-        int held = ptx::load_l2(table.place(j));
-        if (held == NO_REUSE) return proposal;
-        if (held == EMPTY) break;
-        if (held <= LARGEST_TABLE) prohibited |= 1ull << held;
+        int stored = ptx::load_l2(table.place(j));
+        if (stored == NO_REUSE) return proposal;
+        if (stored == EMPTY) break;
+        if (stored <= LARGEST_TABLE) prohibited |= 1ull << stored;
     }
     int c = __ffsll((long long)~prohibited) - 1;
     return c < new_color ? c : proposal;

@@ -1,14 +1,14 @@
-// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names. Where rows are
-// short, another kernel does it: in_rounds.cuh.
+// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names. Where rows
+// are short, another kernel does it: in_rounds.cuh.
 //
 // Races that are meant: a vertex reads what its neighbors show while they change it. Possible colors only ever get
 // fewer (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never
 // changes its color. Writes to `possible` and `colors` are single words, each by the one team or warp that has v.
 //
-// Where hubs wait for each other the worklist is given, by falling priority, as in row order and where ties go by number.
-// Otherwise there is no order of all vertices: each block sorts its own, which is as good. Teams and warps take their
-// vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority is always
-// in somebody's hands, and nobody waits for ever.
+// Where hubs wait for each other the worklist is given, by falling priority, as in row order and where ties go by
+// number. Otherwise there is no order of all vertices: each block sorts its own, which is as good. Teams and warps take
+// their vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority
+// is always in somebody's hands, and nobody waits for ever.
 
 #include "coloring/history.cuh"
 #include "cuda/grid.cuh"
@@ -46,10 +46,10 @@ struct Problem {
         show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
     }
 
-    // ---- High degrees: one warp per vertex. It looks at the colors of the neighbors to wait for until it has its own,
-    // and returns how many looks found something new. The first look goes through the row and lists those without a
-    // color, later ones go through the list, which gets shorter. Once they fit they are kept in registers, so that a look
-    // takes no longer than memory does. Colors that are taken are bits in shared memory, SPAN of them at a time.
+    // ---- High degrees: one warp per vertex. It polls the colors of the neighbors that come before it until it has its
+    // own, and returns how many polls found something new. The first poll goes through the row and lists the neighbors
+    // without a color; later ones go through the list, which gets shorter. Once the list fits it stays in registers, so
+    // that a poll takes no longer than a load. Colors that are taken are bits in shared memory, SPAN of them at a time.
 
 #define PART 4
 #define CHUNK (PART * WARP)
@@ -123,27 +123,27 @@ struct Problem {
                 list = dag + begin;
                 left = still;
             }
-            // The more it waits for, the farther off its turn; and looks slow down those of others.
+            // The more neighbors it waits for, the longer that takes; and its polls slow down those of others.
             if (still > 8) __nanosleep(32 * min(still, CHUNK));
         }
     }
 
     // ---- Low degrees: LANES threads per vertex, its team.
 
-#define LOOKS 4
+#define LOADS 4  // entries of a row that a thread loads at once
 
     // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
     __device__ __forceinline__ void open_low(int v, OFFSET begin, OFFSET end, uint32 mates) const {
         uint64 own = priority(v, rank(v));
         uint32 waits = 0;
-        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
-            int u[LOOKS], rank_of_u[LOOKS];
+        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOADS * LANES) {
+            int u[LOADS], rank_of_u[LOADS];
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
+            for (int j = 0; j < LOADS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j) rank_of_u[j] = rank(u[j]);
+            for (int j = 0; j < LOADS; ++j) rank_of_u[j] = rank(u[j]);
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j)
+            for (int j = 0; j < LOADS; ++j)
                 waits |= priority(u[j], rank_of_u[j]) > own ? 1u << (e - begin + j * LANES) : 0;
         }
 #pragma unroll
@@ -198,7 +198,7 @@ struct VisitLog {
 // vertices. In a list of all vertices those of a block are far apart: long rows come first there.
 
 #define BUCKETS 2048  // many: what falls into the same one is sorted slowly
-#define OWN_LOOKS 4   // vertices that a thread looks at in one go
+#define OWN_LOADS 4   // vertices that a thread loads at once
 
 struct Block {
     int n;
@@ -249,16 +249,16 @@ struct Block {
         __syncthreads();
         // Whole warps call `visit`, with the degree or where there is no vertex -1. Several are loaded at once.
         auto each = [&](auto visit) {
-            for (int p0 = 0; p0 < length; p0 += OWN_LOOKS * BLOCK) {
-                int v[OWN_LOOKS], degree[OWN_LOOKS];
+            for (int p0 = 0; p0 < length; p0 += OWN_LOADS * BLOCK) {
+                int v[OWN_LOADS], degree[OWN_LOADS];
 #pragma unroll
-                for (int j = 0; j < OWN_LOOKS; ++j) {
+                for (int j = 0; j < OWN_LOADS; ++j) {
                     int p = p0 + j * BLOCK + threadIdx.x;
                     v[j] = p < length ? place(p) : -1;
                     degree[j] = p < length ? problem.degrees[v[j]] : -1;
                 }
 #pragma unroll
-                for (int j = 0; j < OWN_LOOKS; ++j) visit(v[j], degree[j]);
+                for (int j = 0; j < OWN_LOADS; ++j) visit(v[j], degree[j]);
             }
         };
         auto bucket = [&](int v, int degree) {
@@ -296,7 +296,7 @@ struct Block {
     }
 };
 
-// ---- Low degrees, continued. A thread looks at SHARE entries of a row at once, its team at WIDTH of them.
+// ---- Low degrees, continued. A thread polls SHARE entries of a row at once, its team WIDTH of them.
 
 #define WIDTH (2 * LANES * LANES < 32 ? 2 * LANES * LANES : 32)
 #define SHARE (WIDTH / LANES)
@@ -330,15 +330,17 @@ struct Row {
         for (int j = 0; j < SHARE; ++j) all |= 1u << j * LANES;
         return waits >> threadIdx.x % LANES & all;
     }
-    // The entries behind those that the team looks at.
+    // The entries behind those that the team polls.
     __device__ __forceinline__ uint32 rest() const { return WIDTH < 32 ? waits >> WIDTH % 32 : 0; }
 };
 
-// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its
-// color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
+// Each team takes its vertices in turn, and polls the neighbors of one until it has its color. It forgets a neighbor
+// that has a color or cannot matter any more (shortcut 2). The teams of a warp poll together, but each goes on to its
+// next vertex by itself.
 __device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team,
                                           long long teams, bool has_high, VisitLog& visit_log) {
-    // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
+    // Two vertices are prefetched: what is loaded for one of them is not used before the team has gone on by one
+    // vertex.
     Row now, after, later;
     int far;
     auto next = [&] {
@@ -406,7 +408,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
             now.find_neighbors(problem);
             mine = now.mine();
         }
-        // Those whose turn is far off look more and more seldom.
+        // A warp that has waited for long polls less and less often.
         patience = __any_sync(FULL_WARP, colored) ? 0 : min(patience + 1, 32);
         if (patience > 4) __nanosleep(16 * patience);
     }
@@ -430,7 +432,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_by_priority(
     visit_log.open();
     bool has_high = max_degree >= LOW_DEGREE;
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
-    OFFSET next_begin, next_end;  // of rows; found one row ahead, so that nobody waits for them
+    OFFSET next_begin, next_end;  // of rows; prefetched one row ahead
     auto find_row = [&](long long v) {
         next_begin = v < n ? indptr[v] : 0;
         next_end = v < n ? indptr[v + 1] : 0;

@@ -75,8 +75,8 @@ __device__ int block_sum(int value) {
     return value;
 }
 
-// Move the marked entries of a worklist to the next one, in order: every block counts those of its stretch, and behind a
-// barrier stores them behind those of the blocks before it. Returns how many there are.
+// Move the marked entries of a worklist to the next one, in order: every block counts those of its stretch, and behind
+// a barrier stores them behind those of the blocks before it. Returns how many there are.
 __device__ int keep_in_order(const int* worklist, int length, const int* marked, int* next, int* counts,
                              uint32* arrivals) {
     long long share = (length + gridDim.x - 1) / gridDim.x;

@@ -5,9 +5,9 @@
 // update is caught by the search for conflicts, which runs behind a grid barrier); there two edges may uncolor the same
 // vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
 //
-// Only the tentative phases need the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
-// every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched for, an older
-// color will do.
+// Only the tentative phases need the latest words, past L1 (`fresh`). What a phase only reads it reads through L1,
+// which every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched
+// for, an older color will do.
 
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
@@ -144,7 +144,8 @@ __device__ void to_bits(long long n, const int* number, int* C, int* CS, int* U,
     }
 }
 
-// On this block's stretch of the list of uncolored vertices, as is list_edges; returns how many edges this thread counted.
+// On this block's stretch of the list of uncolored vertices, as is list_edges; returns how many edges this thread
+// counted.
 __device__ int forbid_finals(const int* U, int first, int last, const OFFSET* indptr, const int* indices,
                              const int* degrees, const int* number, int* CS, int* VF, int* TVF, int* counts) {
     int counted = 0;
@@ -327,8 +328,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
                 int position = warp_append(left, &control->uncolored[round & 1]);
                 if (left) spare_U[position] = v;
             }
-            // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves that
-            // behind what the warps before it keep.
+            // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves
+            // that behind what the warps before it keep.
             long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
             int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
             int packed = first;

@@ -1,12 +1,12 @@
-// RIG and SIRG in one resident kernel: see rig.py. A team of LANES threads has a vertex; LANES is chosen by the degrees.
-// In the worklists, where nothing else makes up for it, a block has the vertices of very many neighbors.
+// RIG and SIRG in one resident kernel: see rig.py. A team of LANES threads has a vertex; LANES is chosen by the
+// degrees. In the worklists, where nothing else makes up for it, a block has the vertices of very many neighbors.
 //
 // Races that are meant: vertices are checked and recolored while their neighbors are. Of two neighbors that take the
 // same color at once, both stay in the worklist, and the one of lower priority sees it in the next round. A vertex that
-// has left the worklist does not change, so that whoever is recolored from then on sees its color. For both it is enough
-// that a color is as recent as the last barrier; so the first check of all vertices, which is most of the reading, reads
-// through L1. One traversal of a row finds a conflict and the free colors alike: it reads each color once, and so
-// forbids at most `degree` colors.
+// has left the worklist does not change, so that whoever is recolored from then on sees its color. For both it is
+// enough that a color is as recent as the last barrier; so the first check of all vertices, which is most of the
+// reading, reads through L1. One traversal of a row finds a conflict and the free colors alike: it reads each color
+// once, and so forbids at most `degree` colors.
 
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
@@ -34,11 +34,11 @@ struct Found {
 
 // Visit the neighbors of v, of which `own` is the color; forbid(color) is called for every color among them. Returns
 // whether v is in conflict and has to be recolored.
-template <int TEAM, typename Look, typename Forbid>
+template <int TEAM, typename Load, typename Forbid>
 __device__ __forceinline__ bool visit_neighbors(const Problem& problem, int v, int own, const int* row, int entries,
-                                                Look look, Forbid forbid) {
+                                                Load load, Forbid forbid) {
     bool in_conflict = false;
-    visit_row<TEAM>(row, entries, look, [&](int u, int color) {
+    visit_row<TEAM>(row, entries, load, [&](int u, int color) {
         if (color < 0 || u == v) return;
         forbid(color);
         if (color == own) in_conflict |= gives_way(v, u, problem.by_degree, problem.degrees);
@@ -46,13 +46,13 @@ __device__ __forceinline__ bool visit_neighbors(const Problem& problem, int v, i
     return team_or<TEAM>(in_conflict);
 }
 
-// Every thread has a palette of what it has seen, in registers, which it may be indexed in by constants only.
-template <int TEAM, int WORDS, typename Look>
+// Every thread has a palette of the colors that it has found, in registers: it may be indexed by constants only.
+template <int TEAM, int WORDS, typename Load>
 __device__ __forceinline__ Found find_in_registers(const Problem& problem, int v, int own, const int* row, int entries,
-                                                   Look look) {
+                                                   Load load) {
     uint64 taken[WORDS] = {};
     Found found = {false, UNCOLORED};
-    found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, look, [&](int color) {
+    found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, load, [&](int color) {
 #pragma unroll
         for (int w = 0; w < WORDS; ++w)
             if (color >= w * WORD && color < (w + 1) * WORD) taken[w] |= 1ull << color % WORD;
@@ -65,16 +65,16 @@ __device__ __forceinline__ Found find_in_registers(const Problem& problem, int v
     return found;
 }
 
-// The team has one in memory. Most of its neighbors have one of a few colors, which only the first of them forbids.
-template <int TEAM, typename Look>
+// The team has one palette in memory. Most neighbors have one of a few colors, which only the first of them forbids.
+template <int TEAM, typename Load>
 __device__ __noinline__ Found find_in_memory(const Problem& problem, int v, int own, const int* row, int entries,
-                                             int words, Look look) {
+                                             int words, Load load) {
     constexpr int SEARCHERS = TEAM < WARP ? TEAM : WARP;  // every warp of a block finds the same
     uint64* palette = problem.palettes + thread_id() / TEAM * TEAM / LANES * problem.words;
     for (int w = threadIdx.x % TEAM; w < words; w += TEAM) palette[w] = ~0ull;
     team_barrier<TEAM>();
     Found found = {false, NONE};
-    found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, look, [&](int color) {
+    found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, load, [&](int color) {
         uint64 bit = 1ull << color % WORD;
         if (color < words * WORD && (ptx::load_volatile(&palette[color / WORD]) & bit)) atomicAnd(&palette[color / WORD], ~bit);
     });
@@ -90,13 +90,13 @@ __device__ __noinline__ Found find_in_memory(const Problem& problem, int v, int 
 }
 
 // Whole warps call it; a team without a vertex has no entries.
-template <int TEAM, typename Look>
-__device__ __forceinline__ Found find(const Problem& problem, int v, int own, const int* row, int entries, Look look) {
+template <int TEAM, typename Load>
+__device__ __forceinline__ Found find(const Problem& problem, int v, int own, const int* row, int entries, Load load) {
     int words = min(problem.words, entries / WORD + 1);
-    if (!__any_sync(FULL_WARP, words > 1)) return find_in_registers<TEAM, 1>(problem, v, own, row, entries, look);
+    if (!__any_sync(FULL_WARP, words > 1)) return find_in_registers<TEAM, 1>(problem, v, own, row, entries, load);
     if (!__any_sync(FULL_WARP, words > SOME_WORDS))
-        return find_in_registers<TEAM, SOME_WORDS>(problem, v, own, row, entries, look);
-    return find_in_memory<TEAM>(problem, v, own, row, entries, words, look);
+        return find_in_registers<TEAM, SOME_WORDS>(problem, v, own, row, entries, load);
+    return find_in_memory<TEAM>(problem, v, own, row, entries, words, load);
 }
 
 struct Slot {

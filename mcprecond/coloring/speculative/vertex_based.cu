@@ -6,7 +6,8 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per round, whence the bound of degree + 1 colors.
 //
-// With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a whole.
+// With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a
+// whole.
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
@@ -99,8 +100,8 @@ struct Bits {
     __device__ int set_color() { return first_of_range<TEAM>(forbidden); }
 };
 
-// Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color; the
-// next one to read them does so behind a grid barrier.
+// Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color;
+// the next one to read them does so behind a grid barrier.
 template <int TEAM, typename Forbidden>
 __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indptr, int* adjacency, bool filtering,
                                    const int* C) {
@@ -129,9 +130,9 @@ __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indp
 // Of a thread among all that go through a worklist.
 __device__ __forceinline__ long long place() { return LONG_ROWS ? spread_id() : thread_id(); }
 
-// Algorithm 1. If `some_colored`, C holds the colors of some vertices, and the log already has one round. Of all threads
-// `workers` color, which `worker` numbers; the others detect conflicts only, or help the first thread of their team.
-// first_fit(v, team) returns the color of v.
+// Algorithm 1. If `some_colored`, C holds the colors of some vertices, and the log already has one round. Of all
+// threads `workers` color, which `worker` numbers; the others detect conflicts only, or help the first thread of their
+// team. first_fit(v, team) returns the color of v.
 template <typename FirstFit>
 __device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
                                   const int* degrees, long long chunk, bool by_degree, bool some_colored, int* C,
