@@ -1,10 +1,11 @@
 // The checks of a user's matrix. Of the pattern: LANES threads per row, a block for long rows. See matrix.py.
 
-enum { NOT_SORTED = 1, OUT_OF_RANGE = 4, BROKEN_OFFSETS = 8 };
-enum { FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST };
+#include "cuda/hash.cuh"
+#include "cuda/memory.cuh"
+#include "cuda/reduce.cuh"
 
-#define LOOKS 4         // entries that a thread has on the way at once
-#define LONG_ROW 512    // entries from which on a row is left to the whole block
+#define LOADS 4          // entries that a thread loads at once
+#define LONG_ROW 512     // entries from which on a row is left to the whole block
 #define MOST_LISTED 512 // of them, in a block; others are not
 
 struct Check {
@@ -16,16 +17,16 @@ struct Check {
     // Every `step`-th entry of a row from `first` on; returns how many neighbors these are.
     __device__ __forceinline__ int row(int v, OFFSET begin, OFFSET end, OFFSET first, int step) {
         int degree = 0;
-        for (OFFSET k = first; k < end; k += LOOKS * step) {
-            int u[LOOKS], before[LOOKS];
+        for (OFFSET k = first; k < end; k += LOADS * step) {
+            int u[LOADS], before[LOADS];
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j) {
+            for (int j = 0; j < LOADS; ++j) {
                 OFFSET e = k + j * step;
                 u[j] = e < end ? indices[e] : v;
                 before[j] = e < end && e > begin ? indices[e - 1] : -1;
             }
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j) {
+            for (int j = 0; j < LOADS; ++j) {
                 if (u[j] < 0 || u[j] >= n) {
                     flaws |= OUT_OF_RANGE;
                     continue;
@@ -50,7 +51,7 @@ extern "C" __global__ void check_pattern(long long n, long long entries, const O
     Check check{(int)n, indices, 0, 0};
     if (thread_id() == 0 && (indptr[0] != 0 || indptr[n] != entries)) check.flaws |= BROKEN_OFFSETS;
     int largest = 0, lane = lane_id() % LANES;
-    OFFSET next_begin, next_end;  // of rows, found one row ahead
+    OFFSET next_begin, next_end;  // of rows, prefetched one row ahead
     auto find_row = [&](long long v) {
         next_begin = v < n ? indptr[v] : 0;
         next_end = v < n ? indptr[v + 1] : 0;
@@ -90,9 +91,9 @@ extern "C" __global__ void check_pattern(long long n, long long entries, const O
     }
     if (lane_id() == 0) {
         if (check.flaws) atomicOr((uint64*)&report[FLAWS], (uint64)check.flaws);
-        if (largest > fresh(&report[MAX_DEGREE])) atomicMax(&report[MAX_DEGREE], (long long)largest);
+        if (largest > ptx::load_l2(&report[MAX_DEGREE])) atomicMax(&report[MAX_DEGREE], (long long)largest);
     }
-    add_of_block<1>((uint64*)&report[SURPLUS], {check.surplus});
+    add_block_sums<1>((uint64*)&report[SURPLUS], {check.surplus});
 }
 
 // Magnitudes are compared as the bits of doubles, which are in the same order.
@@ -106,6 +107,6 @@ extern "C" __global__ void check_values(long long entries, const VALUE* values, 
         if (is_finite) each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
     }
     for (int step = WARP / 2; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
-    if (lane_id() == 0 && largest > fresh(&report[LARGEST])) atomicMax(&report[LARGEST], largest);
-    add_of_block<1>((uint64*)&report[NOT_FINITE], {not_finite});
+    if (lane_id() == 0 && largest > ptx::load_l2(&report[LARGEST])) atomicMax(&report[LARGEST], largest);
+    add_block_sums<1>((uint64*)&report[NOT_FINITE], {not_finite});
 }

@@ -24,10 +24,20 @@ KERNELS = KernelSet(__file__)
 
 FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
-# Flaws of a pattern, as bits: NOT_SYMMETRIC is found by hashes, the others by the kernel; mirrored in matrix.cu, as is
-# the order of what the kernels report.
+# Flaws of a pattern, as bits: NOT_SYMMETRIC is found by hashes, the others by the kernel.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
+# What the kernels report.
 FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST = range(REPORTED := 5)
+CUDA_CONSTANTS = {
+    "NOT_SORTED": NOT_SORTED,
+    "OUT_OF_RANGE": OUT_OF_RANGE,
+    "BROKEN_OFFSETS": BROKEN_OFFSETS,
+    "FLAWS": FLAWS,
+    "MAX_DEGREE": MAX_DEGREE,
+    "SURPLUS": SURPLUS,
+    "NOT_FINITE": NOT_FINITE,
+    "LARGEST": LARGEST,
+}
 
 
 class PatternChangedError(ValueError):

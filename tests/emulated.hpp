@@ -1,7 +1,7 @@
 // A GPU of one multiprocessor: what CUDA code of the package needs to compile as C++. See emulated.py.
 //
 // A block has 256 threads, the blocks of a grid run one after the other. The threads take turns: one runs until it waits for
-// others, or looks at what others write.
+// others, or loads what others write.
 
 #include <setjmp.h>
 #include <ucontext.h>
@@ -166,25 +166,8 @@ inline unsigned __match_any_sync(unsigned team, int value) {
     return same;
 }
 
-// ---- Memory. Looks at what others write give way to them.
+// ---- Memory. Loads and stores of one kind or another are in emulated_ptx.hpp.
 
-template <typename T>
-inline T __ldcg(const T* p) {
-    give_way();
-    return *p;
-}
-template <typename T>
-inline T __ldcs(const T* p) { return *p; }
-template <typename T>
-inline void __stcs(T* p, T value) { *p = value; }
-// Look<T>() & x is x as it is after the others had their turns.
-template <typename T>
-struct Look {
-    T operator&(const T& x) const {
-        give_way();
-        return *(const volatile T*)&x;
-    }
-};
 inline void __threadfence() {}
 inline void __nanosleep(unsigned) { give_way(); }
 template <typename T>
@@ -194,8 +177,6 @@ inline T atomicAdd(T* p, T value) {
     return before;
 }
 
-inline size_t __cvta_generic_to_global(const void* p) { return (size_t)p; }
-inline void* __cvta_global_to_generic(size_t address) { return (void*)address; }
 template <typename T, typename Change>
 inline T atomically(T* p, Change change) {
     T before = *p;

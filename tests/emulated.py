@@ -3,6 +3,11 @@
     make test-emulated
     python -m pytest -p emulated -m "not gpu" tests/test_smooth.py
 
+The text of the kernels is compiled as it is, behind tests/emulated.hpp, which has CUDA's keywords as macros and its
+functions, and with tests/emulated_ptx.hpp in the place of mcprecond/cuda/ptx.cuh, which has all inline assembly. So
+`__shared__` becomes `static`, whence blocks run one after the other. A launch is no text of the package: CuPy does it
+there, and a template of emulated.hpp here.
+
 Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: colorings, storage,
 sweeps, preconditioners, solvers and multigrid take the way of a GPU, and run the kernels of their .cu files, but with
 one block at a time. Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of
@@ -14,7 +19,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import re
 import subprocess
 from collections.abc import Callable
 from functools import cache
@@ -27,10 +31,12 @@ import numpy as np
 import mcprecond.backends
 from mcprecond.backends import KernelSet
 from mcprecond.backends.cpu import CpuBackend
-from mcprecond.backends.gpu import BLOCK, compile_options, cuda_source
+from mcprecond.backends.cuda_source import BLOCK, WARP, cuda_source
+from mcprecond.backends.gpu import compile_options
 
 PACKAGE = Path(mcprecond.__file__).parent
 HEADER = Path(__file__).with_name("emulated.hpp")
+REPLACED = {"cuda/ptx.cuh": Path(__file__).with_name("emulated_ptx.hpp")}
 FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
 EMULATED = (
     "matrix.cu",
@@ -48,41 +54,15 @@ OPTIONS = (
     "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names
 )  # fmt: skip
 
-FUNCTION = re.compile(
-    r"(__device__ __forceinline__ (\w+) \w+\(([^)]*)\)) \{\n((?:(?!^\}).)*?)\n\}", re.DOTALL | re.MULTILINE
-)
-STATEMENT = re.compile(r"^ *asm\b.*;.*$", re.MULTILINE)  # that only keeps the compiler from something
-NO_INSTRUCTION = re.compile(r'asm volatile\(""')
-KERNEL = re.compile(r'(extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?)(\w+\()')
-LOOK = re.compile(r"\*\(const volatile (\w+)\*\)(&?)")  # at what others write
-
-
-def as_cpp(source: Path) -> str:
-    """The text of a .cu file with all that it includes, without instructions of the device."""
-
-    def plain(function: re.Match[str]) -> str:
-        head, result, arguments, body = function.groups()
-        if "asm" not in NO_INSTRUCTION.sub("", body) or ("," in arguments and result != "void"):
-            return function[0]
-        if result == "void":
-            return head + " { *p = piece; }"
-        return head + (" { give_way(); return *p; }" if "* p" in arguments else " { return x; }")
-
-    text = FUNCTION.sub(plain, cuda_source(source))
-    text = KERNEL.sub(r"\1kernel_\2", text)  # a function of the device may be called like a kernel
-    assert LOOK.search(text), "who waits for a value has to give way"
-    return STATEMENT.sub("", LOOK.sub(lambda look: f"Look<{look[1]}>() & {'' if look[2] else '*'}", text))
-
 
 @cache
 def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
     """One variant of a kernel set, from a folder of those that were compiled before."""
     shown = '__attribute__((visibility("default")))'
     exports = (
-        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&kernel_{name}>::run; }}'
-        for name in kernel_set.twins
+        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&{name}>::run; }}' for name in kernel_set.twins
     )
-    text = "\n".join((HEADER.read_text(), as_cpp(kernel_set.source), *exports))
+    text = "\n".join((HEADER.read_text(), cuda_source(kernel_set.source, REPLACED), *exports))
     FOLDER.mkdir(exist_ok=True)
     library = FOLDER / (hashlib.sha256("\n".join((text, *options)).encode()).hexdigest() + ".so")
     if not library.exists():
@@ -104,7 +84,7 @@ def argument(value: Any) -> Any:
 class EmulatedBackend(CpuBackend):
     """See `Backend`."""
 
-    resident_warps = BLOCK // 32
+    resident_warps = BLOCK // WARP
     shared_cache = 1 << 30
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:

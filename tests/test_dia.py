@@ -105,7 +105,7 @@ def test_values_go_by_diagonals(listed_columns, rows):
         expected = [key[-1] for key in sorted(keys)]
         entries = backend.xp.arange(len(columns), dtype=np.int32)
         parts = (blocks.slices, triangle.indptr, triangle.columns)
-        stored = interleaved(*parts, entries, backend.xp.empty_like(entries), backend, back=False, DIAGONALS=1)
+        stored = interleaved(*parts, entries, backend.xp.empty_like(entries), backend, back=False, SLICED_DIA=1)
         np.testing.assert_array_equal(backend.to_host(stored), expected)
         np.testing.assert_array_equal(backend.to_host(blocks.by_rows(triangle, stored)), np.arange(len(columns)))
 

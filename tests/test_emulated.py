@@ -29,16 +29,3 @@ def test_kernels_pass_the_tests_for_the_cpu():
         timeout=600,  # a value that nobody writes is waited for as long
     )
     assert run.returncode == 0 and " passed" in run.stdout, run.stdout + run.stderr
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["sweeps/triangular.cu", "solvers/eisenstat.cu", "storage/layouts/dia.cu", "coloring/priority/ecl_gc.cu"],
-)
-def test_nothing_of_the_device_is_left(name):
-    import emulated
-
-    import mcprecond
-
-    text = emulated.as_cpp(Path(mcprecond.__file__).parent / name)
-    assert "asm" not in text and 'extern "C"' in text

@@ -54,7 +54,8 @@ def of_variant(variant: tuple[str, dict[str, Any], int]) -> Kernels:
     """The kernels of one variant."""
     from test_cuda_compiles import SOURCES
 
-    from mcprecond.backends.gpu import compile_options, cuda_source
+    from mcprecond.backends.cuda_source import cuda_source
+    from mcprecond.backends.gpu import compile_options
 
     name, macros, architecture = variant
     return compiled(cuda_source(SOURCES[name]), name, (*compile_options(macros), f"-arch=sm_{architecture}"))

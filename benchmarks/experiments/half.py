@@ -34,6 +34,8 @@ struct Short {
     __device__ Short() : bits(0) {}
     __device__ operator float() const { return __int_as_float((int)bits << 16); }
 };
+template <int BYTES>
+struct PieceOf;
 template <>
 struct PieceOf<2> {
     typedef unsigned short Type;
@@ -60,15 +62,16 @@ def shorten(M: MulticolorSGS) -> None:
     """Let M apply one symmetric sweep with triangles in bfloat16, two bytes each."""
     import cupy
 
-    from mcprecond.backends.gpu import BLOCK, HEADER, _resident_blocks, with_headers
+    from mcprecond.backends.cuda_source import BLOCK, cuda_source
+    from mcprecond.backends.gpu import _resident_blocks
     from mcprecond.sweeps.triangular import KERNELS
 
     blocks = M.blocks
     with M.workspace() as own:  # there is one, which is lent again
         sweeps = own.sweeps
-    text = HEADER.read_text() + SHORT + with_headers(KERNELS.source)
+    text = SHORT + cuda_source(KERNELS.source)
     how = [f"-D{name}={value}" for name, value in blocks.macros.items()]
-    how += ["-DSHORT_VECTORS"] + (["-DLARGE_VECTORS"] if sweeps._orders else [])
+    how += ["-DTRUNCATED_VECTORS"] + (["-DLARGE_VECTORS"] if sweeps._orders else [])
     options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32", *how)
 
     def launcher(name: str) -> Any:

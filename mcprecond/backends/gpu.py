@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import functools
-import re
 import threading
 from collections.abc import Callable, Hashable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.cuda_source import BLOCK, cuda_source
 from mcprecond.backends.kernels import KernelSet
 
-BLOCK = 256
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
-HEADER = Path(__file__).with_name("device.cuh")
 C_TYPES = {
     np.dtype(np.uint8): "unsigned char",
     np.dtype(np.uint16): "unsigned short",
@@ -28,21 +25,6 @@ C_TYPES = {
     np.dtype(np.complex64): "Complex<float>",
     np.dtype(np.complex128): "Complex<double>",
 }
-
-
-def with_headers(source: Path) -> str:
-    """The text of a file, with that of the headers it includes in their places."""
-    return re.sub(
-        r'^#include "(.+)"$',
-        lambda match: with_headers(source.parent / match[1]),
-        source.read_text(),
-        flags=re.MULTILINE,
-    )
-
-
-def cuda_source(source: Path) -> str:
-    """The text that is compiled for a .cu file: the shared header, then the file."""
-    return HEADER.read_text() + f'\n#line 1 "{source.name}"\n' + with_headers(source)
 
 
 def compile_options(macros: dict[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Hashes, for random priorities of vertices and to tell patterns apart; backends/device.cuh has them for CUDA."""
+"""Hashes, for random priorities of vertices and to tell patterns apart; cuda/hash.cuh has them for CUDA."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 // Checks and counts of a finished coloring. See coloring.py.
 
+#include "cuda/grid.cuh"
+
 extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, const int* indices, const int* colors,
                                           int* first) {
     long long v = thread_id();
@@ -11,14 +13,12 @@ extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, con
         }
 }
 
-#define SHARED_COLORS 4096
-
 extern "C" __global__ void count_colors(long long n, const int* colors, long long n_counted,
                                         const long long* log, long long n_rows, long long* report) {
     for (long long r = thread_id(); r < n_rows; r += thread_count()) report[n_counted + 1 + r] = log[r];
     // Few colors would meet in few addresses of memory: each block counts those for itself first.
-    __shared__ int own[SHARED_COLORS], n_colors;
-    int shared = (int)min(n_counted, (long long)SHARED_COLORS), last = -1;
+    __shared__ int own[OWN_COLORS], n_colors;
+    int shared = (int)min(n_counted, (long long)OWN_COLORS), last = -1;
     for (int c = threadIdx.x; c < shared; c += blockDim.x) own[c] = 0;
     if (threadIdx.x == 0) n_colors = 0;
     __syncthreads();

@@ -20,9 +20,10 @@ REPORTED = 40  # classes that a report lists
 REPORTED_ROUNDS = 8
 # So many are counted and read before it is known how many there are; mostly that is all.
 FIRST_COLORS = 1024
-OWN_COLORS = 4096  # that a part counts by itself, as in the .cu file
+OWN_COLORS = 4096  # that a part of the vertices, or a block of a GPU, counts by itself
 PARTS = 16  # of the vertices, on a CPU
 FIRST_ROWS = 1024
+CUDA_CONSTANTS = {"OWN_COLORS": OWN_COLORS}
 
 
 @dataclass(frozen=True)

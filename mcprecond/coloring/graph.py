@@ -12,7 +12,8 @@ from mcprecond.backends.kernels import INT32_LIMIT
 from mcprecond.backends.memory import available_bytes
 from mcprecond.matrix import AdmittedMatrix, admitted
 
-UNCOLORED = -1  # instead of a color; mirrored in device.cuh
+UNCOLORED = -1  # instead of a color
+CUDA_CONSTANTS = {"UNCOLORED": UNCOLORED}
 
 
 @compile_part

@@ -13,7 +13,8 @@ import numpy as np
 from mcprecond.backends import Backend, compile_part
 from mcprecond.coloring.graph import Graph
 
-SPARE_ROUNDS = 64  # a log has room for n + 64 rounds, and later ones go into its last row; mirrored in device.cuh
+SPARE_ROUNDS = 64  # a log has room for n + 64 rounds, and later ones go into its last row
+CUDA_CONSTANTS = {"SPARE_ROUNDS": SPARE_ROUNDS}
 
 
 def new_log(graph: Graph) -> Any:

@@ -1,6 +1,11 @@
-// Smallest degree last, batch by batch, in one resident kernel: remove_in_batches in orders.py. A warp removes a vertex.
+// Smallest degree last, batch by batch, in one resident kernel: remove_in_batches in orders.py. A warp removes a
+// vertex.
 //
 // Who is in which batch does not depend on timing: a degree passes d once, and the atomic that takes it there tells.
+
+#include "cuda/compact.cuh"
+#include "cuda/hash.cuh"
+#include "cuda/memory.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
@@ -8,7 +13,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[3];  // by number of the batch; with three of them nobody resets what others still read
 };
 
-extern "C" __global__ void __launch_bounds__(256) remove_in_batches(
+extern "C" __global__ void __launch_bounds__(BLOCK) remove_in_batches(
         long long n, const OFFSET* indptr, const int* indices, int* left, int* batch, int* removed, void* scratch) {
     Control* control = (Control*)scratch;
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
@@ -20,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256) remove_in_batches(
     for (int d = 0; gone < n; ++d) {
         for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
             long long v = v0 + lane_id();
-            bool first = v < n && fresh(&batch[v]) < 0 && fresh(&left[v]) <= d;
+            bool first = v < n && ptx::load_l2(&batch[v]) < 0 && ptx::load_l2(&left[v]) <= d;
             int position = warp_append(first, &control->length[number % 3]);
             if (first) {
                 batch[v] = number;
@@ -28,13 +33,13 @@ extern "C" __global__ void __launch_bounds__(256) remove_in_batches(
             }
         }
         grid_barrier(&control->arrivals);
-        while (int length = fresh(&control->length[number % 3])) {
+        while (int length = ptx::load_l2(&control->length[number % 3])) {
             const int* vertices = removed + (number & 1) * n;
             int* following = removed + (~number & 1) * n;
             int* following_length = &control->length[(number + 1) % 3];
             if (thread_id() == 0) control->length[(number + 2) % 3] = 0;
             for (long long i = warp; i < length; i += warps) {
-                int v = fresh(&vertices[i]);
+                int v = ptx::load_l2(&vertices[i]);
                 for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP) {
                     int u = indices[k];
                     if (u != v && atomicSub(&left[u], 1) == d + 1) {

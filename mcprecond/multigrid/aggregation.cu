@@ -1,8 +1,9 @@
 // Aggregates around a distance-2 maximal independent set; see aggregation.py. No phase of `independent_set` reads what
 // another thread writes in it.
 
-#define IN (-1ll)
-#define OUT 0x7fffffffffffffffll
+#include "cuda/compact.cuh"
+#include "cuda/hash.cuh"
+#include "cuda/memory.cuh"
 
 __device__ __forceinline__ long long number_of(int v, uint32 round) { return (long long)mix(v, round) << 31 | v; }
 
@@ -11,7 +12,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int undecided[2], columns[2];  // lengths of worklists, by parity of the round
 };
 
-extern "C" __global__ void __launch_bounds__(256) independent_set(
+extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
         long long n, const OFFSET* indptr, const int* indices, const signed char* taken, long long* own,
         long long* least, int* worklists, void* scratch) {
     Control* control = (Control*)scratch;
@@ -23,13 +24,13 @@ extern "C" __global__ void __launch_bounds__(256) independent_set(
         if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
     }
     grid_barrier(&control->arrivals);
-    int length = fresh(&control->undecided[0]), width = length;
+    int length = ptx::load_l2(&control->undecided[0]), width = length;
     for (int round = 0; length; ++round) {
         int parity = round & 1;
         const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
         int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
         for (long long i = thread_id(); i < length; i += thread_count()) {
-            int v = fresh(&left[i]);
+            int v = ptx::load_l2(&left[i]);
             own[v] = number_of(v, (uint32)round);
         }
         if (thread_id() == 0) control->undecided[1 - parity] = control->columns[1 - parity] = 0;
@@ -37,11 +38,11 @@ extern "C" __global__ void __launch_bounds__(256) independent_set(
 
         for (long long i0 = thread_id() - lane_id(); i0 < width; i0 += thread_count()) {
             long long i = i0 + lane_id();
-            int u = i < width ? fresh(&columns[i]) : 0;
+            int u = i < width ? ptx::load_l2(&columns[i]) : 0;
             long long found = OUT;
             if (i < width) {
-                found = fresh(&own[u]);
-                for (OFFSET k = indptr[u]; k < indptr[u + 1]; ++k) found = min(found, fresh(&own[indices[k]]));
+                found = ptx::load_l2(&own[u]);
+                for (OFFSET k = indptr[u]; k < indptr[u + 1]; ++k) found = min(found, ptx::load_l2(&own[indices[k]]));
                 if (found == IN) found = OUT;
                 least[u] = found;
             }
@@ -54,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(256) independent_set(
         for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
             long long i = i0 + lane_id();
             bool stays = false;
-            int v = i < length ? fresh(&left[i]) : 0;
+            int v = i < length ? ptx::load_l2(&left[i]) : 0;
             if (i < length) {
-                long long mine = fresh(&own[v]), seen = fresh(&least[v]);
+                long long mine = ptx::load_l2(&own[v]), seen = ptx::load_l2(&least[v]);
                 bool is_out = seen == OUT, is_least = seen == mine;
                 for (OFFSET k = indptr[v]; k < indptr[v + 1] && !is_out; ++k) {
                     int u = indices[k];
                     if (taken[u]) continue;
-                    seen = fresh(&least[u]);
+                    seen = ptx::load_l2(&least[u]);
                     is_out = seen == OUT;
                     is_least &= seen == mine;
                 }
@@ -73,8 +74,8 @@ extern "C" __global__ void __launch_bounds__(256) independent_set(
             if (stays) next_left[place] = v;
         }
         grid_barrier(&control->arrivals);
-        length = fresh(&control->undecided[1 - parity]);
-        width = fresh(&control->columns[1 - parity]);
+        length = ptx::load_l2(&control->undecided[1 - parity]);
+        width = ptx::load_l2(&control->columns[1 - parity]);
     }
 }
 
@@ -100,7 +101,7 @@ extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, con
         for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
             int root = roots[indices[k]], count = 0;
             if (root < 0 || root == best) continue;
-            OFFSET end = min(indptr[v + 1], k + 256);
+            OFFSET end = min(indptr[v + 1], k + COUNTED);
             for (OFFSET other = k; other < end; ++other) count += roots[indices[other]] == root;
             bool smaller = best >= 0 && (sizes[root] < sizes[best] || (sizes[root] == sizes[best] && root < best));
             if (count > most || (count == most && smaller)) most = count, best = root;

@@ -23,9 +23,10 @@ from mcprecond.coloring.graph import Graph
 
 KERNELS = KernelSet(__file__)
 
-IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between. Mirrored in aggregation.cu
+IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between.
 LEAST_SIZE = 3  # of an aggregate of the second pass
 COUNTED = 256  # entries of a row that are compared with each one
+CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "COUNTED": COUNTED}
 
 
 def aggregates(graph: Graph) -> tuple[Any, int]:

@@ -1,5 +1,8 @@
 // The steps of a cycle between sweeps: LANES threads per row. See cycle.py.
 
+#include "cuda/memory.cuh"
+#include "cuda/reduce.cuh"
+
 template <typename Matrix>
 __device__ __forceinline__ VALUE row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
                                              const Matrix* values, const VALUE* x) {
@@ -31,24 +34,19 @@ extern "C" __global__ void add(long long n, double factor, const VALUE* x, VALUE
     if (i < n) y[i] += rounded_product((REAL)factor, x[i]);
 }
 
-template <typename T>
-__device__ __forceinline__ T latest(const T* p) {
-    return in_pieces(p, [](const auto* piece) { return fresh(piece); });
-}
-
-// A grid that fills the device; between barriers no element is read that another thread writes: each step first puts the
-// pivot's column aside, and its row is divided last.
-extern "C" __global__ void __launch_bounds__(256) invert(long long size, long long n, VALUE* A, const double* least,
+// A grid that fills the device; between barriers no element is read that another thread writes: each step first puts
+// the pivot's column aside, and its row is divided last.
+extern "C" __global__ void __launch_bounds__(BLOCK) invert(long long size, long long n, VALUE* A, const double* least,
                                                          VALUE* column, void* scratch) {
     uint32* arrivals = (uint32*)scratch;
     for (long long p = 0; p < n; ++p) {
-        for (long long i = thread_id(); i < n; i += thread_count()) column[i] = latest(A + i * n + p);
+        for (long long i = thread_id(); i < n; i += thread_count()) column[i] = load_l2(A + i * n + p);
         grid_barrier(arrivals);
-        VALUE pivot = latest(column + p);
+        VALUE pivot = load_l2(column + p);
         bool keeps = real_part(pivot) > least[p];
         for (long long e = thread_id(); e < size; e += thread_count()) {
             long long i = e / n, j = e % n;
-            if (i != p && j != p && keeps) A[e] = latest(A + e) - latest(column + i) / pivot * latest(A + p * n + j);
+            if (i != p && j != p && keeps) A[e] = load_l2(A + e) - load_l2(column + i) / pivot * load_l2(A + p * n + j);
         }
         grid_barrier(arrivals);
         for (long long i = thread_id(); i < n; i += thread_count()) {
@@ -56,8 +54,8 @@ extern "C" __global__ void __launch_bounds__(256) invert(long long size, long lo
                 A[p * n + p] = keeps ? VALUE(1) / pivot : VALUE();
                 continue;
             }
-            A[i * n + p] = keeps ? VALUE() - latest(column + i) / pivot : VALUE();
-            A[p * n + i] = keeps ? latest(A + p * n + i) / pivot : VALUE();
+            A[i * n + p] = keeps ? VALUE() - load_l2(column + i) / pivot : VALUE();
+            A[p * n + i] = keeps ? load_l2(A + p * n + i) / pivot : VALUE();
         }
         grid_barrier(arrivals);
     }

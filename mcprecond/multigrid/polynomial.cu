@@ -1,5 +1,7 @@
 // Steps of polynomial smoothers: LANES threads per row. See polynomial.py.
 
+#include "cuda/reduce.cuh"
+
 __device__ __forceinline__ VALUE rest_of_row(bool active, long long i, const OFFSET* indptr, const int* indices,
                                              const STORED* values, const VALUE* b, const VALUE* x) {
     VALUE total = VALUE();
@@ -21,11 +23,11 @@ extern "C" __global__ void step(long long n, const OFFSET* indptr, const int* in
                                 const VALUE* dinv, const VALUE* b, long long from_zero, const VALUE* x, double alpha,
                                 double beta, VALUE* d, VALUE* result) {
     long long i = thread_id() / LANES;
-    bool leads = i < n && threadIdx.x % LANES == 0;
+    bool is_leader = i < n && threadIdx.x % LANES == 0;
     VALUE rest = VALUE();
     if (!from_zero) rest = rest_of_row(i < n, i, indptr, indices, values, b, x);
-    else if (leads) rest = b[i];
-    if (leads) {
+    else if (is_leader) rest = b[i];
+    if (is_leader) {
         VALUE move = rounded_product((REAL)beta, dinv[i] * rest);
         if (alpha != 0) move += rounded_product((REAL)alpha, d[i]);
         d[i] = move;

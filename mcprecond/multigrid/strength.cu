@@ -1,9 +1,7 @@
 // Strength of connection, a thread per row. See strength.py.
 
-__device__ __forceinline__ double conjugate(double x) { return x; }
-__device__ __forceinline__ float conjugate(float x) { return x; }
-template <typename T>
-__device__ __forceinline__ Complex<T> conjugate(Complex<T> z) { return {z.re, -z.im}; }
+#include "cuda/grid.cuh"
+#include "cuda/numbers.cuh"
 
 __device__ __forceinline__ bool is_strong(int i, int j, VALUE a, const double* sizes, double theta) {
     return i != j && fabs(a) > theta * sizes[i] * sizes[j];

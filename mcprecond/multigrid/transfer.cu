@@ -1,9 +1,7 @@
 // Tentative and smoothed prolongators, a thread per aggregate, node or row. See transfer.py.
 
-__device__ __forceinline__ double conjugate(double x) { return x; }
-__device__ __forceinline__ float conjugate(float x) { return x; }
-template <typename T>
-__device__ __forceinline__ Complex<T> conjugate(Complex<T> z) { return {z.re, -z.im}; }
+#include "cuda/grid.cuh"
+#include "cuda/numbers.cuh"
 
 // Loops over the unknowns of an aggregate: `i` is the row in Q.
 #define FOR_ROWS(i) \

@@ -1,6 +1,7 @@
 // How many entries there are from color to color: LANES threads per row of a sample. See color_order.py.
 
-#define MOST_COLORS 64
+#include "cuda/grid.cuh"
+#include "cuda/hash.cuh"
 
 extern "C" __global__ void count_couplings(long long samples, long long n, const OFFSET* indptr, const int* indices,
                                            const int* colors, long long n_colors, uint64* table) {

@@ -38,13 +38,14 @@ from mcprecond.matrix import AdmittedMatrix, admitted
 
 KERNELS = KernelSet(__file__)
 
-MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least; mirrored in the .cu file
+MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least
 SAMPLED = 2**13  # rows
 PARTS = 16  # of the sample, on a CPU
 STARTS = 8
 WAITING = 0.3  # in shares of the remainder, if all edges led to the color just before
 WORTH_IT = 0.95  # of the remainder; a sample does not tell smaller differences
 LARGE = 0.5  # of the rows of the largest color
+CUDA_CONSTANTS = {"MOST_COLORS": MOST_COLORS}
 
 
 def swept_coloring(A: Any, coloring: Any) -> Coloring:

@@ -1,8 +1,11 @@
-// DILU: one warp per slice, in the order of the colors; pivots are waited for. See dilu.py.
+// DILU: one warp per slice, in color order. A row waits for the pivots that it needs, see cuda/syncfree.cuh. See
+// dilu.py.
+
+#include "cuda/elements.cuh"
 
 #include "pivots.cuh"
 
-extern "C" __global__ void __launch_bounds__(256) find_pivots(
+extern "C" __global__ void __launch_bounds__(BLOCK) find_pivots(
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const STORED* lower, const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
         const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
@@ -13,8 +16,8 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         VALUE subtracted = VALUE();
         REAL largest = 0;
         slice.entries(upper_indptr, upper_columns, upper, known(diagonal),
-                      [&](COUPLING a, int, VALUE) { largest = max(largest, (REAL)fabs(a)); });
-        slice.entries(lower_indptr, lower_columns, lower, awaited(pivots), [&](COUPLING a, int j, VALUE pivot) {
+                      [&](MatrixEntry a, int, VALUE) { largest = max(largest, (REAL)fabs(a)); });
+        slice.entries(lower_indptr, lower_columns, lower, by_sentinel(pivots), [&](MatrixEntry a, int j, VALUE pivot) {
             if (j < 0) return;
             largest = max(largest, (REAL)fabs(a));
             int row = perm[j];
@@ -23,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) find_pivots(
         });
         subtracted = slice.sum(subtracted);
         largest = most(slice, largest);
-        if (slice.leads()) {
+        if (slice.is_row_leader()) {
             VALUE d = diagonal[i], relaxed = d - (REAL)theta * subtracted;
             VALUE pivot = safe_pivot(relaxed, max(largest, (REAL)fabs(d)), (REAL)tiny);
             publish(&pivots[i], pivot);

@@ -1,7 +1,7 @@
-// ILU(0): the pieces in the order of the levels, each the rows that a warp works on at once. See ilu.py.
+// ILU(0) in the order of the levels, by pieces: the rows that a warp works on at once. See ilu.py.
 //
-// A row is written by the threads that share it, and read by others after its pivot is there: the inverse of the pivot is
-// released behind the row, and those who need the row acquire it, which also drops what L1 may hold of an older state.
+// The threads that share a row write it, then store the inverse of its pivot with release. Others poll that inverse and
+// load it with acquire, which also invalidates stale lines of the row in L1.
 
 #include "pivots.cuh"
 
@@ -19,7 +19,8 @@ struct Triangle {
     VALUE* values;
 };
 
-// Where a thread's row is. Its entries are the lower ones, the diagonal one, the upper ones; it has none if there is no row.
+// Where a thread's row is. Its entries are the lower ones, the diagonal one, the upper ones; it has none if there is no
+// row.
 struct Row {
     int i, n_lower, length;
     OFFSET begin_lower, begin_upper;
@@ -69,8 +70,8 @@ extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, c
     if (triangles) found[TRIANGLES] = 1;
 }
 
-// Eliminate the lower part of a row whose matches are listed; what that adds to its diagonal entry, on all of its threads.
-// `largest` becomes that of the entries that this thread has. Whole warps call it.
+// Eliminate the lower part of a row whose matches are listed; what that adds to its diagonal entry, on all of its
+// threads. `largest` becomes that of the entries that this thread has. Whole warps call it.
 template <int LOG_LANES = 0>
 __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row& row, const Triangle& lower,
                                                   const Triangle& upper, const VALUE* dinv, const long long* firsts,
@@ -80,7 +81,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             return eliminate_listed<LOG_LANES + 1>(slice, row, lower, upper, dinv, firsts, matches, theta, largest);
     constexpr int lanes = 1 << LOG_LANES;
     int lane = slice.lane;
-    // Where this thread's first entry is in the list of the lower entry that is looked for next.
+    // Where this thread's first entry is in the list of the next lower entry.
     const PLACE* list = matches + (row.n_lower ? firsts[row.i] : 0) + row.list(0) + lane;
     // Every `lanes` entries are a stretch, and each thread has one of each: of those from `base` on.
     int base = 0;
@@ -114,33 +115,33 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
         }
     };
     for (; __any_sync(FULL_WARP, base < row.n_lower); base += lanes) {
-        // Each thread looks after one lower entry: its pivot, and where that row begins.
+        // Each thread has one lower entry: it waits for the pivot of that row, and knows where the row begins.
         int e = base + lane;
         OFFSET other = 0;
         VALUE inverse = 0;
         uint32 next[SHARE];
-        auto look = [&](int step) {
+        auto prefetch = [&](int step) {
             int left = base + step < row.n_lower ? row.length - e : 0;
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) {
                 bool behind = left > k * lanes && (k > 0 || lane > step);
-                next[k] = behind ? (uint32)__ldcs(&list[k * lanes]) : (uint32)NONE;
+                next[k] = behind ? (uint32)ptx::load_streaming(&list[k * lanes]) : (uint32)NONE;
             }
             list += row.length - (base + step) - 2;
         };
         int j = e < row.n_lower ? lower.indices[row.begin_lower + e] : 0;
         if (e < row.n_lower) other = upper.indptr[j];
-        look(0);
-        if (e < row.n_lower) inverse = acquire_if_there(&dinv[j]);
+        prefetch(0);
+        if (e < row.n_lower) inverse = load_acquire(&dinv[j]);
         for (int step = 0; step < lanes && __any_sync(FULL_WARP, base + step < row.n_lower); ++step) {
-            if (lane == step && e < row.n_lower) inverse = acquired(&dinv[j], inverse);
+            if (lane == step && e < row.n_lower) inverse = spin_acquire(&dinv[j], inverse);
             __syncwarp();
-            const VALUE* theirs = upper.values + __shfl_sync(FULL_WARP, other, step, lanes);
-            asm volatile("" : "+l"(theirs));  // one addition for each address, not two
+            // In a register, so that each address takes one addition, not two.
+            const VALUE* theirs = ptx::keep_generic_in_register(upper.values + __shfl_sync(FULL_WARP, other, step, lanes));
             VALUE factor = shuffle(theta * (values[0] * inverse), step, lanes), value[SHARE];
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : theirs[next[k]];
-            if (step + 1 < lanes) look(step + 1);
+            if (step + 1 < lanes) prefetch(step + 1);
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) values[k] -= factor * value[k];
         }
@@ -155,7 +156,8 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
     return shuffle(added, row.n_lower & (lanes - 1), lanes);
 }
 
-// The same for a row whose matches are not listed, by a whole warp, in memory; `changes` if an entry off the diagonal does.
+// The same for a row whose matches are not listed, by a whole warp, in memory; `changes` if an entry off the diagonal
+// does.
 __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triangle& lower, const Triangle& upper,
                                                     const VALUE* dinv, REAL theta, REAL& largest, bool& changes) {
     int i = row.i;
@@ -173,8 +175,8 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     for (OFFSET e = row.begin_lower; e < end_lower; ++e) {
         int j = lower.indices[e];
         OFFSET begin = upper.indptr[j], end = upper.indptr[j + 1];
-        VALUE inverse = acquired(&dinv[j], acquire_if_there(&dinv[j]));
-        __syncwarp();  // what the others have subtracted from this row
+        VALUE inverse = spin_acquire(&dinv[j], load_acquire(&dinv[j]));
+        __syncwarp();  // now this thread sees what the others have subtracted from this row
         VALUE factor = theta * (lower.values[e] * inverse);
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);
         if (end - begin <= left) {  // look for the other row's columns in this one
@@ -216,7 +218,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     return VALUE(0) - lane_sum<WARP>(subtracted);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT) factorize(
         long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
         const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
         const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
@@ -237,13 +239,13 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS_LIMIT) factorize(
         }
         VALUE relaxed = d + added, pivot = safe_pivot(relaxed, most(slice, largest), (REAL)tiny);
         VALUE inverse = VALUE(1) / pivot;
-        __syncwarp();  // before the pivot tells that the row is done
-        if (slice.leads()) {
+        __syncwarp();  // the row is written, before the pivot is released
+        if (slice.is_row_leader()) {
             publish<true>(&dinv[i], inverse);
             pivots[i] = pivot;
             note_pivot(pivot - relaxed + (REAL)(1 - 1 / theta) * added, is_low(relaxed, d, (REAL)least), &shifts[i], found);
         }
-        // Sweeps need the upper part divided by the pivot, other rows as it is.
+        // Sweeps read the upper part divided by the pivot; the elimination of other rows reads it undivided.
         for (int m = row.n_lower + 1 + slice.lane; m < row.length; m += 1 << slice.log_lanes) {
             OFFSET sorted = row.place(m);
             upper.stored[upper.places[sorted]] = (STORED)(inverse * upper.values[sorted]);

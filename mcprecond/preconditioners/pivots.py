@@ -25,6 +25,7 @@ ADVICE = "pass pivot='shift' to change such pivots"
 
 TINY = 64  # times the unit of rounding and the row's largest entry: where pivots begin that are too small
 SHIFTED, LOW, TRIANGLES = range(3)  # what kernels may find
+CUDA_CONSTANTS = {"SHIFTED": SHIFTED, "LOW": LOW, "TRIANGLES": TRIANGLES}
 
 # Times the diagonal entry: what pivots have to be above, or A is shifted; and those of the shifted matrix. DILU needs
 # more than ILU(0), which drops less. Where all E_i > a_ii / 2, the eigenvalues of inv(M) A are bounded by the largest

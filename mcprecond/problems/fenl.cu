@@ -2,6 +2,8 @@
 //
 // The loops over elements, corners and neighbors are unrolled so that a matrix row stays in registers.
 
+#include "cuda/grid.cuh"
+
 __device__ __forceinline__ bool inside(int i, int m) { return 0 <= i && i < m; }
 
 __device__ __forceinline__ bool dirichlet(int z, int m) { return z == 0 || z == m - 1; }

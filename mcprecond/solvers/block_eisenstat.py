@@ -26,7 +26,7 @@ from mcprecond.solvers.iteration import (
     RUNNING,
     STATE,
     STEP,
-    close,
+    apply_reduction,
     inner,
 )
 from mcprecond.sweeps.block_triangular import add_products, product
@@ -122,7 +122,7 @@ def sweep_forward(
         total += sweep_forward_rows(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
-    close(PAP, total, control, scalars, history)
+    apply_reduction(PAP, total, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -138,9 +138,9 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
                 first_rz += inner(r[i, p], rho[i, p])
             rz += inner(product(T[i], rho[i], p), rho[i, p])
             q[i, p] = 0
-    close(OF_FIRST_RR, first_rr, control, scalars, history)
-    close(OF_FIRST_RZ, first_rz, control, scalars, history)
-    close(FRESH_RZ, rz, control, scalars, history)
+    apply_reduction(OF_FIRST_RR, first_rr, control, scalars, history)
+    apply_reduction(OF_FIRST_RZ, first_rz, control, scalars, history)
+    apply_reduction(FRESH_RZ, rz, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -158,8 +158,8 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
             rr += inner(r[i, p], r[i, p])
         for p in range(r.shape[1]):
             rz += inner(product(T[i], rho[i], p), rho[i, p])
-    close(RESIDUAL, rr, control, scalars, history)
-    close(BETA_OF_RZ, rz, control, scalars, history)
+    apply_reduction(RESIDUAL, rr, control, scalars, history)
+    apply_reduction(BETA_OF_RZ, rz, control, scalars, history)
 
 
 @compile_loop

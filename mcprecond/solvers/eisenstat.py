@@ -50,7 +50,7 @@ from mcprecond.solvers.iteration import (
     STATE,
     STEP,
     Iteration,
-    close,
+    apply_reduction,
     inner,
 )
 from mcprecond.sweeps import make_empty
@@ -112,14 +112,16 @@ class EisenstatIteration(Iteration):
         """See `Iteration`; in the order of A, with its values."""
         b = self.b[self.blocks.inverse].reshape(-1)
         residual = self.backend.xp.empty_like(b)
-        self.run.residual(self.n, *self.A, *self.long_rows, self.iterate(), b, residual, FRESH_RESIDUAL, *self.books)
+        self.run.residual(
+            self.n, *self.A, *self.long_rows, self.iterate(), b, residual, FRESH_RESIDUAL, *self.reduction
+        )
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q of it."""
         make_empty(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
-        self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.books)
+        self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.reduction)
 
     def _step(self) -> None:
         blocks, rows = self.blocks, self.first_rows
@@ -129,10 +131,10 @@ class EisenstatIteration(Iteration):
         )  # fmt: skip
         self.sweep.sweep_forward(
             *self.others, *self.lower, self.first_slices[0], self.T, self.Tinv, blocks.diagonal, self.q, self.ts,
-            self.At, *self.books,
+            self.At, *self.reduction,
         )  # fmt: skip
         self.vector.advance_all(
-            len(self.t) - rows, rows, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.books
+            len(self.t) - rows, rows, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.reduction
         )  # fmt: skip
 
 
@@ -220,7 +222,7 @@ def sweep_forward(
         product += sweep_forward_rows(
             slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
         )  # fmt: skip
-    close(PAP, product, control, scalars, history)
+    apply_reduction(PAP, product, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -235,9 +237,9 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
             first_rz += inner(r[i], rho[i])
         rz += inner(T[i] * rho[i], rho[i])
         q[i] = 0
-    close(OF_FIRST_RR, first_rr, control, scalars, history)
-    close(OF_FIRST_RZ, first_rz, control, scalars, history)
-    close(FRESH_RZ, rz, control, scalars, history)
+    apply_reduction(OF_FIRST_RR, first_rr, control, scalars, history)
+    apply_reduction(OF_FIRST_RZ, first_rz, control, scalars, history)
+    apply_reduction(FRESH_RZ, rz, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -253,8 +255,8 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
         rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
         rr += inner(r[i], r[i])
         rz += inner(T[i] * rho[i], rho[i])
-    close(RESIDUAL, rr, control, scalars, history)
-    close(BETA_OF_RZ, rz, control, scalars, history)
+    apply_reduction(RESIDUAL, rr, control, scalars, history)
+    apply_reduction(BETA_OF_RZ, rz, control, scalars, history)
 
 
 @compile_loop

@@ -1,6 +1,7 @@
 // The steps of PCG. Kernels are launched with at most as many blocks as the device holds and stride over the rows.
 
-#include "books.cuh"
+#include "iteration.cuh"
+#include "long_rows.cuh"
 
 // Row i of A times p, summed over the LANES threads that share it; all of them get it. SUM is the type of the sum.
 template <typename SUM>
@@ -12,55 +13,6 @@ __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSE
             total += (SUM)values[k] * (SUM)p[indices[k]];
     return lane_sum<LANES>(total);
 }
-
-template <typename T>
-__device__ __forceinline__ Complex<T> fresh(const Complex<T>* p) {
-    return Complex<T>(fresh(&p->re), fresh(&p->im));
-}
-
-// Rows of more than `longest` entries are cut into pieces, which warps take: see long_rows.py.
-#define PIECE 1024
-
-struct LongRows {
-    long long longest, n_rows, n_pieces;
-    const int* plan;
-    double* work;
-
-    __device__ __forceinline__ bool has(OFFSET length) const { return length > longest; }
-
-    // Multiply the long rows with p: `row_done(i, total)` puts the product of row i where it belongs, and returns what it adds
-    // to the inner product.
-    template <typename SUM, typename RowDone>
-    __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const VALUE* values, const VALUE* p,
-                                             RowDone row_done) const {
-        const int *rows = plan + n_pieces, *firsts = rows + n_rows;
-        uint64* done = (uint64*)(work + n_rows);
-        SUM* sums = (SUM*)(work + 2 * n_rows);
-        for (long long piece = thread_id() / WARP; piece < n_pieces; piece += thread_count() / WARP) {
-            int k = plan[piece], first = firsts[k], count = firsts[k + 1] - first, i = rows[k];
-            OFFSET begin = indptr[i] + (OFFSET)(piece - first) * PIECE, row_end = indptr[i + 1];
-            OFFSET end = row_end - begin > PIECE ? begin + PIECE : row_end;
-            SUM total = SUM();
-            for (OFFSET e = begin + lane_id(); e < end; e += WARP) total += (SUM)values[e] * (SUM)p[indices[e]];
-            total = lane_sum<WARP>(total);
-            bool is_last = false;
-            if (lane_id() == 0) {
-                sums[piece] = total;
-                __threadfence();
-                is_last = atomicAdd(&done[k], 1ull) == (uint64)(count - 1);
-            }
-            if (!__any_sync(FULL_WARP, is_last)) continue;
-            __threadfence();
-            total = SUM();
-            for (int s = lane_id(); s < count; s += WARP) total += fresh(&sums[first + s]);
-            total = lane_sum<WARP>(total);
-            if (lane_id() == 0) {
-                done[k] = 0;
-                work[k] = row_done(i, total);
-            }
-        }
-    }
-};
 
 // Rows in strides: whole warps take part until the last row, as lane_sum needs it.
 #define FOR_EACH_ROW(i, n)                                                                              \

@@ -25,7 +25,7 @@ from mcprecond.solvers.long_rows import long_rows
 
 KERNELS = KernelSet(__file__)
 
-# Slots of `control` (int64) and `scalars` (float64), and their values; mirrored in books.cuh.
+# Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT = range(SCALARS := 12)
@@ -38,7 +38,16 @@ PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR
 
 HISTORY = 1024  # residuals kept on the device between two looks
 BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph
-
+CUDA_CONSTANTS = {
+    **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},
+    **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
+    **{"BAD_A": BAD_A, "BAD_M": BAD_M, "NOT_A_NUMBER": NAN},
+    **{"ALPHA": ALPHA, "BETA": BETA, "RZ": RZ, "RR": RR, "TOLERANCE": TOLERANCE, "ROUNDING": ROUNDING},
+    **{"LEAST_RZ": LEAST_RZ, "LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ, "UNIT": UNIT},
+    **{"PAP": PAP, "RESIDUAL": RESIDUAL, "RESIDUAL_IS_RZ": RESIDUAL_IS_RZ, "BETA_OF_RZ": BETA_OF_RZ},
+    **{"FRESH_RESIDUAL": FRESH_RESIDUAL, "FRESH_RZ": FRESH_RZ},
+    **{"OF_FIRST_RR": OF_FIRST_RR, "OF_FIRST_RZ": OF_FIRST_RZ, "NOTHING": NOTHING, "HISTORY": HISTORY},
+}
 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
@@ -57,11 +66,11 @@ class Product:
         rows = _csr_arrays(csr, offset, xp)
         self.n, self.arrays = n, (*rows, *long_rows(rows[0], matrix.max_degree + 1, lanes, backend))
         # The kernel asks for the scalars of a run, which this role leaves alone.
-        self.books = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
+        self.reduction = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
 
     def enqueue(self, x: Any, y: Any) -> None:
         """y = A x."""
-        self.run.multiply(self.n, *self.arrays, x, y, NOTHING, *self.books)
+        self.run.multiply(self.n, *self.arrays, x, y, NOTHING, *self.reduction)
 
 
 class Iteration:
@@ -88,15 +97,15 @@ class Iteration:
         self.long_rows = long_rows(self.A[0], longest_row, lanes, backend)
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=lanes)
         # Side by side, so that one look fetches all that the host wants to know.
-        page = np.zeros(4 + SCALARS + HISTORY, np.int64)
-        page[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
-        page[4:].view(np.float64)[UNIT] = 1
-        page[STATE] = self._state = RUNNING
-        self._page = xp.asarray(page)
-        self._ask_for_page = backend.fetcher(self._page)
-        self.control = self._page[:4]
-        self.scalars, self.history = (part.view(np.float64) for part in np.split(self._page[4:], [SCALARS]))
-        self.books = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
+        block = np.zeros(4 + SCALARS + HISTORY, np.int64)
+        block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
+        block[4:].view(np.float64)[UNIT] = 1
+        block[STATE] = self._state = RUNNING
+        self._control_block = xp.asarray(block)
+        self._fetch_control_block = backend.fetcher(self._control_block)
+        self.control = self._control_block[:4]
+        self.scalars, self.history = (part.view(np.float64) for part in np.split(self._control_block[4:], [SCALARS]))
+        self.reduction = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
         self.count = 0
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
@@ -145,7 +154,7 @@ class Iteration:
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
         a = a.reshape(-1)
-        self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.books)
+        self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.reduction)
         return float(self.scalars[RR])
 
     def size(self, v: Any) -> tuple[float, int]:
@@ -238,9 +247,9 @@ class Iteration:
 
     def look(self, ahead: int = 0) -> int:
         """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
-        page = self._ask_for_page()
+        fetched = self._fetch_control_block()
         self.enqueue(ahead)
-        control, history = page()[:4], page()[4 + SCALARS :].view(np.float64)
+        control, history = fetched()[:4], fetched()[4 + SCALARS :].view(np.float64)
         count = int(control[ITERATION])
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
         self.count, self._state = count, int(control[STATE])
@@ -283,7 +292,7 @@ class PlainIteration(Iteration):
 
     def find_residual(self) -> None:
         """See `Iteration`."""
-        self.run.residual(self.n, *self.A, *self.long_rows, self.x, self.b, self.r, FRESH_RESIDUAL, *self.books)
+        self.run.residual(self.n, *self.A, *self.long_rows, self.x, self.b, self.r, FRESH_RESIDUAL, *self.reduction)
 
     def precondition(self) -> None:
         """See `Iteration`: p = z = M r."""
@@ -292,17 +301,17 @@ class PlainIteration(Iteration):
             if self.M.exponent is None:  # it is known now
                 self.M.exponent = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
                 self.choose_unit_of_z(self.M.exponent)
-        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.books)
+        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.reduction)
         self.p.fill(0)
         self.run.turn(self.n, self.z, self.p, self.control, self.scalars)
 
     def _step(self) -> None:
-        run, n, books = self.run, self.n, self.books
-        run.multiply(n, *self.A, *self.long_rows, self.p, self.q, PAP, *books)
-        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *books)
+        run, n, workspace = self.run, self.n, self.reduction
+        run.multiply(n, *self.A, *self.long_rows, self.p, self.q, PAP, *workspace)
+        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *workspace)
         if self.M is not None:
             self.M.enqueue(self.r, self.z)
-            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *books)
+            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *workspace)
         run.turn(n, self.z, self.p, self.control, self.scalars)
 
 
@@ -344,7 +353,7 @@ def _lanes(per_row: float) -> int:
 
 
 @compile_part
-def close(role, total, control, scalars, history):
+def apply_reduction(role, total, control, scalars, history):
     """What follows from an inner product; in CUDA the last block to arrive does this."""
     if role == NOTHING:
         return
@@ -424,7 +433,7 @@ def multiply(
             total += values[k] * p[indices[k]]
         q[i] = total
         product += inner(total, p[i])
-    close(role, product, control, scalars, history)
+    apply_reduction(role, product, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -440,7 +449,7 @@ def residual(
             total -= wide(values[k]) * x[indices[k]]
         r[i] = total
         square += inner(total, total)
-    close(role, square, control, scalars, history)
+    apply_reduction(role, square, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -451,7 +460,7 @@ def inner_product(n, a, b, role, control, scalars, history, partials):
     unit, product = b.dtype.type(1 if role == FRESH_RESIDUAL else scalars[UNIT]), 0.0
     for i in prange(n):
         product += inner(a[i], unit * b[i])
-    close(role, product, control, scalars, history)
+    apply_reduction(role, product, control, scalars, history)
 
 
 @KERNELS.strided_twin
@@ -465,7 +474,7 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
         x[i] += alpha * p[i]
         r[i] -= alpha * q[i]
         square += inner(r[i], r[i])
-    close(role, square, control, scalars, history)
+    apply_reduction(role, square, control, scalars, history)
 
 
 @KERNELS.strided_twin

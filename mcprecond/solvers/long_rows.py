@@ -13,8 +13,9 @@ import numpy as np
 
 from mcprecond.backends import Backend
 
-PIECE = 1024  # entries, as in iteration.cu
+PIECE = 1024  # entries
 LONG = 32  # entries for each of the threads of a row, from which on it is cut
+CUDA_CONSTANTS = {"PIECE": PIECE}
 
 
 class LongRows(NamedTuple):

@@ -1,9 +1,12 @@
 // One pass over the entries of a matrix. See fingerprint.py.
 
-#include "fingerprint.cuh"
+#include "cuda/hash.cuh"
+#include "cuda/memory.cuh"
+#include "cuda/numbers.cuh"
+#include "cuda/reduce.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 4) fingerprint(long long entries, long long n, const OFFSET* indptr, const int* indices,
-                                  const VALUE* values, uint64* found) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) fingerprint(
+        long long entries, long long n, const OFFSET* indptr, const int* indices, const VALUE* values, uint64* found) {
     uint64 pattern = 0, both = 0, not_finite = 0;
     for (long long i = thread_id(); i <= n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i]);
@@ -14,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) fingerprint(long long ent
         both += entry;
         not_finite += !isfinite(value);
     };
-    constexpr int BATCH = 8;  // loads under way per thread
+    constexpr int BATCH = 8;  // entries that a thread loads at once
     long long stride = thread_count(), k = thread_id();
     for (; k + (BATCH - 1) * stride < entries; k += BATCH * stride) {
         int column[BATCH];
@@ -25,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) fingerprint(long long ent
         for (int e = 0; e < BATCH; ++e) add(k + e * stride, column[e], value[e]);
     }
     for (; k < entries; k += stride) add(k, indices[k], values[k]);
-    add_of_block<3>(found, {pattern, pattern + both, not_finite});
+    add_block_sums<3>(found, {pattern, pattern + both, not_finite});
 }
 
 extern "C" __global__ void find_range(long long entries, const VALUE* values, uint64* found) {
@@ -34,9 +37,9 @@ extern "C" __global__ void find_range(long long entries, const VALUE* values, ui
         VALUE value = values[k];
         each_part(value, [&](REAL part) {
             uint64 magnitude = (uint64)__double_as_longlong(fabs(widened(part)));
-            if (magnitude == 0 || magnitude >= INFINITE_BITS) return;
+            if (magnitude == 0 || magnitude >= INFINITY_BITS) return;
             largest = max(largest, magnitude);
-            smallest = max(smallest, INFINITE_BITS - magnitude);
+            smallest = max(smallest, INFINITY_BITS - magnitude);
         });
     }
     for (int step = WARP / 2; step > 0; step /= 2) {
@@ -44,6 +47,6 @@ extern "C" __global__ void find_range(long long entries, const VALUE* values, ui
         smallest = max(smallest, __shfl_xor_sync(FULL_WARP, smallest, step));
     }
     if (lane_id() != 0) return;
-    if (largest > fresh(&found[LARGEST])) atomicMax(&found[LARGEST], largest);
-    if (smallest > fresh(&found[SMALLEST])) atomicMax(&found[SMALLEST], smallest);
+    if (largest > ptx::load_l2(&found[LARGEST])) atomicMax(&found[LARGEST], largest);
+    if (smallest > ptx::load_l2(&found[SMALLEST])) atomicMax(&found[SMALLEST], smallest);
 }

@@ -58,6 +58,11 @@ class Fingerprint(NamedTuple):
 
 #: Where they are in the array that kernels write.
 PATTERN, ALL, NOT_FINITE, NO_PIVOTS, LARGEST, SMALLEST = range(len(Fingerprint._fields))
+CUDA_CONSTANTS = {name.upper(): place for place, name in enumerate(Fingerprint._fields)} | {
+    "INFINITY_BITS": INFINITY,
+    "LARGEST_FLOAT": LARGEST_FLOAT,
+    "SMALLEST_FLOAT": SMALLEST_FLOAT,
+}
 
 
 class Fingerprints:

@@ -1,10 +1,12 @@
 // The numbers of blocks of nodes: those of A, in the order of slices. See node_values.py.
 
+#include "cuda/search.cuh"
+
 #include "values.cuh"
 #include "layouts/slices.cuh"
 
 #define WARPS (BLOCK / WARP)
-#define ROOM (int)(32768 / sizeof(VALUE))  // numbers of A that a block of threads holds
+#define ROOM (int)(32768 / sizeof(VALUE))  // numbers of A that a block of threads stages in shared memory
 
 // The block of A in node row `row`, node column `column`: number (p, q) goes to block[(p * BLOCK_SIZE + q) * stride].
 template <typename Number>
@@ -43,8 +45,8 @@ struct FullRow {
     }
 };
 
-// By a whole warp, several numbers under way at once.
-__device__ __forceinline__ void hold(const VALUE* numbers, int count, VALUE* held) {
+// Stage numbers in shared memory: by a whole warp, several loads at once.
+__device__ __forceinline__ void stage(const VALUE* numbers, int count, VALUE* staged) {
     constexpr int BATCH = 8;
     for (int begin = lane_id(); begin < count; begin += BATCH * WARP) {
         VALUE number[BATCH];
@@ -53,19 +55,19 @@ __device__ __forceinline__ void hold(const VALUE* numbers, int count, VALUE* hel
             if (begin + e * WARP < count) number[e] = numbers[begin + e * WARP];
 #pragma unroll
         for (int e = 0; e < BATCH; ++e)
-            if (begin + e * WARP < count) held[begin + e * WARP] = number[e];
+            if (begin + e * WARP < count) staged[begin + e * WARP] = number[e];
     }
 }
 
-// A block of threads for each slice. Its rows of A are read from one end to the other, as many at once as there is room for,
-// and what is stored of them comes from there. Rows with holes, or too long for that, are read where they are.
+// A block of threads for each slice. Its rows of A are read from one end to the other, as many at once as there is room
+// for, and what is stored of them comes from there. Rows with holes, or too long for that, are read where they are.
 extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
         long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
         const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr, const int* upper_columns,
         const SOURCE* upper_source, STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal,
         const int* perm, long long full, const OFFSET* indptr, const int* indices, const VALUE* values,
         const uint64* expected, const uint64* found) {
-    __shared__ VALUE held[ROOM];
+    __shared__ VALUE staged[ROOM];
     if (!are_taken(expected, found)) return;
     Slice slice(slices, blockIdx.x);
     int warp = threadIdx.x / WARP;
@@ -75,21 +77,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
     FullRow own_row(own, indptr);
     int longest = own_row.size();
     for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
-    bool holds = full && longest <= ROOM;
-    int at_once = holds ? ROOM / longest : slice.rows;
+    bool stages = full && longest <= ROOM;
+    int at_once = stages ? ROOM / longest : slice.rows;
 
     for (int begin = 0; begin < slice.rows; begin += at_once) {
         int end = min(begin + at_once, slice.rows);
-        if (holds) {
+        if (stages) {
             __syncthreads();
             for (int number = begin + warp; number < end; number += WARPS) {
                 FullRow row(row_of_A(number), indptr);
-                hold(values + row.first, row.size(), held + (number - begin) * longest);
+                stage(values + row.first, row.size(), staged + (number - begin) * longest);
             }
             __syncthreads();
         }
         auto numbers_of = [&](int number, const FullRow& row) {
-            return holds ? held + (number - begin) * longest : values + row.first;
+            return stages ? staged + (number - begin) * longest : values + row.first;
         };
 
         bool is_among = begin <= slice.row && slice.row < end;

@@ -10,13 +10,14 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.storage.fingerprint import NO_PIVOTS
 from mcprecond.storage.values import are_taken
 
 KERNELS = KernelSet(__file__)
 
 #: LANES of these kernels: a block of threads.
-THREADS_PER_SLICE = 256
+THREADS_PER_SLICE = BLOCK
 
 
 @compile_part

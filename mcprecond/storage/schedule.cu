@@ -1,7 +1,6 @@
 // Cutting colors into slices. See schedule.py.
 
-#define MOST_ROWS 32
-#define LONG 64
+#include "cuda/grid.cuh"
 
 extern "C" __global__ void mark_slices(long long n, const int* colors, const long long* offsets,
                                        const int* rows_per_slice, const OFFSET* lower_indptr,

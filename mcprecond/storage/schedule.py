@@ -24,6 +24,7 @@ KERNELS = KernelSet(__file__)
 MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
+CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG}
 
 
 def cut_slices(

@@ -1,5 +1,8 @@
 // The triangles of a matrix in color order: LANES threads per row, which take its entries LANES at a time. See split.py.
 
+#include "cuda/compact.cuh"
+#include "cuda/reduce.cuh"
+
 // Stretches of LANES entries, until the longest row of the warp is done; k may lie behind the end of this row.
 #define FOR_STRETCHES(k, begin, end) \
     for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
@@ -22,8 +25,8 @@ extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, cons
     }
 }
 
-// Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with its
-// column j in color order; triangle is -1, 0 (the diagonal, without a place) or 1. Whole warps call it.
+// Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with
+// its column j in color order; triangle is -1, 0 (the diagonal, without a place) or 1. Whole warps call it.
 #define SHARE 8  // entries of a sorted row per thread, at most
 
 template <typename Store>
@@ -36,7 +39,7 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
     bool sorts = end - begin <= sorted_length;
     int length = sorts ? (int)(end - begin) : 0;
 
-    // A short row is held in registers. An entry's rank is the number of entries before it.
+    // A short row is sorted in registers. An entry's rank is the number of entries before it.
     int column[SHARE], rank[SHARE], longest = length;
 #pragma unroll
     for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));

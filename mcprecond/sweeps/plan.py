@@ -55,7 +55,7 @@ class Sweeps:
         self._spare = self._new_spare() if relaxes else None
         macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
         if own != dtype:
-            macros["SHORT_VECTORS"] = 1
+            macros["TRUNCATED_VECTORS"] = 1
         # Whether the result stays in color order at first: a sweep reads and writes three vectors, and one of its own.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes

@@ -1,118 +1,121 @@
-// Sweeps over color blocks: one warp per slice, in color order; values are waited for. See triangular.py.
+// Sweeps over color blocks, without barriers: one warp per slice, in color order. A row waits for the values that it
+// needs, see cuda/syncfree.cuh. See triangular.py for what each kernel computes.
 
-#include "../storage/layouts/slices.cuh"
+#include "cuda/occupancy.cuh"
+#include "storage/layouts/slices.cuh"
 
-// In `substitute` and `back_substitute` z is null where the result is only put into y. Rows from `last` on have no entries in the
-// other triangle: what `substitute` finds for them is the result.
+// In `substitute` and `back_substitute` z is null where only y gets the result. Rows from `last` on have no entries in
+// the other triangle, so that `substitute` finds their final result; it leaves them at epoch 0.
 
-extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) substitute(
+extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
-        const COUPLING* values, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, double scale, KEPT* y,
-        long long last, long long finish, UNKNOWN* z) {
+        const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega,
+        double scale, WorkEntry* y, long long last, long long finish, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
-        bool leads = slice.leads();
-        PIVOT d = leads ? unshared(dinv + i) : PIVOT();
-        UNKNOWN b = UNKNOWN(), total = UNKNOWN();
-        int place = leads ? unshared_now(perm + i) : 0;
+        bool is_leader = slice.is_row_leader();
+        DiagonalEntry d = is_leader ? load_once(dinv + i) : DiagonalEntry();
+        VectorEntry b = VectorEntry(), total = VectorEntry();
+        int place = is_leader ? load_once_early(perm + i) : 0;
         slice.entries(
-            indptr, columns, values, in_turn((const KEPT*)y, 1),
-            [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); },
+            indptr, columns, values, by_epoch((const WorkEntry*)y, 1),
+            [&](MatrixEntry a, int, WorkEntry y_j) { total += a * converted<VectorEntry>(y_j); },
             [&] {
-                if (leads) b = unshared(r + place);
+                if (is_leader) b = load_once(r + place);
             });
         total = slice.sum(total);
-        if (leads) {
+        if (is_leader) {
             b = rounded_product((REAL)scale, b);
             total = rounded_product((REAL)omega, total);
-            UNKNOWN value = backwards ? d * b - divided(total, d) : d * (b - total);
-            write_now(&y[i], of_turn(converted<KEPT>(value), i < last));
+            VectorEntry value = backwards ? d * b - divided(total, d) : d * (b - total);
+            store_volatile(&y[i], with_epoch(converted<WorkEntry>(value), i < last));
             if (z && (finish || i >= last)) z[place] = value;
         }
     });
 }
 
-extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8) back_substitute(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const COUPLING* values,
-        const PIVOT* dinv, const int* perm, double omega, KEPT* y, UNKNOWN* z) {
+extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitute(
+        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
+        const DiagonalEntry* dinv, const int* perm, double omega, WorkEntry* y, VectorEntry* z) {
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
-        bool leads = slice.leads();
-        PIVOT d = leads ? dinv[i] : PIVOT();
-        UNKNOWN own = leads ? converted<UNKNOWN>(y[i]) : UNKNOWN(), total = UNKNOWN();
-        int place = leads && z ? unshared_now(perm + i) : 0;
+        bool is_leader = slice.is_row_leader();
+        DiagonalEntry d = is_leader ? dinv[i] : DiagonalEntry();
+        VectorEntry own = is_leader ? converted<VectorEntry>(y[i]) : VectorEntry(), total = VectorEntry();
+        int place = is_leader && z ? load_once_early(perm + i) : 0;
         slice.entries(
-            indptr, columns, values, in_turn((const KEPT*)y, 0),
-            [&](COUPLING a, int, KEPT y_j) { total += a * converted<UNKNOWN>(y_j); });
+            indptr, columns, values, by_epoch((const WorkEntry*)y, 0),
+            [&](MatrixEntry a, int, WorkEntry y_j) { total += a * converted<VectorEntry>(y_j); });
         total = slice.sum(total);
-        if (leads) {
-            UNKNOWN value = own - (REAL)omega * divided(total, d);
-            write_now(&y[i], of_turn(converted<KEPT>(value), 0));
+        if (is_leader) {
+            VectorEntry value = own - (REAL)omega * divided(total, d);
+            store_volatile(&y[i], with_epoch(converted<WorkEntry>(value), 0));
             if (z) z[place] = value;
         }
     });
 }
 
-extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) relax(
-        long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr,
-        const int* lower_columns, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns,
-        const COUPLING* upper, const PIVOT* dinv, const int* perm, const UNKNOWN* r, double omega, const KEPT* old,
-        KEPT* latest, UNKNOWN* z) {
+extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) relax(
+        long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr, const int*
+        lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
+        MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega, const
+        WorkEntry* old, WorkEntry* latest, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
         int i = slice.index();
-        bool leads = slice.leads();
-        PIVOT d = leads ? unshared(dinv + i) : PIVOT();
-        UNKNOWN b = UNKNOWN(), own = leads ? converted<UNKNOWN>(old[i]) : UNKNOWN(), below = UNKNOWN(), above = UNKNOWN();
-        int place = leads ? unshared_now(perm + i) : 0;
+        bool is_leader = slice.is_row_leader();
+        DiagonalEntry d = is_leader ? load_once(dinv + i) : DiagonalEntry();
+        VectorEntry b = VectorEntry(), own = is_leader ? converted<VectorEntry>(old[i]) : VectorEntry();
+        VectorEntry below = VectorEntry(), above = VectorEntry();
+        int place = is_leader ? load_once_early(perm + i) : 0;
         auto fetch = [&] {
-            if (leads) b = unshared(r + place);
+            if (is_leader) b = load_once(r + place);
         };
-        auto add_below = [&](COUPLING a, int, KEPT value) { below += a * converted<UNKNOWN>(value); };
-        auto add_above = [&](COUPLING a, int, KEPT value) { above += a * converted<UNKNOWN>(value); };
+        auto add_below = [&](MatrixEntry a, int, WorkEntry value) { below += a * converted<VectorEntry>(value); };
+        auto add_above = [&](MatrixEntry a, int, WorkEntry value) { above += a * converted<VectorEntry>(value); };
         if (backwards) {
             slice.entries(lower_indptr, lower_columns, lower, known(old), add_below, fetch);
-            slice.entries(upper_indptr, upper_columns, upper, awaited(latest), add_above);
+            slice.entries(upper_indptr, upper_columns, upper, by_sentinel(latest), add_above);
         } else {
             slice.entries(upper_indptr, upper_columns, upper, known(old), add_above, fetch);
-            slice.entries(lower_indptr, lower_columns, lower, awaited(latest), add_below);
+            slice.entries(lower_indptr, lower_columns, lower, by_sentinel(latest), add_below);
         }
         below = slice.sum(below);
         above = slice.sum(above);
-        if (leads) {
-            UNKNOWN value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - divided(above, d));
-            publish(&latest[i], converted<KEPT>(value));
+        if (is_leader) {
+            VectorEntry value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - divided(above, d));
+            publish(&latest[i], converted<WorkEntry>(value));
             z[place] = value;
         }
     });
 }
 
 #ifdef BLOCK_SIZE
-__device__ __forceinline__ UNKNOWN undivided(const UNKNOWN& sum, const PIVOT&) { return sum; }
+__device__ __forceinline__ VectorEntry undivided(const VectorEntry& sum, const DiagonalEntry&) { return sum; }
 #else
-__device__ __forceinline__ UNKNOWN undivided(const UNKNOWN& sum, const PIVOT& pivot) { return pivot * sum; }
+__device__ __forceinline__ VectorEntry undivided(const VectorEntry& sum, const DiagonalEntry& pivot) { return pivot * sum; }
 #endif
 
-extern "C" __global__ void __launch_bounds__(256, WARPS_LIMIT / 8 - WARPS_LIMIT / 32) residual(
-        long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr,
-        const int* lower_columns, const COUPLING* lower, const OFFSET* upper_indptr, const int* upper_columns,
-        const COUPLING* upper, const PIVOT* diagonal, const PIVOT* pivots, const int* perm, const UNKNOWN* b,
-        const KEPT* y, UNKNOWN* r) {
+extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) residual(
+        long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr, const int*
+        lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
+        MatrixEntry* upper, const DiagonalEntry* diagonal, const DiagonalEntry* pivots, const int* perm, const
+        VectorEntry* b, const WorkEntry* y, VectorEntry* r) {
     for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
-        bool leads = slice.leads();
-        PIVOT pivot = leads ? pivots[i] : PIVOT();
-        UNKNOWN below = UNKNOWN(), above = UNKNOWN();
-        int place = leads ? unshared_now(perm + i) : 0;
+        bool is_leader = slice.is_row_leader();
+        DiagonalEntry pivot = is_leader ? pivots[i] : DiagonalEntry();
+        VectorEntry below = VectorEntry(), above = VectorEntry();
+        int place = is_leader ? load_once_early(perm + i) : 0;
         slice.entries(upper_indptr, upper_columns, upper, known(y),
-                      [&](COUPLING a, int, KEPT value) { above += a * converted<UNKNOWN>(value); });
+                      [&](MatrixEntry a, int, WorkEntry value) { above += a * converted<VectorEntry>(value); });
         if (!substituted)
             slice.entries(lower_indptr, lower_columns, lower, known(y),
-                          [&](COUPLING a, int, KEPT value) { below += a * converted<UNKNOWN>(value); });
+                          [&](MatrixEntry a, int, WorkEntry value) { below += a * converted<VectorEntry>(value); });
         below = slice.sum(below);
         above = slice.sum(above);
-        if (leads) {
+        if (is_leader) {
             above = undivided(above, pivot);
-            UNKNOWN rest = substituted ? UNKNOWN() : b[place] - below - diagonal[i] * converted<UNKNOWN>(y[i]);
+            VectorEntry rest = substituted ? VectorEntry() : b[place] - below - diagonal[i] * converted<VectorEntry>(y[i]);
             r[place] = rest - above;
         }
     });

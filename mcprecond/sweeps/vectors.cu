@@ -1,11 +1,15 @@
-// Vectors from one order into the other: one thread per row. See vectors.py.
+// Vectors from the order of the matrix into that of the colors, and back: one thread per row. See vectors.py.
 
-extern "C" __global__ void to_color_order(long long n, const int* inverse, const UNKNOWN* r, KEPT* ordered) {
+#include "cuda/elements.cuh"
+#include "cuda/grid.cuh"
+#include "cuda/syncfree.cuh"
+
+extern "C" __global__ void to_color_order(long long n, const int* inverse, const VectorEntry* r, WorkEntry* ordered) {
     long long i = thread_id();
-    if (i < n) ordered[inverse[i]] = of_turn(converted<KEPT>(r[i]), 0);
+    if (i < n) ordered[inverse[i]] = with_epoch(converted<WorkEntry>(r[i]), 0);
 }
 
-extern "C" __global__ void to_row_order(long long n, const int* inverse, const KEPT* ordered, UNKNOWN* z) {
+extern "C" __global__ void to_row_order(long long n, const int* inverse, const WorkEntry* ordered, VectorEntry* z) {
     long long i = thread_id();
-    if (i < n) z[i] = converted<UNKNOWN>(ordered[inverse[i]]);
+    if (i < n) z[i] = converted<VectorEntry>(ordered[inverse[i]]);
 }

@@ -1,5 +1,7 @@
 // What a coloring adds to the preconditioner: LANES threads per row. See remainders in remainder.py.
 
+#include "cuda/reduce.cuh"
+
 extern "C" __global__ void remainders(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                       long long block_size, const int* colors, long long every, double* terms) {
     long long i = thread_id() / LANES;

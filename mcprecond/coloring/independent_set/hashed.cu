@@ -4,9 +4,10 @@
 // thread looks at a proposal before it raises it atomically; an old value costs an atomic and nothing else. The
 // proposals of colored vertices, which that phase reads too, do not change any more.
 
-#define EMPTY (-1)
-#define NO_REUSE (-2)
-#define LARGEST_TABLE 63
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
+#include "cuda/compact.cuh"
+#include "cuda/hash.cuh"
 
 __device__ __forceinline__ long long number_of(int v, uint32 seed) { return (long long)mix(v, seed) << 31 | v; }
 
@@ -20,9 +21,9 @@ struct Table {
 
 __device__ void prohibit(Table table, int color) {
     for (int j = 0; j < table.size; ++j) {
-        int held = fresh(table.place(j));
-        if (held == color || held == NO_REUSE) return;
-        if (held == EMPTY) {
+        int stored = ptx::load_l2(table.place(j));
+        if (stored == color || stored == NO_REUSE) return;
+        if (stored == EMPTY) {
             *table.place(j) = color;
             return;
         }
@@ -30,7 +31,7 @@ __device__ void prohibit(Table table, int color) {
 }
 
 __device__ __forceinline__ void raise_to(int* proposal, int value) {
-    if (fresh(proposal) < value) atomicMax(proposal, value);
+    if (ptx::load_l2(proposal) < value) atomicMax(proposal, value);
 }
 
 __device__ void generate_and_propose(int v, int new_color, const OFFSET* indptr, const int* indices, uint32 seed,
@@ -38,12 +39,12 @@ __device__ void generate_and_propose(int v, int new_color, const OFFSET* indptr,
     int largest = v, smallest = v;
     long long most = number_of(v, seed), least = most;
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
-        int u = indices[k], color = fresh(&colors[u]);
+        int u = indices[k], color = ptx::load_l2(&colors[u]);
         if (color == UNCOLORED) {
             long long number = number_of(u, seed);
             if (number > most) most = number, largest = u;
             if (number < least) least = number, smallest = u;
-        } else if (fresh(&proposals[u]) >= new_color - 2) {
+        } else if (ptx::load_l2(&proposals[u]) >= new_color - 2) {
             prohibit(table, color);
         }
     }
@@ -54,10 +55,10 @@ __device__ void generate_and_propose(int v, int new_color, const OFFSET* indptr,
 __device__ int color_of(int proposal, int new_color, Table table) {
     uint64 prohibited = 0;  // bit c: color c is; a color below table.size + 1 is not
     for (int j = 0; j < table.size; ++j) {
-        int held = fresh(table.place(j));
-        if (held == NO_REUSE) return proposal;
-        if (held == EMPTY) break;
-        if (held <= LARGEST_TABLE) prohibited |= 1ull << held;
+        int stored = ptx::load_l2(table.place(j));
+        if (stored == NO_REUSE) return proposal;
+        if (stored == EMPTY) break;
+        if (stored <= LARGEST_TABLE) prohibited |= 1ull << stored;
     }
     int c = __ffsll((long long)~prohibited) - 1;
     return c < new_color ? c : proposal;
@@ -65,12 +66,12 @@ __device__ int color_of(int proposal, int new_color, Table table) {
 
 __device__ bool loses(int v, int new_color, const OFFSET* indptr, const int* indices, uint32 seed, const int* colors,
                       const int* proposals, Table table) {
-    int own = fresh(&colors[v]);
+    int own = ptx::load_l2(&colors[v]);
     bool lost = false;
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
         int u = indices[k];
-        if (u == v || fresh(&colors[u]) != own) continue;
-        if (fresh(&proposals[u]) < new_color) {  // u has been colored before
+        if (u == v || ptx::load_l2(&colors[u]) != own) continue;
+        if (ptx::load_l2(&proposals[u]) < new_color) {  // u has been colored before
             *table.place(0) = NO_REUSE;
             return true;
         }
@@ -85,7 +86,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the worklists, by parity of the round
 };
 
-extern "C" __global__ void __launch_bounds__(256) color_by_proposals(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_by_proposals(
         long long n, const OFFSET* indptr, const int* indices, long long seed, long long table_size, int* colors,
         int* proposals, int* tables, int* worklists, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
@@ -99,23 +100,23 @@ extern "C" __global__ void __launch_bounds__(256) color_by_proposals(
         int new_color = 2 * round;  // `new` in the twin
 
         for (long long i = thread_id(); i < length; i += thread_count()) {
-            int v = fresh(&left[i]);
+            int v = ptx::load_l2(&left[i]);
             Table table = {tables + v, n, (int)table_size};
             generate_and_propose(v, new_color, indptr, indices, (uint32)seed, colors, proposals, table);
         }
         grid_barrier(&control->arrivals);
 
         for (long long i = thread_id(); i < length; i += thread_count()) {
-            int v = fresh(&left[i]), proposal = fresh(&proposals[v]);
+            int v = ptx::load_l2(&left[i]), proposal = ptx::load_l2(&proposals[v]);
             if (proposal >= new_color) colors[v] = color_of(proposal, new_color, {tables + v, n, (int)table_size});
         }
         grid_barrier(&control->arrivals);
 
         for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
             long long i = i0 + lane_id();
-            int v = i < length ? fresh(&left[i]) : 0;
+            int v = i < length ? ptx::load_l2(&left[i]) : 0;
             Table table = {tables + v, n, (int)table_size};
-            bool proposed = i < length && fresh(&proposals[v]) >= new_color;
+            bool proposed = i < length && ptx::load_l2(&proposals[v]) >= new_color;
             bool lost = proposed && loses(v, new_color, indptr, indices, (uint32)seed, colors, proposals, table);
             bool stays = i < length && (lost || !proposed);
             warp_append(lost, &control->conflicts);
@@ -125,15 +126,15 @@ extern "C" __global__ void __launch_bounds__(256) color_by_proposals(
         grid_barrier(&control->arrivals);
 
         int before = length, conflicts_before = conflicts;
-        length = fresh(next_length);
-        conflicts = fresh(&control->conflicts);
+        length = ptx::load_l2(next_length);
+        conflicts = ptx::load_l2(&control->conflicts);
         int lost = conflicts - conflicts_before;
         if (thread_id() == 0) log_round(log, n, round + 1, before - length + lost, lost);
         if (length == 0) return;
         // The next round counts in the other slot; everyone has read it, since that was before the last barriers.
         if (thread_id() == 0) control->length[~round & 1] = 0;
         // Only now: all conflicts are judged by the same colors.
-        for (long long i = thread_id(); i < length; i += thread_count()) colors[fresh(&next[i])] = UNCOLORED;
+        for (long long i = thread_id(); i < length; i += thread_count()) colors[ptx::load_l2(&next[i])] = UNCOLORED;
         grid_barrier(&control->arrivals);
     }
 }

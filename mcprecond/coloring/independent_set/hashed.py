@@ -32,6 +32,7 @@ KERNELS = KernelSet(__file__)
 # What a place in a hash table holds besides colors. NO_REUSE, in the first place: do not ask this table any more.
 EMPTY, NO_REUSE = -1, -2
 LARGEST_TABLE = 63  # one bit less than a word of the search for a color
+CUDA_CONSTANTS = {"EMPTY": EMPTY, "NO_REUSE": NO_REUSE, "LARGEST_TABLE": LARGEST_TABLE}
 
 
 def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, Any]:

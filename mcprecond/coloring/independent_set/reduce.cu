@@ -3,7 +3,8 @@
 // The race that is meant: a vertex may see a neighbor's color of this very round or not yet. It treats both alike, so
 // that race does not change the result, and coloring needs no barrier after the reduction.
 
-#define NOBODY (-1ll)
+#include "coloring/worklist.cuh"
+#include "cuda/hash.cuh"
 
 __device__ __forceinline__ long long number_of(int v, uint32 seed) { return (long long)mix(v, seed) << 31 | v; }
 
@@ -14,7 +15,7 @@ __device__ long long neighbor_maximum(int v, int iteration, const OFFSET* indptr
     for (OFFSET k = indptr[v] + lane_id() % LANES; k < indptr[v + 1]; k += LANES) {
         int u = indices[k];
         if (u == v) continue;
-        int color = fresh(&colors[u]);
+        int color = ptx::load_l2(&colors[u]);
         if (color == UNCOLORED || color == iteration) largest = max(largest, number_of(u, seed));
     }
     return largest;
@@ -27,7 +28,7 @@ __device__ __forceinline__ long long team_maximum(long long value) {
     return value;
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_by_reduction(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_by_reduction(
         long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
         void* scratch, int2* log) {
     color_in_rounds<LANES>(n, colors, worklists, scratch, log, [&](int v, int iteration, bool active) {

@@ -20,6 +20,7 @@ from mcprecond.coloring.history import log_round, new_log
 KERNELS = KernelSet(__file__)
 
 NOBODY = -1  # the maximum over no neighbors
+CUDA_CONSTANTS = {"NOBODY": NOBODY}
 
 
 def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:

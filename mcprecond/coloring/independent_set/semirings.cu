@@ -1,6 +1,7 @@
 // The masked product of GraphBLAS over two semirings: LANES threads per row. See semirings.py.
 
-enum { MAX_TIMES, BOOLEAN };
+#include "cuda/grid.cuh"
+#include "cuda/hash.cuh"
 
 // A semiring: its domain, its addition, whose zero is 0, and what no addition changes any more. Its multiplication has
 // nothing to do, since the entries of A are one.

@@ -13,7 +13,8 @@ from mcprecond.coloring.graph import Graph
 
 KERNELS = KernelSet(__file__)
 
-MAX_TIMES, BOOLEAN = 0, 1  # semirings; mirrored in semirings.cu
+MAX_TIMES, BOOLEAN = 0, 1  # semirings
+CUDA_CONSTANTS = {"MAX_TIMES": MAX_TIMES, "BOOLEAN": BOOLEAN}
 
 
 class KernelEngine:

@@ -1,20 +1,21 @@
-// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names. Where rows are
-// short, another kernel does it: in_rounds.cuh.
+// ECL-GC in one resident kernel; the functions of a vertex are the parts of ecl_gc.py with the same names. Where rows
+// are short, another kernel does it: in_rounds.cuh.
 //
 // Races that are meant: a vertex reads what its neighbors show while they change it. Possible colors only ever get
 // fewer (and the best one of a high-degree vertex only grows), so an old value makes a vertex wait longer and never
 // changes its color. Writes to `possible` and `colors` are single words, each by the one team or warp that has v.
 //
-// Where hubs wait for each other the worklist is given, by falling priority, as in row order and where ties go by number.
-// Otherwise there is no order of all vertices: each block sorts its own, which is as good. Teams and warps take their
-// vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority is always
-// in somebody's hands, and nobody waits for ever.
+// Where hubs wait for each other the worklist is given, by falling priority, as in row order and where ties go by
+// number. Otherwise there is no order of all vertices: each block sorts its own, which is as good. Teams and warps take
+// their vertices in that order and stay with each until it has its color. So the uncolored vertex of highest priority
+// is always in somebody's hands, and nobody waits for ever.
 
-#define LOW_DEGREE 32
-#define LONG_DEGREE 128
+#include "coloring/history.cuh"
+#include "cuda/grid.cuh"
+#include "cuda/hash.cuh"
+#include "cuda/memory.cuh"
+
 #define TEAMS (BLOCK / LANES)  // of a block
-
-enum { LDF, LDF_NATURAL, ROW_ORDER };
 
 __device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
 #pragma unroll 1  // mostly none or one of them
@@ -38,17 +39,17 @@ struct Problem {
         return (uint64)rank_of_v << 32 | (order == LDF ? mix(v, seed) : ~(uint32)v);
     }
 
-    __device__ __forceinline__ void show_low(int v, uint32 mask) const { *(volatile int*)&possible[v] = (int)mask; }
+    __device__ __forceinline__ void show_low(int v, uint32 mask) const { ptx::store_volatile(&possible[v], (int)mask); }
 
     __device__ __forceinline__ void show_high(int v, int best, bool colored) const {
-        *(volatile int*)&colors[v] = colored ? best : ~best;
+        ptx::store_volatile(&colors[v], colored ? best : ~best);
         show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
     }
 
-    // ---- High degrees: one warp per vertex. It looks at the colors of the neighbors to wait for until it has its own,
-    // and returns how many looks found something new. The first look goes through the row and lists those without a
-    // color, later ones go through the list, which gets shorter. Once they fit they are kept in registers, so that a look
-    // takes no longer than memory does. Colors that are taken are bits in shared memory, SPAN of them at a time.
+    // ---- High degrees: one warp per vertex. It polls the colors of the neighbors that come before it until it has its
+    // own, and returns how many polls found something new. The first poll goes through the row and lists the neighbors
+    // without a color; later ones go through the list, which gets shorter. Once the list fits it stays in registers, so
+    // that a poll takes no longer than a load. Colors that are taken are bits in shared memory, SPAN of them at a time.
 
 #define PART 4
 #define CHUNK (PART * WARP)
@@ -83,7 +84,7 @@ struct Problem {
                 }
                 int color[PART];
 #pragma unroll
-                for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? fresh(&colors[neighbor[j]]) : 0;
+                for (int j = 0; j < PART; ++j) color[j] = waits >> j & 1 ? ptx::load_l2(&colors[neighbor[j]]) : 0;
 #pragma unroll
                 for (int j = 0; j < PART; ++j) {
                     if (color[j] < 0) {
@@ -122,27 +123,27 @@ struct Problem {
                 list = dag + begin;
                 left = still;
             }
-            // The more it waits for, the farther off its turn; and looks slow down those of others.
+            // The more neighbors it waits for, the longer that takes; and its polls slow down those of others.
             if (still > 8) __nanosleep(32 * min(still, CHUNK));
         }
     }
 
     // ---- Low degrees: LANES threads per vertex, its team.
 
-#define LOOKS 4
+#define LOADS 4  // entries of a row that a thread loads at once
 
     // Find out which entries of the row to wait for, one bit each; with k of them, the colors 0..k are possible.
     __device__ __forceinline__ void open_low(int v, OFFSET begin, OFFSET end, uint32 mates) const {
         uint64 own = priority(v, rank(v));
         uint32 waits = 0;
-        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOOKS * LANES) {
-            int u[LOOKS], rank_of_u[LOOKS];
+        for (OFFSET e = begin + threadIdx.x % LANES; e < end; e += LOADS * LANES) {
+            int u[LOADS], rank_of_u[LOADS];
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
+            for (int j = 0; j < LOADS; ++j) u[j] = e + j * LANES < end ? indices[e + j * LANES] : v;
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j) rank_of_u[j] = rank(u[j]);
+            for (int j = 0; j < LOADS; ++j) rank_of_u[j] = rank(u[j]);
 #pragma unroll
-            for (int j = 0; j < LOOKS; ++j)
+            for (int j = 0; j < LOADS; ++j)
                 waits |= priority(u[j], rank_of_u[j]) > own ? 1u << (e - begin + j * LANES) : 0;
         }
 #pragma unroll
@@ -165,7 +166,7 @@ struct VisitLog {
     __device__ void add(int visits, int count) {
         int row = (int)min((long long)visits, last);
         atomicAdd(&log[row].x, count);
-        if (row > fresh(&log[0].x)) atomicMax(&log[0].x, row);
+        if (row > ptx::load_l2(&log[0].x)) atomicMax(&log[0].x, row);
     }
     __device__ void colored_after(int visits) {
         if (visits < SHARED_ROUNDS)
@@ -197,7 +198,7 @@ struct VisitLog {
 // vertices. In a list of all vertices those of a block are far apart: long rows come first there.
 
 #define BUCKETS 2048  // many: what falls into the same one is sorted slowly
-#define OWN_LOOKS 4   // vertices that a thread looks at in one go
+#define OWN_LOADS 4   // vertices that a thread loads at once
 
 struct Block {
     int n;
@@ -248,16 +249,16 @@ struct Block {
         __syncthreads();
         // Whole warps call `visit`, with the degree or where there is no vertex -1. Several are loaded at once.
         auto each = [&](auto visit) {
-            for (int p0 = 0; p0 < length; p0 += OWN_LOOKS * BLOCK) {
-                int v[OWN_LOOKS], degree[OWN_LOOKS];
+            for (int p0 = 0; p0 < length; p0 += OWN_LOADS * BLOCK) {
+                int v[OWN_LOADS], degree[OWN_LOADS];
 #pragma unroll
-                for (int j = 0; j < OWN_LOOKS; ++j) {
+                for (int j = 0; j < OWN_LOADS; ++j) {
                     int p = p0 + j * BLOCK + threadIdx.x;
                     v[j] = p < length ? place(p) : -1;
                     degree[j] = p < length ? problem.degrees[v[j]] : -1;
                 }
 #pragma unroll
-                for (int j = 0; j < OWN_LOOKS; ++j) visit(v[j], degree[j]);
+                for (int j = 0; j < OWN_LOADS; ++j) visit(v[j], degree[j]);
             }
         };
         auto bucket = [&](int v, int degree) {
@@ -295,7 +296,7 @@ struct Block {
     }
 };
 
-// ---- Low degrees, continued. A thread looks at SHARE entries of a row at once, its team at WIDTH of them.
+// ---- Low degrees, continued. A thread polls SHARE entries of a row at once, its team WIDTH of them.
 
 #define WIDTH (2 * LANES * LANES < 32 ? 2 * LANES * LANES : 32)
 #define SHARE (WIDTH / LANES)
@@ -311,7 +312,7 @@ struct Row {
         if (v < 0) return;
         degree = has_high ? problem.degrees[v] : 0;
         begin = problem.indptr[v];
-        waits = fresh(&problem.waiting[v]);
+        waits = ptx::load_l2(&problem.waiting[v]);
     }
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
@@ -329,19 +330,21 @@ struct Row {
         for (int j = 0; j < SHARE; ++j) all |= 1u << j * LANES;
         return waits >> threadIdx.x % LANES & all;
     }
-    // The entries behind those that the team looks at.
+    // The entries behind those that the team polls.
     __device__ __forceinline__ uint32 rest() const { return WIDTH < 32 ? waits >> WIDTH % 32 : 0; }
 };
 
-// Each team takes its vertices in turn and looks at one until it has its color. It forgets a neighbor that has its
-// color or cannot matter any more (shortcut 2). The teams of a warp look together, but each goes on by itself.
+// Each team takes its vertices in turn, and polls the neighbors of one until it has its color. It forgets a neighbor
+// that has a color or cannot matter any more (shortcut 2). The teams of a warp poll together, but each goes on to its
+// next vertex by itself.
 __device__ __forceinline__ void color_low(const Problem& problem, long long n, const int* worklist, long long team,
                                           long long teams, bool has_high, VisitLog& visit_log) {
-    // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
+    // Two vertices are prefetched: what is loaded for one of them is not used before the team has gone on by one
+    // vertex.
     Row now, after, later;
     int far;
     auto next = [&] {
-        int v = team < n ? fresh(&worklist[team]) : -1;
+        int v = team < n ? ptx::load_l2(&worklist[team]) : -1;
         team += teams;
         return v;
     };
@@ -357,7 +360,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         uint32 theirs[SHARE], taken = 0, considered = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j)
-            theirs[j] = mine >> j * LANES & 1 ? fresh(&problem.possible[now.neighbor[j]]) : 0;
+            theirs[j] = mine >> j * LANES & 1 ? ptx::load_l2(&problem.possible[now.neighbor[j]]) : 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
             bool single = (theirs[j] & (theirs[j] - 1)) == 0;
@@ -387,7 +390,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         shown = mask;
         if (colored) {
             if (speaks) {
-                *(volatile int*)&problem.colors[now.v] = __ffs(best) - 1;
+                ptx::store_volatile(&problem.colors[now.v], __ffs(best) - 1);
                 visit_log.colored_after(max(visits, 1));
             }
             now = after;
@@ -405,7 +408,7 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
             now.find_neighbors(problem);
             mine = now.mine();
         }
-        // Those whose turn is far off look more and more seldom.
+        // A warp that has waited for long polls less and less often.
         patience = __any_sync(FULL_WARP, colored) ? 0 : min(patience + 1, 32);
         if (patience > 4) __nanosleep(16 * patience);
     }
@@ -416,7 +419,7 @@ extern "C" __global__ void priority_keys(long long n, const int* degrees, long l
     if (v < n) keys[v] = (uint64)(0x7fffffff - degrees[v]) << 32 | ~mix((uint32)v, (uint32)seed);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_by_priority(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
         long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
         int* worklist, int* waiting, int* dag, int2* log) {
@@ -429,7 +432,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
     visit_log.open();
     bool has_high = max_degree >= LOW_DEGREE;
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));
-    OFFSET next_begin, next_end;  // of rows; found one row ahead, so that nobody waits for them
+    OFFSET next_begin, next_end;  // of rows; prefetched one row ahead
     auto find_row = [&](long long v) {
         next_begin = v < n ? indptr[v] : 0;
         next_end = v < n ? indptr[v + 1] : 0;
@@ -463,7 +466,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) color_by_priority(
         warps /= 2;
     }
     for (int p = first, size = takes_high ? block.size() : 0; p < size; p += step) {
-        int v = fresh(&worklist[block.place(p)]);
+        int v = ptx::load_l2(&worklist[block.place(p)]);
         if (degrees[v] >= LOW_DEGREE) {
             int visits = problem.color_high(v, own_taken);
             if (lane_id() == 0) visit_log.colored_after(visits);

@@ -34,12 +34,19 @@ from mcprecond.coloring.orders import sequence_of
 KERNELS = KernelSet(__file__)
 
 ORDERS = ("ldf", "ldf_natural", "natural")
-LDF, LDF_NATURAL, ROW_ORDER = range(3)  # mirrored in ecl_gc.cu
+LDF, LDF_NATURAL, ROW_ORDER = range(3)
 LOW_DEGREE = 32
-LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below, also mirrored there
+LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below
 SHORT_ROW = 8  # entries in the mean; up to here, vertices are visited in their own order
 MOST_ROUNDS = 1024  # in the log then, which are many times as many as are needed
 BATCH = 4096  # vertices that the CPU takes up per round
+CUDA_CONSTANTS = {
+    "LDF": LDF,
+    "LDF_NATURAL": LDF_NATURAL,
+    "ROW_ORDER": ROW_ORDER,
+    "LOW_DEGREE": LOW_DEGREE,
+    "LONG_DEGREE": LONG_DEGREE,
+}
 
 
 def ecl_gc(

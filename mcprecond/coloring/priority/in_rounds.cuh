@@ -1,29 +1,25 @@
 // ECL-GC where rows are short: rounds over all uncolored vertices, in their own order.
 //
-// A vertex of few neighbors waits for few of them, and not for long, so a sort by priority would take more time than the
-// visits that it saves. A warp has every so many stretches of 32 vertices. It opens one after another, and visits those of
-// one for the first time while it opens the next. Then it goes through its vertices without a color again and again; they
-// move up, so that all its threads have one. A vertex shows the colors that it cannot get, at first none, so that nobody
-// needs to know whether it is opened. Since all warps are resident and each comes back to all its vertices, nobody waits
-// for ever.
+// A vertex of few neighbors waits for few of them, and not for long, so a sort by priority would take more time than
+// the visits that it saves. A warp has every so many stretches of 32 vertices. It opens one after another, and visits
+// those of one for the first time while it opens the next. Then it goes through its vertices without a color again and
+// again; they move up, so that all its threads have one. A vertex shows the colors that it cannot get, at first none,
+// so that nobody needs to know whether it is opened. Since all warps are resident and each comes back to all its
+// vertices, nobody waits for ever.
 //
 // Races that are meant: as in ecl_gc.cu, with colors that are not possible, which only get more.
+#pragma once
 
-#define FETCHED 5    // entries of a row that a thread has on the way at once
-#define LOOKED_AT 4  // the same, of those that a vertex waits for
-#define HELD 224     // vertices that wait, of a warp: so many are listed in shared memory
+#define FETCHED 5   // entries of a row that a thread loads at once
+#define POLLED 4    // the same, of those that a vertex waits for
+#define STAGED 224  // waiting vertices of a warp that are listed in shared memory; the others are listed in global memory
 
-// A pointer to global memory, or a value, that the compiler may not compute again where it is used: it would, to save
-// registers, and instructions are what takes time here.
+// Instructions are what takes time here: an address is not computed again where it is used.
 template <typename T>
-__device__ __forceinline__ T* kept(T* p) {
-    asm volatile("" : "+l"(p));
+__device__ __forceinline__ T* global_in_register(T* p) {
+    p = ptx::keep_generic_in_register(p);
     __builtin_assume(__isGlobal(p));
     return p;
-}
-__device__ __forceinline__ int kept(int value) {
-    asm volatile("" : "+r"(value));
-    return value;
 }
 
 struct ShortRows {
@@ -34,8 +30,8 @@ struct ShortRows {
     int *colors, *excluded;
 
     __device__ __forceinline__ uint64 priority(int v, int degree) const { return (uint64)degree << 32 | mix(v, seed); }
-    __device__ __forceinline__ void show(int v, uint32 possible) const { *(volatile int*)&excluded[v] = (int)~possible; }
-    __device__ __forceinline__ uint32 possible(int u) const { return ~(uint32)fresh(&excluded[u]); }
+    __device__ __forceinline__ void show(int v, uint32 possible) const { ptx::store_volatile(&excluded[v], (int)~possible); }
+    __device__ __forceinline__ uint32 possible(int u) const { return ~(uint32)ptx::load_l2(&excluded[u]); }
 };
 
 // A vertex without a color, as its warp lists it.
@@ -47,12 +43,12 @@ struct __align__(sizeof(OFFSET) == 4 ? 16 : 8) Pending {
 
 // The vertices of a warp that wait: the first ones in shared memory, the others 32 to a stretch of the list.
 struct Waiting {
-    Pending *held, *list;
+    Pending *staged, *list;
     int stretch, count;  // from one stretch to the next; how many there are
     uint32 before;       // the lanes before this one
 
     __device__ __forceinline__ Pending* at(int i) const {
-        return i < HELD ? held + i : list + (i / WARP * stretch + i % WARP);
+        return i < STAGED ? staged + i : list + (i / WARP * stretch + i % WARP);
     }
 
     // Whole warps call this. What is written stood at the same place or further behind.
@@ -75,7 +71,7 @@ struct Opened : Pending {
         v = vertex;
         begin = rows.indptr[v];
         int left = (int)(rows.indptr[v + 1] - begin);
-        const int* row = kept(rows.indices + begin);
+        const int* row = global_in_register(rows.indices + begin);
         uint64 own = rows.priority(v, rows.degrees[v]);
         uint32 bit = 1;
         waits = 0;
@@ -98,12 +94,13 @@ struct Opened : Pending {
     }
 };
 
-// One look at the neighbors that a vertex waits for, as `visit_low` has it.
+// One poll of the neighbors that a vertex waits for, as in `visit_low`.
 struct Visit {
     uint32 taken = 0, considered = 0, still = 0;
 
-    // What neighbor number `entry`, a bit, may get: 0 if there is none.
-    __device__ __forceinline__ void hear(uint32 possible, uint32 entry, uint32 overlap) {
+    // A neighbor's possible colors, none if there is no neighbor; `entry` is its bit. It counts if it may get one of
+    // `overlap`.
+    __device__ __forceinline__ void add(uint32 possible, uint32 entry, uint32 overlap) {
         bool open = (possible & (possible - 1)) != 0, counts = open && (possible & overlap);
         taken |= open ? 0 : possible;
         considered |= counts ? possible : 0;
@@ -125,24 +122,24 @@ struct Visit {
 };
 
 __device__ __forceinline__ void visit_short(const ShortRows& rows, Pending& it) {
-    const int* row = kept(rows.indices + it.begin);
+    const int* row = global_in_register(rows.indices + it.begin);
     uint32 left = it.waits, overlap = rows.shortcut2 ? it.mask : FULL_WARP;
     Visit visit;
 #pragma unroll 1
     do {
-        uint32 entry[LOOKED_AT], possible[LOOKED_AT];
-        int u[LOOKED_AT];
+        uint32 entry[POLLED], possible[POLLED];
+        int u[POLLED];
 #pragma unroll
-        for (int j = 0; j < LOOKED_AT; ++j) {
+        for (int j = 0; j < POLLED; ++j) {
             entry[j] = left & -left;
             left ^= entry[j];
         }
 #pragma unroll
-        for (int j = 0; j < LOOKED_AT; ++j) u[j] = row[max(31 - __clz(entry[j]), 0)];
+        for (int j = 0; j < POLLED; ++j) u[j] = row[max(31 - __clz(entry[j]), 0)];
 #pragma unroll
-        for (int j = 0; j < LOOKED_AT; ++j) possible[j] = entry[j] ? rows.possible(u[j]) : 0;
+        for (int j = 0; j < POLLED; ++j) possible[j] = entry[j] ? rows.possible(u[j]) : 0;
 #pragma unroll
-        for (int j = 0; j < LOOKED_AT; ++j) visit.hear(possible[j], entry[j], overlap);
+        for (int j = 0; j < POLLED; ++j) visit.add(possible[j], entry[j], overlap);
     } while (left);
     visit.end(rows, it);
 }
@@ -151,14 +148,16 @@ __device__ __forceinline__ void visit_short(const ShortRows& rows, Pending& it) 
 extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_in_rounds(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed, long long shortcut1,
         long long shortcut2, int* colors, Pending* pending, long long log_rows, int* zeros) {
-    ShortRows rows = {indptr, indices, kept(degrees), (uint32)seed, shortcut1 != 0, shortcut2 != 0, colors,
-                      kept(zeros + 2 * log_rows)};
+    ShortRows rows = {indptr, indices, global_in_register(degrees), (uint32)seed, shortcut1 != 0, shortcut2 != 0, colors,
+                      global_in_register(zeros + 2 * log_rows)};
     __shared__ int counts[SHARED_ROUNDS];
-    __shared__ Pending held[BLOCK / WARP][HELD];
+    __shared__ Pending staged[BLOCK / WARP][STAGED];
     VisitLog visit_log = {(int2*)zeros, log_rows - 1, counts};
     visit_log.open();
-    int lane = kept(lane_id()), threads = kept((int)thread_count()), first = (int)thread_id() - lane;
-    Waiting waiting = {held[threadIdx.x / WARP], kept(pending + first), threads, 0, (uint32)kept((1 << lane) - 1)};
+    int lane = ptx::keep_in_register(lane_id()), threads = ptx::keep_in_register((int)thread_count());
+    int first = (int)thread_id() - lane;
+    Waiting waiting = {staged[threadIdx.x / WARP], global_in_register(pending + first), threads, 0,
+                       (uint32)ptx::keep_in_register((1 << lane) - 1)};
     Opened last;
     for (uint32 stretch = first, end = (uint32)n; stretch < end + threads; stretch += threads) {  // one more: see `last`
         uint32 v = stretch + lane;
@@ -171,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_in_rounds(
             Visit visit;
 #pragma unroll
             for (int j = 0; j < FETCHED; ++j)
-                visit.hear(possible[j], visits & 1u << j, rows.shortcut2 ? last.mask : FULL_WARP);
+                visit.add(possible[j], visits & 1u << j, rows.shortcut2 ? last.mask : FULL_WARP);
             visit.end(rows, last);
         }
         waiting.append(last);

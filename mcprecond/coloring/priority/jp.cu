@@ -1,12 +1,16 @@
 // Jones-Plassmann in a given order: one team of LANES threads per chain. See jp.py.
 //
-// The race is meant: a vertex looks at the states of its neighbors while they are written. A state is one word, which is
-// written once; until then all its bits are set, and whoever needs it looks again.
+// The race is meant: a vertex loads the states of its neighbors while they are written. A state is one word, which is
+// written once. Until then it is a sentinel, with all bits set, and whoever needs it polls.
 
-#define LOOKS 4  // neighbors that a thread looks at in one go
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
+#include "cuda/search.cuh"
+
+#define LOADS 4  // neighbors whose states a thread loads at once
 #define SHARED_FRONTS 1024
 
-typedef long long State;  // the color in the lower half, the front above it; negative until it is there
+typedef long long State;  // the color in the lower half, the front above it; negative until it is ready
 
 // Whether a chain begins at this place of the order: its vertex is no neighbor of the one before it.
 __device__ __forceinline__ bool begins_chain(long long p, const OFFSET* indptr, const int* indices,
@@ -23,8 +27,8 @@ extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const 
     if (p < n) begins[p] = begins_chain(p, indptr, indices, sequence);
 }
 
-// List the places where chains begin, in order; returns how many there are. Blocks take stretches of the order, and warps
-// stretches of these. All states are empty afterwards; meanwhile they hold what was found.
+// List the places where chains begin, in order; returns how many there are. Blocks take stretches of the order, and
+// warps stretches of these. Afterwards all states are sentinels; in the meantime they hold what was found.
 __device__ long long list_chains(long long n, const OFFSET* indptr, const int* indices, const int* sequence,
                                  uint32* arrivals, int* lengths, int* chains, State* states) {
     __shared__ int own[BLOCK / WARP], before, all;
@@ -44,7 +48,7 @@ __device__ long long list_chains(long long n, const OFFSET* indptr, const int* i
         for (int length_of_one : own) lengths[blockIdx.x] += length_of_one;
     grid_barrier(arrivals);
     for (int b = threadIdx.x; b < gridDim.x; b += BLOCK) {
-        int length_of_block = fresh(&lengths[b]);
+        int length_of_block = ptx::load_l2(&lengths[b]);
         atomicAdd(&all, length_of_block);
         if (b < blockIdx.x) atomicAdd(&before, length_of_block);
     }
@@ -53,7 +57,7 @@ __device__ long long list_chains(long long n, const OFFSET* indptr, const int* i
     for (int w = 0; w < warp; ++w) place += own[w];
     for (long long p0 = begin; p0 < end; p0 += WARP) {
         long long p = p0 + lane_id();
-        uint32 those = (uint32)fresh(&states[p0]);
+        uint32 those = (uint32)ptx::load_l2(&states[p0]);
         __syncwarp();
         if (p < end) states[p] = -1;
         if (those >> lane_id() & 1) chains[place + __popc(those & ((1u << lane_id()) - 1))] = (int)p;
@@ -80,12 +84,12 @@ struct Walk {
     }
 };
 
-// A vertex and the neighbors that this thread looks at next.
+// A vertex, and the neighbors whose states this thread loads next.
 struct Visit {
     bool exists;
     int v;
     OFFSET k, end;  // what is left of the row, its own or at distance 2 then that of a neighbor
-    int neighbor[LOOKS];  // -1 where there is none
+    int neighbor[LOADS];  // -1 where there is none
 
     __device__ __forceinline__ void find_row(const Walk& walk, const OFFSET* indptr, const int* sequence) {
         exists = walk.place < walk.end;
@@ -99,7 +103,7 @@ struct Visit {
     }
     __device__ __forceinline__ void find_neighbors(const int* indices) {
 #pragma unroll
-        for (int e = 0; e < LOOKS; ++e) {
+        for (int e = 0; e < LOADS; ++e) {
             OFFSET place = k + e * LANES + threadIdx.x % LANES;
             neighbor[e] = exists && place < end ? indices[place] : -1;
         }
@@ -107,12 +111,12 @@ struct Visit {
     // Only those who come earlier matter.
     __device__ __forceinline__ void drop_later(const int* rank) {
 #pragma unroll
-        for (int e = 0; e < LOOKS; ++e)
+        for (int e = 0; e < LOADS; ++e)
             if (neighbor[e] >= 0 && (NATURAL ? neighbor[e] >= v : rank[neighbor[e]] >= rank[v])) neighbor[e] = -1;
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256) color_fronts(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_fronts(
         long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
         const int* rank, int* chains, int* scratch, State* states) {
     // The host zeroes `scratch`.
@@ -122,7 +126,8 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
     bool all_in_hand = n_chains <= thread_count() / LANES;
     long long spread = (lane_id() / LANES * (BLOCK / WARP) + threadIdx.x / WARP) * (long long)gridDim.x + blockIdx.x;
     Walk walk = {all_in_hand ? spread : thread_id() / LANES, 0, 0};
-    // What is loaded for a vertex is not touched before the team has gone on by one, so nobody waits for it.
+    // Two vertices are prefetched: what is loaded for one of them is not used before the team has gone on by one
+    // vertex.
     Visit now, after, later;
     walk.enter(n, n_chains, chains);
     now.find_row(walk, indptr, sequence);
@@ -136,17 +141,19 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
     int offset = 0, front = 0, last = -1, patience = 0, rows = 0;  // of neighbors that it has turned to
     State last_state = 0;
     uint64 taken = 0;
-    // Teams of a warp go on together: whoever waits looks again while the others proceed, so nobody waits for a team of
-    // its own warp for ever.
+    // The teams of a warp go on together: one that waits polls while the others proceed, so that no team waits for ever
+    // for a team of its own warp.
     while (__any_sync(FULL_WARP, now.exists)) {
-        State seen[LOOKS];
+        State seen[LOADS];
         bool waits = false;
 #pragma unroll
-        for (int e = 0; e < LOOKS; ++e)
-            if (now.neighbor[e] >= 0)
-                seen[e] = now.neighbor[e] == last ? last_state : *(const volatile State*)&states[now.neighbor[e]];
+        for (int e = 0; e < LOADS; ++e)
+            if (now.neighbor[e] >= 0) {
+                seen[e] = last_state;
+                if (now.neighbor[e] != last) seen[e] = ptx::load_volatile(&states[now.neighbor[e]]);
+            }
 #pragma unroll
-        for (int e = 0; e < LOOKS; ++e)
+        for (int e = 0; e < LOADS; ++e)
             if (now.neighbor[e] >= 0) {
                 if (seen[e] < 0) {
                     waits = true;
@@ -159,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             }
         uint32 waiting = __ballot_sync(FULL_WARP, waits);
         bool complete = now.exists && (waiting & mates) == 0;
-        bool whole_row = complete && now.k + LOOKS * LANES >= now.end;
+        bool whole_row = complete && now.k + LOADS * LANES >= now.end;
         bool more_rows = whole_row && distance == 2 && rows < indptr[now.v + 1] - indptr[now.v];
         bool all_seen = whole_row && !more_rows;
         uint64 all_taken = taken;
@@ -172,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
         if (all_seen && ~all_taken) {
             last = now.v;
             last_state = (State)(latest + 1) << 32 | (offset + __ffsll(~all_taken) - 1);
-            if (threadIdx.x % LANES == 0) *(volatile State*)&states[last] = last_state;
+            if (threadIdx.x % LANES == 0) ptx::store_volatile(&states[last], last_state);
             now = after;
             now.drop_later(rank);
             after = later;
@@ -189,14 +196,14 @@ extern "C" __global__ void __launch_bounds__(256) color_fronts(
             } else if (more_rows) {
                 now.turn_to(indices[indptr[now.v] + rows++], indptr);
             } else {
-                now.k += LOOKS * LANES;
+                now.k += LOADS * LANES;
             }
             now.find_neighbors(indices);
             now.drop_later(rank);
         }
-        // Those whose turn is far off look more seldom: who waits for many, or where others come first, for long.
+        // A warp that waits for many vertices, or has waited for long, polls less often: polls slow down the others.
         patience = __any_sync(FULL_WARP, complete) ? 0 : min(patience + 1, 32);
-        int looks = __popc(waiting), nap = all_in_hand ? 2 * looks : patience;
+        int polls = __popc(waiting), nap = all_in_hand ? 2 * polls : patience;
         if (patience > 0 && nap > (all_in_hand ? 8 : 4)) __nanosleep(16 * nap);
     }
 }

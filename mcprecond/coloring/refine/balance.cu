@@ -1,13 +1,15 @@
 // Balancing: one thread per member of a class. See balance.py.
 // Meant races: sizes are read while others move; the atomics that take and give up places decide.
 
+#include "coloring/graph.cuh"
+
 __device__ int best_class(int v, long long distance, const OFFSET* indptr, const int* indices, long long target,
                           long long n_goals, const int* goals, const int* place, long long* begin, const int* colors,
                           const long long* sizes) {
-    for (long long offset = fresh(begin); offset < n_goals; offset += 64) {
+    for (long long offset = ptx::load_l2(begin); offset < n_goals; offset += 64) {
         int many = (int)min(64LL, n_goals - offset);
         bool room = false;
-        for (int i = 0; i < many && !room; ++i) room = fresh(&sizes[goals[offset + i]]) < target;
+        for (int i = 0; i < many && !room; ++i) room = ptx::load_l2(&sizes[goals[offset + i]]) < target;
         if (!room) {
             atomicMax(begin, offset + 64);
             continue;
@@ -24,7 +26,7 @@ __device__ int best_class(int v, long long distance, const OFFSET* indptr, const
             int bit = (v + i) % 64;  // of equally small ones not all take the first
             if (bit >= many || taken >> bit & 1) continue;
             int goal = goals[offset + bit];
-            long long size = fresh(&sizes[goal]);
+            long long size = ptx::load_l2(&sizes[goal]);
             if (size < best_size) {
                 best = goal;
                 best_size = size;
@@ -43,7 +45,7 @@ extern "C" __global__ void leave_class(long long items, const int* members, long
     if (i >= items) return;
     const uint64 one = 1, minus_one = ~0ull;
     int v = members[i];
-    while (fresh(&sizes[c]) > target) {
+    while (ptx::load_l2(&sizes[c]) > target) {
         int goal = best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes);
         if (goal < 0) return;
         uint64 *its = (uint64*)&sizes[goal], *own = (uint64*)&sizes[c];

@@ -1,4 +1,7 @@
 // Merrill's balancing: a long row is a block's, one of medium length a warp's, a short one a single thread's.
+#pragma once
+
+#include "cuda/grid.cuh"
 
 #define BLOCK_ROW 1024  // rows at least as long are a block's; those of at least WARP entries are a warp's
 

@@ -5,6 +5,10 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per phase, whence the bound of degree + 1 colors.
 
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
+#include "cuda/compact.cuh"
+
 #include "balanced.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -14,16 +18,16 @@ struct Control {  // lies in `scratch`, which the host zeroes
 
 template <int TEAM>
 __device__ bool loses(int v, const OFFSET* indptr, const int* indices, const int* degrees, const int* C) {
-    int color = fresh(&C[v]), degree = degrees[v];
+    int color = ptx::load_l2(&C[v]), degree = degrees[v];
     bool lost = false;
     for (OFFSET k = indptr[v] + threadIdx.x % TEAM; k < indptr[v + 1] && !lost; k += TEAM) {
         int u = indices[k];
-        lost = fresh(&C[u]) == color && (degrees[u] != degree ? degrees[u] > degree : u > v);
+        lost = ptx::load_l2(&C[u]) == color && (degrees[u] != degree ? degrees[u] > degree : u > v);
     }
-    return united<TEAM>(lost);
+    return team_or<TEAM>(lost);
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_by_topology(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_by_topology(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* settled,
         void* scratch, int2* log) {
     Control* control = (Control*)scratch;
@@ -33,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256) color_by_topology(
     for (int round = 0; left; ++round) {
         for (long long first = 0; first < n; first += thread_count()) {
             long long v = first + spread_id();
-            visit_balanced((int)v, v < n && !fresh(&settled[v]), indptr, [&](int v, auto team) {
+            visit_balanced((int)v, v < n && !ptx::load_l2(&settled[v]), indptr, [&](int v, auto team) {
                 int color = smallest_free_color<team.size>(v, indptr, indices, C);
                 if (threadIdx.x % team.size == 0) C[v] = color;
                 return false;
@@ -44,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) color_by_topology(
 
         for (long long first = 0; first < n; first += thread_count()) {
             long long v = first + spread_id();
-            bool active = v < n && !fresh(&settled[v]);
+            bool active = v < n && !ptx::load_l2(&settled[v]);
             bool lost = visit_balanced((int)v, active, indptr, [&](int v, auto team) {
                 return loses<team.size>(v, indptr, indices, degrees, C);
             });
@@ -54,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(256) color_by_topology(
         }
         grid_barrier(&control->arrivals);
         int before = left;
-        left = fresh(&control->length[round % 3]);
+        left = ptx::load_l2(&control->length[round % 3]);
         if (thread_id() == 0) log_round(log, n, round + 1, before, left);
     }
 }
@@ -71,21 +75,21 @@ __device__ int block_sum(int value) {
     return value;
 }
 
-// Move the marked entries of a worklist to the next one, in order: every block counts those of its stretch, and behind a
-// barrier stores them behind those of the blocks before it. Returns how many there are.
+// Move the marked entries of a worklist to the next one, in order: every block counts those of its stretch, and behind
+// a barrier stores them behind those of the blocks before it. Returns how many there are.
 __device__ int keep_in_order(const int* worklist, int length, const int* marked, int* next, int* counts,
                              uint32* arrivals) {
     long long share = (length + gridDim.x - 1) / gridDim.x;
     long long begin = min(blockIdx.x * share, (long long)length), end = min(begin + share, (long long)length);
     int count = 0;
-    for (long long i = begin + threadIdx.x; i < end; i += BLOCK) count += fresh(&marked[i]);
+    for (long long i = begin + threadIdx.x; i < end; i += BLOCK) count += ptx::load_l2(&marked[i]);
     count = block_sum(count);
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
     grid_barrier(arrivals);
 
     int before = 0, all = 0;
     for (int b = threadIdx.x; b < gridDim.x; b += BLOCK) {
-        int other = fresh(&counts[b]);
+        int other = ptx::load_l2(&counts[b]);
         before += b < blockIdx.x ? other : 0;
         all += other;
     }
@@ -94,7 +98,7 @@ __device__ int keep_in_order(const int* worklist, int length, const int* marked,
     __shared__ int kept[BLOCK / WARP];
     for (long long i0 = begin; i0 < end; i0 += BLOCK) {
         long long i = i0 + threadIdx.x;
-        bool keep = i < end && fresh(&marked[i]);
+        bool keep = i < end && ptx::load_l2(&marked[i]);
         uint32 keepers = __ballot_sync(FULL_WARP, keep);
         if (lane_id() == 0) kept[threadIdx.x / WARP] = __popc(keepers);
         __syncthreads();
@@ -103,13 +107,13 @@ __device__ int keep_in_order(const int* worklist, int length, const int* marked,
             if (w < threadIdx.x / WARP) position += kept[w];
             before += kept[w];
         }
-        if (keep) next[position] = fresh(&worklist[i]);
+        if (keep) next[position] = ptx::load_l2(&worklist[i]);
         __syncthreads();
     }
     return all;
 }
 
-extern "C" __global__ void __launch_bounds__(256) color_by_worklist(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_by_worklist(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* worklists,
         long long in_order, int* marks, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
@@ -123,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(256) color_by_worklist(
         int* next_length = &control->length[round % 3];
         for (long long first = 0; first < length; first += thread_count()) {
             long long i = first + spread_id();
-            int v = i < length ? fresh(&worklist[i]) : 0;
+            int v = i < length ? ptx::load_l2(&worklist[i]) : 0;
             visit_balanced(v, i < length, indptr, [&](int v, auto team) {
                 int color = smallest_free_color<team.size>(v, indptr, indices, C);
                 if (threadIdx.x % team.size == 0) C[v] = color;
@@ -135,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256) color_by_worklist(
 
         for (long long first = 0; first < length; first += thread_count()) {
             long long i = first + spread_id();
-            int v = i < length ? fresh(&worklist[i]) : 0;
+            int v = i < length ? ptx::load_l2(&worklist[i]) : 0;
             bool lost = visit_balanced(v, i < length, indptr, [&](int v, auto team) {
                 return loses<team.size>(v, indptr, indices, degrees, C);
             });
@@ -152,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(256) color_by_worklist(
             length = keep_in_order(worklist, length, marks, next, marks + n, &control->arrivals);
             grid_barrier(&control->arrivals);
         } else {
-            length = fresh(next_length);
+            length = ptx::load_l2(next_length);
         }
         if (thread_id() == 0) log_round(log, n, round + 1, before, length);
     }

@@ -5,15 +5,14 @@
 // update is caught by the search for conflicts, which runs behind a grid barrier); there two edges may uncolor the same
 // vertex, or see a vertex that another edge uncolors at that moment, and either outcome is a valid one.
 //
-// Only the tentative phases need the latest words, past L1 (`fresh`). What a phase only reads it reads through L1, which
-// every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched for, an older
-// color will do.
+// Only the tentative phases need the latest words, past L1 (`fresh`). What a phase only reads it reads through L1,
+// which every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched
+// for, an older color will do.
+
+#include "coloring/history.cuh"
+#include "cuda/compact.cuh"
 
 #include "rows.cuh"
-
-#define SET_SIZE 31
-#define WAITING (UNCOLORED - 1)
-#define ALL_FORBIDDEN 0x7fffffff
 
 __device__ __forceinline__ int first_available(int forbidden) {
     return ~forbidden & (int)((uint32)forbidden + 1u) & ALL_FORBIDDEN;
@@ -36,28 +35,28 @@ __device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
 
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
     int low = edge.x, high = edge.y;
-    int c_low = fresh(&C[low]), c_high = fresh(&C[high]);
+    int c_low = ptx::load_l2(&C[low]), c_high = ptx::load_l2(&C[high]);
     if (c_low > 0 || c_high > 0 || CS[low] != CS[high]) return;
     if (c_low == 0 && c_high == 0) {
-        c_high = -first_available(VF[high] | fresh(&TVF[high]));
+        c_high = -first_available(VF[high] | ptx::load_l2(&TVF[high]));
         C[high] = c_high;
     } else if (c_low == c_high) {
-        c_low = -first_available(VF[low] | fresh(&TVF[low]) | -c_high);
+        c_low = -first_available(VF[low] | ptx::load_l2(&TVF[low]) | -c_high);
         C[low] = c_low;
     }
-    if (c_high < 0 && !(fresh(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
-    if (c_low < 0 && !(fresh(&TVF[high]) & -c_low)) atomicOr(&TVF[high], -c_low);
+    if (c_high < 0 && !(ptx::load_l2(&TVF[low]) & -c_high)) atomicOr(&TVF[low], -c_high);
+    if (c_low < 0 && !(ptx::load_l2(&TVF[high]) & -c_low)) atomicOr(&TVF[high], -c_low);
 }
 
 __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF, int* TVF) {
-    int color = fresh(&C[v]);
-    int final_forbidden = fresh(&VF[v]), forbidden = final_forbidden | fresh(&TVF[v]);
+    int color = ptx::load_l2(&C[v]);
+    int final_forbidden = ptx::load_l2(&VF[v]), forbidden = final_forbidden | ptx::load_l2(&TVF[v]);
     if (color < 0)
         color = -color;
     else if (forbidden != ALL_FORBIDDEN)
         color = first_available(forbidden);
     else if (final_forbidden == ALL_FORBIDDEN) {
-        int set = fresh(&CS[v]) + 1;
+        int set = ptx::load_l2(&CS[v]) + 1;
         CS[v] = set;
         VF[v] = beyond(degrees[v], set);
     }
@@ -85,11 +84,11 @@ __device__ int first_number(const int* row, int entries, const int* number) {
     for (int offset = 0; __any_sync(FULL_WARP, smallest < 0); offset += PALETTE) {
         uint64 taken = 0;
         visit_row(
-            row, smallest < 0 ? entries : 0, [&](int u) { return fresh(&number[u]); },
+            row, smallest < 0 ? entries : 0, [&](int u) { return ptx::load_l2(&number[u]); },
             [&](int, int color) {
                 if (color >= offset && color < offset + PALETTE) taken |= 1ull << (color - offset);
             });
-        taken = united<LANES>(taken);
+        taken = team_or<LANES>(taken);
         if (smallest < 0 && ~taken) smallest = offset + __ffsll((long long)~taken) - 1;
     }
     return smallest;
@@ -145,7 +144,8 @@ __device__ void to_bits(long long n, const int* number, int* C, int* CS, int* U,
     }
 }
 
-// On this block's stretch of the list of uncolored vertices, as is list_edges; returns how many edges this thread counted.
+// On this block's stretch of the list of uncolored vertices, as is list_edges; returns how many edges this thread
+// counted.
 __device__ int forbid_finals(const int* U, int first, int last, const OFFSET* indptr, const int* indices,
                              const int* degrees, const int* number, int* CS, int* VF, int* TVF, int* counts) {
     int counted = 0;
@@ -162,7 +162,7 @@ __device__ int forbid_finals(const int* U, int first, int last, const OFFSET* in
                 else if (color >= set * SET_SIZE)
                     forbidden |= 1 << (color - set * SET_SIZE);
             });
-        forbidden = (int)united<LANES>((uint32)forbidden);
+        forbidden = (int)team_or<LANES>((uint32)forbidden);
         count = lane_sum<LANES>(count);
         if (i < last && threadIdx.x % LANES == 0) {
             CS[v] = set;
@@ -180,7 +180,7 @@ __device__ __forceinline__ int to_number(int bit, int color_set) { return color_
 
 // From bits to numbers.
 __device__ void from_bits(long long n, int* C, const int* CS) {
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = to_number(fresh(&C[v]), fresh(&CS[v]));
+    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = to_number(ptx::load_l2(&C[v]), ptx::load_l2(&CS[v]));
 }
 
 // The sum of a value over the block; every thread gets it.
@@ -219,7 +219,7 @@ __device__ int block_scan(int value, int& total) {
 __device__ int stretch_offset(const int* counts, int& total) {
     int before = 0, all = 0;
     for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
-        int count = fresh(&counts[b]);
+        int count = ptx::load_l2(&counts[b]);
         all += count;
         if (b < blockIdx.x) before += count;
     }
@@ -255,7 +255,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 // Five blocks to a processor: with the registers that the compiler would take otherwise there would be four.
-extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
+extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, long long highest,
         long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored, int2* edges,
         long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
@@ -283,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
         }
         grid_barrier(&control->arrivals);
 
-        int length, offset, vertices = fresh(begun);
+        int length, offset, vertices = ptx::load_l2(begun);
         if (hubs) {
             waiting -= vertices;
         } else {
@@ -322,14 +322,14 @@ extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
 
             for (long long i0 = thread_id() - lane_id(); i0 < vertices; i0 += thread_count()) {
                 long long i = i0 + lane_id();
-                int v = i < vertices ? U[i] : 0, color = fresh(&C[v]);
+                int v = i < vertices ? U[i] : 0, color = ptx::load_l2(&C[v]);
                 bool left = i < vertices && !color;
                 if (i < vertices && color) number[v] = to_number(color, CS[v]);
                 int position = warp_append(left, &control->uncolored[round & 1]);
                 if (left) spare_U[position] = v;
             }
-            // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves that
-            // behind what the warps before it keep.
+            // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves
+            // that behind what the warps before it keep.
             long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
             int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
             int packed = first;
@@ -349,9 +349,9 @@ extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
                 for (int i = lane_id(); i < kept; i += WARP) spare[offset + i] = E[first + i];
             }
             grid_barrier(&control->arrivals);
-            if (!pps) length = fresh(&control->length[round & 1]);
+            if (!pps) length = ptx::load_l2(&control->length[round & 1]);
             int before = vertices;
-            vertices = fresh(&control->uncolored[round & 1]);
+            vertices = ptx::load_l2(&control->uncolored[round & 1]);
             if (thread_id() == 0) log_round(log, n, round, before, vertices);
             int2* E_before = E;
             E = spare;
@@ -365,7 +365,7 @@ extern "C" __global__ void __launch_bounds__(256, 5) color_edges(
 
 // At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
 // If `some_colored`, C holds the colors of some vertices, and the log already has one round.
-extern "C" __global__ void __launch_bounds__(256) color_pairs(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_pairs(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
         long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,
         int2* log) {
@@ -409,14 +409,14 @@ extern "C" __global__ void __launch_bounds__(256) color_pairs(
                     if (CS[u] == CS[v]) finals |= C[u];
                     return false;
                 });
-            finals = (int)united<LANES>((uint32)finals);
-            bool leads = left && lane_id() % LANES == 0;
-            if (leads) VF[v] = finals | beyond(max(__popc(finals), reach[v] - CS[v] * SET_SIZE), 0);
-            int position = warp_append(leads, &control->uncolored[round & 1]);
-            if (leads) spare_U[position] = v;
+            finals = (int)team_or<LANES>((uint32)finals);
+            bool is_leader = left && lane_id() % LANES == 0;
+            if (is_leader) VF[v] = finals | beyond(max(__popc(finals), reach[v] - CS[v] * SET_SIZE), 0);
+            int position = warp_append(is_leader, &control->uncolored[round & 1]);
+            if (is_leader) spare_U[position] = v;
         }
         grid_barrier(&control->arrivals);
-        vertices = fresh(&control->uncolored[round & 1]);
+        vertices = ptx::load_l2(&control->uncolored[round & 1]);
         int* U_before = U;
         U = spare_U;
         spare_U = U_before;

@@ -63,6 +63,7 @@ SKEWED = 8  # times the mean degree: from such a largest degree on, hubs go firs
 WAITING = UNCOLORED - 1  # instead of a color, before the wave of a vertex
 STRETCHES = 64  # pieces of the pattern and of the edge list that the CPU takes up on their own
 ALL_FORBIDDEN = 2**SET_SIZE - 1
+CUDA_CONSTANTS = {"SET_SIZE": SET_SIZE, "WAITING": WAITING, "ALL_FORBIDDEN": ALL_FORBIDDEN}
 
 
 def eb(

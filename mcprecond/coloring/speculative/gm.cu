@@ -4,13 +4,15 @@
 // the second one, behind a grid barrier. There, a vertex may see another one that is uncolored at that moment: then the
 // other one gives way, so it may keep its color; or it saw the color and both give way. The third step is one block's.
 
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
     int conflicts;
 };
 
-extern "C" __global__ void __launch_bounds__(256) color_and_repair(
+extern "C" __global__ void __launch_bounds__(BLOCK) color_and_repair(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* conflicts,
         void* scratch, int2* log) {
     Control* control = (Control*)scratch;
@@ -27,11 +29,11 @@ extern "C" __global__ void __launch_bounds__(256) color_and_repair(
     grid_barrier(&control->arrivals);
 
     for (long long v = processor; v < n; v += processors) {
-        int color = fresh(&C[v]);
+        int color = ptx::load_l2(&C[v]);
         bool lost = false;
         for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP) {
             int u = indices[k];
-            lost |= u > v && fresh(&C[u]) == color;
+            lost |= u > v && ptx::load_l2(&C[u]) == color;
         }
         lost = __any_sync(FULL_WARP, lost);
         if (lost && lane_id() == 0) {
@@ -42,9 +44,9 @@ extern "C" __global__ void __launch_bounds__(256) color_and_repair(
     grid_barrier(&control->arrivals);
 
     if (blockIdx.x != 0) return;
-    int length = fresh(&control->conflicts);
+    int length = ptx::load_l2(&control->conflicts);
     for (int i = 0; i < length; ++i) {
-        int v = fresh(&conflicts[i]);
+        int v = ptx::load_l2(&conflicts[i]);
         int color = smallest_free_color<BLOCK>(v, indptr, indices, C);
         if (threadIdx.x == 0) C[v] = color;
         __syncthreads();

@@ -27,7 +27,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag
-from mcprecond.backends.gpu import BLOCK
+from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -42,6 +42,7 @@ K0 = 256  # colors in a palette of SIRG at first
 CHUNK = 2  # vertices to a thread of a GPU, at least, that get their first colors one after another
 MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_WORDS = 2**27  # over all teams: 1 GiB, unless a single block needs more
+CUDA_CONSTANTS = {"WORD": WORD}
 
 
 def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:

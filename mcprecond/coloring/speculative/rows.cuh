@@ -1,18 +1,22 @@
 // Rows that LANES threads share, and a first color for all vertices: what eb.cu and rig.cu have in common. Whole warps
 // call all of it.
+#pragma once
 
-#define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread looks at together
+#include "coloring/graph.cuh"
+#include "cuda/hash.cuh"
 
-// Visit the neighbors that a row lists with what `look` finds at them, TEAM threads together. The looks of a thread do not
-// wait for each other; where there is no entry, visit(-1, UNCOLORED).
-template <int TEAM = LANES, typename Look, typename Visit>
-__device__ __forceinline__ void visit_row(const int* row, int entries, Look look, Visit visit) {
+#define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread loads together
+
+// Call `visit(u, load(u))` for the neighbors u that a row lists, TEAM threads together. A thread issues AT_ONCE loads
+// before it waits for one of them; where there is no entry, it calls visit(-1, UNCOLORED).
+template <int TEAM = LANES, typename Load, typename Visit>
+__device__ __forceinline__ void visit_row(const int* row, int entries, Load load, Visit visit) {
     for (int first = threadIdx.x % TEAM; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * TEAM) {
         int u[AT_ONCE], found[AT_ONCE];
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * TEAM < entries ? row[first + j * TEAM] : -1;
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : look(u[j]);
+        for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : load(u[j]);
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) visit(u[j], found[j]);
     }
@@ -22,8 +26,8 @@ __device__ __forceinline__ int next_row(int v, int begin, int end) {
     return end - v > 2 ? v + 2 : begin + (v - begin + 1) % 2;
 }
 
-// Where team t of several begins, so that they share the rows and their entries evenly: an entry costs a team as much as
-// another, and a row at least as much as the entries that it can look at together.
+// Where team t of several begins, so that they share the rows and their entries evenly: all entries cost a team the
+// same, and a row costs at least as much as the entries that the team can load together.
 __device__ long long stretch_begin(long long t, long long teams, long long n, const OFFSET* indptr) {
     long long cost = AT_ONCE * LANES, low = 0, high = n;
     long long target = t * (cost * n + indptr[n]) / teams;

@@ -6,11 +6,15 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per round, whence the bound of degree + 1 colors.
 //
-// With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a whole.
+// With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a
+// whole.
+
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
+#include "cuda/compact.cuh"
 
 #include "balanced.cuh"
 
-#define MAXFORBID 64
 #define BLOCKS (LONG_ROWS ? 6 : 8)  // to a processor
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -21,10 +25,10 @@ struct Control {  // lies in `scratch`, which the host zeroes
 template <int TEAM>
 __device__ bool loses(int v, long long distance, const OFFSET* indptr, const int* adjacency, const int* degrees,
                       bool by_degree, const int* C) {
-    int color = fresh(&C[v]);
-    return united<TEAM>(any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
+    int color = ptx::load_l2(&C[v]);
+    return team_or<TEAM>(any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
         int u = adjacency[k];
-        return fresh(&C[u]) == color && gives_way(v, u, by_degree, degrees);
+        return ptx::load_l2(&C[u]) == color && gives_way(v, u, by_degree, degrees);
     }));
 }
 
@@ -39,7 +43,7 @@ struct Stamps {
         team_barrier<TEAM>();
         if (threadIdx.x % TEAM == 0) *time = now;
         for (OFFSET k = begin + threadIdx.x % TEAM; k < end; k += TEAM) {
-            int color = fresh(&C[indices[k]]);
+            int color = ptx::load_l2(&C[indices[k]]);
             if (color != UNCOLORED) forbidden[color] = now;  // several threads may write it
         }
         team_barrier<TEAM>();
@@ -60,7 +64,7 @@ struct Stamps {
 // The first color of the range that no thread of the team has forbidden; MAXFORBID if there is none.
 template <int TEAM>
 __device__ __forceinline__ int first_of_range(uint64 forbidden) {
-    forbidden = united<TEAM>(forbidden);
+    forbidden = team_or<TEAM>(forbidden);
     return ~forbidden ? __ffsll((long long)~forbidden) - 1 : MAXFORBID;
 }
 
@@ -96,8 +100,8 @@ struct Bits {
     __device__ int set_color() { return first_of_range<TEAM>(forbidden); }
 };
 
-// Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color; the
-// next one to read them does so behind a grid barrier.
+// Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color;
+// the next one to read them does so behind a grid barrier.
 template <int TEAM, typename Forbidden>
 __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indptr, int* adjacency, bool filtering,
                                    const int* C) {
@@ -108,7 +112,7 @@ __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indp
         any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
             if (filtering && k < unseen) return false;
             int u = adjacency[k];
-            int color = fresh(&C[u]) - offset;
+            int color = ptx::load_l2(&C[u]) - offset;
             if (color < 0 || color >= MAXFORBID) return false;
             forbidden.forbid_color(color);
             if (filtering) {
@@ -126,9 +130,9 @@ __device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indp
 // Of a thread among all that go through a worklist.
 __device__ __forceinline__ long long place() { return LONG_ROWS ? spread_id() : thread_id(); }
 
-// Algorithm 1. If `some_colored`, C holds the colors of some vertices, and the log already has one round. Of all threads
-// `workers` color, which `worker` numbers; the others detect conflicts only, or help the first thread of their team.
-// first_fit(v, team) returns the color of v.
+// Algorithm 1. If `some_colored`, C holds the colors of some vertices, and the log already has one round. Of all
+// threads `workers` color, which `worker` numbers; the others detect conflicts only, or help the first thread of their
+// team. first_fit(v, team) returns the color of v.
 template <typename FirstFit>
 __device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
                                   const int* degrees, long long chunk, bool by_degree, bool some_colored, int* C,
@@ -147,7 +151,7 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
         }
     }
     grid_barrier(&control->arrivals);
-    int length = some_colored ? fresh(&control->length[1]) : (int)n;
+    int length = some_colored ? ptx::load_l2(&control->length[1]) : (int)n;
     for (int round = 0; length; ++round) {
         const int* conf = worklists + (round & 1) * n;
         int* new_conf = worklists + (~round & 1) * n;
@@ -189,12 +193,12 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
         }
         grid_barrier(&control->arrivals);
         int before = length;
-        length = fresh(new_length);
+        length = ptx::load_l2(new_length);
         if (thread_id() == 0) log_round(log, n, round + 1 + some_colored, before, length);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_ipgc(
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS) color_ipgc(
         long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk, long long by_degree,
         int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row, long long threads) {
     long long worker = spread_id();  // the memory of FORBIDDEN may allow for a few threads only
@@ -218,7 +222,7 @@ __device__ void color_by_ranges(long long n, long long distance, const OFFSET* i
                       });
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb(
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS) color_vb(
         long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
         long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
         long long filtering) {
@@ -226,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb(
                            log, filtering);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) color_vb_bit(
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS) color_vb_bit(
         long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
         long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
         long long filtering) {

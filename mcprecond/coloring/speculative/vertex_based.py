@@ -29,6 +29,7 @@ RESOLUTIONS = ("index", "degree")
 
 LARGEST_CHUNK = 2**31 - 1
 MAXFORBID = 64
+CUDA_CONSTANTS = {"MAXFORBID": MAXFORBID}
 FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
 

@@ -1,13 +1,12 @@
-// Short columns of slices: one warp per slice, a thread per row. See delta.py.
+// Columns of slices as bases and offsets: one warp per slice, a thread per row. See delta.py.
 
-#define SHORT_COLUMNS
+#define COMPRESSED_COLUMNS
 #include "slices.cuh"
 
-#define MOST_SHIFT 12
 #define BEHIND_ALL 0x7fffffff
 
-// Call `visit(number, base)` for each base of the slice, by rising column, but at most `most` of them, and `entry(e, code)` on one
-// thread for each entry that counts from it; return how many there are. Whole warps call it.
+// Call `visit(number, base)` for each base of the slice, by rising column, but at most `most` of them, and `entry(e,
+// code)` on one thread for each entry that counts from it; return how many there are. Whole warps call it.
 template <typename Visit, typename Entry>
 __device__ __forceinline__ int for_bases(const Slice& slice, const OFFSET* indptr, const int* indices, int shift, int most,
                                          Visit visit, Entry entry) {
@@ -52,7 +51,7 @@ extern "C" __global__ void list_bases(long long n_slices, const int* slices, con
     if (k >= n_slices) return;
     Slice slice(slices, k);
     Head* heads = (Head*)heads_of(list);
-    auto place = [&](long long k) { return (int)(4 + sizeof(Head) / 4 * (n_slices + 1) + ends[k] - ends[0]); };
+    auto place = [&](long long k) { return (int)(FIRST_HEAD + HEAD * (n_slices + 1) + ends[k] - ends[0]); };
     int first = place(k), shift = shifts[k];
     if (lane_id() == 0) {
         heads[k].first = first;
@@ -77,7 +76,7 @@ extern "C" __global__ void list_columns(long long n_slices, const int* slices, c
     if (k >= n_slices) return;
     Slice slice(slices, k);
     Columns bases(indptr, list, slice, slice.number);
-    bases.hold();
+    bases.stage();
     OFFSET end = indptr[slice.first + slice.rows];
     for (OFFSET e = indptr[slice.first] + lane_id(); e < end; e += WARP) columns[e] = bases.column(codes[e]);
 }

@@ -1,21 +1,26 @@
-// Columns in two bytes, counted from bases of their slice, which a warp puts into shared memory: see delta.py.
+// Columns as bases and offsets: a column is stored in two bytes, the number of a base of its slice and the distance
+// from it. A warp stages the bases of its slice in shared memory. See delta.py.
+#pragma once
 
-#define LEAST_SHIFT 9
+#ifdef COMPRESSED_COLUMNS
+
 #define MOST_BASES (1 << 16 - LEAST_SHIFT)
 
-// Where the bases of a slice begin in its list, counted in numbers of four bytes; the next slice's begin where they end. The
-// slice's first entry, and how many each row has: that is fewer bytes than row offsets.
+// Of a slice: where its bases begin in the list, counted in ints, and the next slice's begin where they end; by how
+// many bits the number of a base is shifted; the first entry, and the lengths of rows, which take fewer bytes than row
+// offsets.
 struct __align__(16) Head {
     int first, shift;
     long long entry;
     unsigned char lengths[WARP];
 };
-// The list begins with where its codes are, and heads.
-__device__ __forceinline__ const Head* heads_of(const int* list) { return (const Head*)(list + 4); }
+static_assert(sizeof(Head) == HEAD * sizeof(int), "as delta.py has it");
+// The list begins with the place of its codes; then come the heads, the bases and the codes.
+__device__ __forceinline__ const Head* heads_of(const int* list) { return (const Head*)(list + FIRST_HEAD); }
 __device__ __forceinline__ const uint16* codes_of(const int* list) { return (const uint16*)(list + list[0]); }
 
-// Room for the bases that a warp works with: the same for all slices in a kernel.
-__device__ __forceinline__ int* held_by_warp() {
+// The bases that a warp has staged, in the same shared memory for all loops of a kernel.
+__device__ __forceinline__ int* staged_by_warp() {
     __shared__ int of_warps[BLOCK / WARP][MOST_BASES];
     return of_warps[threadIdx.x / WARP];
 }
@@ -32,23 +37,25 @@ struct Columns {
         const Head* head = heads_of(list) + number;
         length = head[0].lengths[slice.row], first = (OFFSET)head[0].entry;
         begin = head[0].first, end = head[1].first, shift = head[0].shift;
-        codes = kept(codes_of(list) + first);
+        codes = ptx::keep_in_register(codes_of(list) + first);
 #pragma unroll
         for (int k = 0; k < USUAL; ++k) own[k] = base(k * WARP + lane_id());
     }
-    // So that the sum of it and a code is the column.
+    // Such that base + code is the column.
     __device__ __forceinline__ int base(int number) const {
         return begin + number < end ? list[begin + number] - (number << shift) : 0;
     }
-    __device__ __forceinline__ int ask(OFFSET place) const { return __ldcs(&codes[place]); }
-    __device__ __forceinline__ void hold() const {
-        int* held = held_by_warp();
-        __syncwarp();  // nobody needs those before
+    __device__ __forceinline__ int prefetch(OFFSET place) const { return ptx::load_streaming(&codes[place]); }
+    __device__ __forceinline__ void stage() const {
+        int* staged = staged_by_warp();
+        __syncwarp();  // before this, others may read those of the last slice
 #pragma unroll
-        for (int k = 0; k < USUAL; ++k) held[k * WARP + lane_id()] = own[k];
+        for (int k = 0; k < USUAL; ++k) staged[k * WARP + lane_id()] = own[k];
 #pragma unroll 1
-        for (int k = USUAL * WARP + lane_id(); begin + k < end; k += WARP) held[k] = base(k);
+        for (int k = USUAL * WARP + lane_id(); begin + k < end; k += WARP) staged[k] = base(k);
         __syncwarp();
     }
-    __device__ __forceinline__ int column(int code) const { return held_by_warp()[code >> shift] + code; }
+    __device__ __forceinline__ int column(int code) const { return staged_by_warp()[code >> shift] + code; }
 };
+
+#endif

@@ -34,6 +34,7 @@ MOST_CUT = 1 / 50  # of the slices, each time
 LEAST_SHIFT, MOST_SHIFT = 9, 12
 NO_SHIFT = LEAST_SHIFT - 1  # there are too many bases for any
 FIRST_HEAD, HEAD = 4, 12  # where heads are, and what one takes, in numbers
+CUDA_CONSTANTS = {"LEAST_SHIFT": LEAST_SHIFT, "MOST_SHIFT": MOST_SHIFT, "FIRST_HEAD": FIRST_HEAD, "HEAD": HEAD}
 
 
 def stored(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any, list[Any]] | None:
@@ -51,7 +52,7 @@ def columns_by_rows(slices: Any, indptr: Any, numbers: Any, entries: int, backen
     return columns
 
 
-DELTA = Layout("delta", stored, columns_by_rows, {"SHORT_COLUMNS": 1}, {})
+DELTA = Layout("delta", stored, columns_by_rows, {"COMPRESSED_COLUMNS": 1}, {})
 
 
 def list_of_columns(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any, list[Any]] | None:

@@ -1,12 +1,12 @@
-// Diagonals of slices: one warp per slice, a thread per row. See dia.py.
+// The diagonals of slices, for sliced DIA: one warp per slice, a thread per row. See dia.py.
 
-#define DIAGONALS
+#define SLICED_DIA
 #include "slices.cuh"
 
 #define NONE 0x7fffffff  // larger than every shift
 
-// Call `visit(number, shift, rows)` for each diagonal of the slice, by rising shift, but at most `most` of them; return their
-// number. Whole warps call it.
+// Call `visit(number, shift, rows)` for each diagonal of the slice, by rising shift, but at most `most` of them; return
+// their number. Whole warps call it.
 template <typename Visit>
 __device__ __forceinline__ int for_diagonals(const Slice& slice, const OFFSET* indptr, const int* indices, int most,
                                              Visit visit) {
@@ -52,7 +52,7 @@ extern "C" __global__ void list_diagonals(long long n_slices, const int* slices,
     if (k >= n_slices) return;
     Slice slice(slices, k);
     auto head = [&](long long k) {
-        int diagonal = (int)(ends[k] - ends[0] + (n_slices + 1) * (sizeof(Head) / sizeof(int2)));
+        int diagonal = (int)(ends[k] - ends[0] + (n_slices + 1) * PAIRS_OF_HEAD);
         return Head{slices[k], diagonal, indptr[slices[k]]};
     };
     int2* diagonals = (int2*)list + head(k).diagonal;

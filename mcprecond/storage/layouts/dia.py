@@ -30,6 +30,7 @@ KERNELS = KernelSet(__file__)
 #: pay; and a slice that has more than the second number is not looked at to the end.
 USUAL_PLACES, MOST_PLACES = 2, 4
 PAIRS_OF_HEAD = 2
+CUDA_CONSTANTS = {"PAIRS_OF_HEAD": PAIRS_OF_HEAD}
 
 
 def stored(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any, list[Any]] | None:
@@ -46,7 +47,7 @@ def columns_by_rows(slices: Any, indptr: Any, pairs: Any, entries: int, backend:
     return columns
 
 
-DIA = Layout("dia", stored, columns_by_rows, {"DIAGONALS": 1}, {"DIAGONALS": 1})
+DIA = Layout("dia", stored, columns_by_rows, {"SLICED_DIA": 1}, {"SLICED_DIA": 1})
 
 
 def list_of_diagonals(slices: Any, patterns: list[Pattern], backend: Backend) -> list[Any] | None:

@@ -24,7 +24,7 @@ def interleaved(
 ) -> Any:
     """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
 
-    `columns` matters to the order only with the macro DIAGONALS.
+    `columns` matters to the order only with the macro SLICED_DIA.
     """
     if not backend.resident_warps:
         result[...] = entries

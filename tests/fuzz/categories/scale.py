@@ -40,7 +40,7 @@ def case(t: Trial) -> None:
         check_scaled(t, found, base, s, s)
     # A by s: x and M by 1 / s. Vectors get smaller than x on the way.
     entries = A.data[A.data != 0] * dtype_one(dtype)
-    # Products of the errors of two roundings count, too, where all else cancels; a GPU flushes subnormal floats to zero.
+    # Products of two errors of rounding count, too, where all else cancels; a GPU flushes subnormal floats to zero.
     errors = 2 * np.finfo(dtype).nmant + 4
     s = power(t, dtype, [entries], [[float(np.abs(A.data).max(initial=1.0)) * 4 * n]], errors)
     inverse = power_range(dtype, [x0, t.get(base.x)], [[2.0**8]], margin_of(dtype))

@@ -1,14 +1,14 @@
-// The books of a CG run: its state, scalars and residual history on the device, and sums that end in them.
-// Sums are deterministic: each block writes its part, and the last block to arrive adds the parts in order.
-// See iteration.py; `close` there is the twin of `close` here.
+// The control block of a CG run on the device, which is its state (`control`), scalars and residual history; and
+// reductions over the grid, which end in it. Reductions are deterministic: each block writes its sum into the workspace
+// `partials`, and the last block to arrive adds these in order. See iteration.py; `apply_reduction` there is the twin
+// of `apply_reduction` here.
+#pragma once
 
-enum { STATE, ITERATION, MAXITER, ARRIVALS };
-enum { RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NOT_A_NUMBER };
-enum { ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT };
-enum { PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING };
-#define HISTORY 1024
+#include "cuda/memory.cuh"
+#include "cuda/reduce.cuh"
 
-__device__ void close(int role, double total, long long* control, double* scalars, double* history) {
+// Update the control block by the result of a reduction; its role tells what has been summed up.
+__device__ void apply_reduction(int role, double total, long long* control, double* scalars, double* history) {
     if (role == FRESH_RESIDUAL) {
         scalars[RR] = total;
         scalars[LEFT] = 1;
@@ -63,7 +63,7 @@ __device__ void close(int role, double total, long long* control, double* scalar
     }
 }
 
-// The sum over the block, in a fixed order; thread 0 gets it.
+// The sum over the block in a fixed order; only thread 0 gets it.
 __device__ double block_sum(double value) {
     __shared__ double parts[WARP];
     value = lane_sum<WARP>(value);
@@ -76,8 +76,8 @@ __device__ double block_sum(double value) {
     return sum;
 }
 
-// Close the books with one sum over the grid, or with several, one after the other; to the first one belong `count` more
-// terms, which the grid has written.
+// Sum up a value, or several, over the grid, and apply the results one after the other. All threads call it once, at
+// the end. To the first value belong `count` more terms, which the grid has written.
 template <int COUNT>
 __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT], long long* control, double* scalars,
                        double* history, double* partials, const double* terms = nullptr, long long count = 0) {
@@ -96,11 +96,11 @@ __device__ void finish(const int (&roles)[COUNT], const double (&values)[COUNT],
     if (threadIdx.x == 0) control[ARRIVALS] = 0;
     for (int s = 0; s < COUNT; ++s) {
         double total = 0;
-        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += fresh(&partials[s * gridDim.x + b]);
+        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += ptx::load_l2(&partials[s * gridDim.x + b]);
         if (s == 0)
-            for (long long k = threadIdx.x; k < count; k += blockDim.x) total += fresh(&terms[k]);
+            for (long long k = threadIdx.x; k < count; k += blockDim.x) total += ptx::load_l2(&terms[k]);
         total = block_sum(total);
-        if (threadIdx.x == 0) close(roles[s], total, control, scalars, history);
+        if (threadIdx.x == 0) apply_reduction(roles[s], total, control, scalars, history);
     }
 }
 

@@ -1,0 +1,46 @@
+// The loop of a coloring in rounds over a worklist.
+#pragma once
+
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
+#include "cuda/compact.cuh"
+
+// Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the
+// color of v or UNCOLORED, the same for the whole team; whole warps call it, and where `active` is false the result is
+// ignored. `worklists` holds twice n vertices; the host zeroes `scratch` and `log`.
+template <int TEAM, typename Visit>
+__device__ void color_in_rounds(long long n, int* colors, int* worklists, void* scratch, int2* log, Visit visit) {
+    struct Control {
+        uint32 arrivals;
+        int length[2];  // of the worklists, by parity of the round
+    }* control = (Control*)scratch;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        colors[v] = UNCOLORED;
+        worklists[v] = (int)v;
+    }
+    grid_barrier(&control->arrivals);
+    int length = (int)n;
+    for (int round = 0;; ++round) {
+        const int* left = worklists + (round & 1) * n;
+        int* next = worklists + (~round & 1) * n;
+        int* next_length = &control->length[round & 1];
+        for (long long i0 = (thread_id() - lane_id()) / TEAM; i0 < length; i0 += thread_count() / TEAM) {
+            long long i = i0 + lane_id() / TEAM;
+            int v = i < length ? ptx::load_l2(&left[i]) : 0;
+            int color = visit(v, round, i < length);
+            bool mine = i < length && lane_id() % TEAM == 0;
+            if (mine && color != UNCOLORED) colors[v] = color;
+            bool keep = mine && color == UNCOLORED;
+            int position = warp_append(keep, next_length);
+            if (keep) next[position] = v;
+        }
+        grid_barrier(&control->arrivals);
+        int before = length;
+        length = ptx::load_l2(next_length);
+        if (thread_id() == 0) log_round(log, n, round + 1, before - length, 0);
+        if (length == 0) return;
+        // The next round counts in the other slot; everyone has read it, since that was before the last barrier.
+        if (thread_id() == 0) control->length[~round & 1] = 0;
+        grid_barrier(&control->arrivals);
+    }
+}
