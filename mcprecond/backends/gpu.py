@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from collections.abc import Callable, Hashable
 from types import ModuleType, SimpleNamespace
@@ -115,8 +116,17 @@ class GpuBackend:
 @functools.cache
 def _variant(kernel_set: KernelSet, macros: tuple[tuple[str, Any], ...], device: int) -> SimpleNamespace:
     """The launchers of one variant, found by its choices as they are given: a call costs next to nothing."""
-    choices = dict(macros)
-    return _launchers(kernel_set, compile_options(choices), choices.get("LANES", 1), device)
+    _, words = _text_and_words(kernel_set)
+    # What the text does not mention makes no other code of it.
+    choices = {name: value for name, value in macros if name in words}
+    return _launchers(kernel_set, compile_options(choices), dict(macros).get("LANES", 1), device)
+
+
+@functools.cache
+def _text_and_words(kernel_set: KernelSet) -> tuple[str, frozenset[str]]:
+    """The text that is compiled for a kernel set, and its identifiers."""
+    text = cuda_source(kernel_set.source)
+    return text, frozenset(re.findall(r"[A-Za-z_]\w*", text))
 
 
 @functools.cache
@@ -124,7 +134,7 @@ def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, devi
     """Compile (or load from CuPy's cache) and load one variant of a kernel set on one device."""
     import cupy
 
-    source = cuda_source(kernel_set.source)
+    source, _ = _text_and_words(kernel_set)
     launchers = {}
     for name, twin in kernel_set.twins.items():
         kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=twin.launch == "resident")
