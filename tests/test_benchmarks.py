@@ -65,3 +65,12 @@ def test_multigrid(benchmark):
         assert all(row["relative_residual"] <= 1e-7 and row["setup"]["ms"] >= 0 for row in rows.values())
         assert rows["multigrid"]["iterations"] < rows["SGS"]["iterations"] < rows["CG"]["iterations"]
         assert case["update"]["ms"] > 0 and case["levels"][0] == case["unknowns"]
+
+
+def test_hubs(benchmark):
+    (case,) = benchmark("hubs.py", "cpu", "--repeats", "2")["cases"]
+    rows = {row["name"]: row for row in case["solvers"]}
+    assert {"library CG", "pcg CG", "library Jacobi", "pcg Jacobi", "pcg SGS eb"} <= rows.keys()
+    assert all(row["residual"] <= 2e-6 for row in rows.values())
+    assert rows["pcg SGS eb"]["iterations"] < rows["pcg Jacobi"]["iterations"] < rows["pcg CG"]["iterations"]
+    assert case["longest_row"] > 32 and case["product_ms"] > 0
