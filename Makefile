@@ -11,7 +11,7 @@ EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 .PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
-	$(BIN)/mcprecond fenl --n 50
+	$(BIN)/mcprecond demo
 
 test: .venv/dev
 	$(BIN)/ruff check .
