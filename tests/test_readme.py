@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,29 @@ def run(gpu: str | None) -> dict:
     return {"machine": machine, "versions": {"numpy": "2.4"}, "date": "2026-11-21T00:00", "rtol": 1e-8, "cases": [case]}
 
 
-def test_readme_is_current(readme):
-    text = readme.README.read_text()
-    assert text == readme.with_measured(text, readme.measured(readme.load(readme.RESULTS))), "run `make readme`"
+def test_readme_and_page_are_current(readme):
+    text, page = readme.README.read_text(), readme.PAGE.read_text()
+    assert text == readme.replaced(text, "summary", readme.summary(readme.load_races(readme.RESULTS))), (
+        "run `make readme`"
+    )
+    assert page == readme.replaced(page, "measured", readme.measured(readme.load(readme.RESULTS))), "run `make readme`"
+
+
+def test_code_of_readme_runs_as_it_stands(readme, capsys):
+    (code,) = re.findall(r"^```python\n(.*?)^```$", readme.README.read_text(), re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("converged: " in line for line in lines)
+
+
+def test_summary_is_of_setup_and_solve_together_with_the_fastest_in_bold(readme):
+    races = readme.load_races(readme.RESULTS)
+    (case,) = races["multigrid-cpu"]["cases"] = races["multigrid-cpu"]["cases"][:1]
+    case["solvers"] = [*case["solvers"][:1], dict(case["solvers"][0], name="SGS")]
+    for row, ms in zip(case["solvers"], (100.0, 50.0), strict=True):
+        row |= {"iterations": 1000, "setup": {"ms": 10.0}, "solve": {"ms": ms}}
+    part = readme.summary(races)
+    assert f"| {case['name']}, {case['unknowns']:,} | 110 (1,000) |  | **60.0 (1,000)** |  |  |" in part
 
 
 def test_tables_show_what_was_measured(readme):
@@ -61,4 +82,7 @@ def test_what_could_not_run_leaves_an_empty_cell(readme):
 def test_picture_is_the_same_every_time(readme, tmp_path):
     for name in ("a.svg", "b.svg"):
         readme.draw([run("a GPU"), run(None)], tmp_path / name)
+    for name in ("a.svg", "b.svg"):
+        readme.draw_race(readme.load_races(readme.RESULTS), tmp_path / f"race-{name}")
+    assert (tmp_path / "race-a.svg").read_bytes() == (tmp_path / "race-b.svg").read_bytes()
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
