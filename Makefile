@@ -40,6 +40,7 @@ readme: .venv/dev
 	$(BIN)/python tools/sweeps.py
 	$(BIN)/python tools/studies.py
 	$(BIN)/python tools/ilu.py
+	$(BIN)/python docs/pictures.py
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build

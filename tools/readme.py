@@ -248,18 +248,19 @@ def draw_race(races: dict[str, Document], path: Path) -> None:
                         bar = panel.plot([1], [y], marker="D", color=COLORS[label], linestyle="none")
                     handles.setdefault(label, bar[0])
                     panel.annotate(
-                        "" if label == "CG" else f"{times:.2g}", (times, y), (3 if times >= 1 else -3, 0), textcoords="offset points",
+                        "" if label == "CG" else f"{times:.2g}",
+                        (times, y), (3 if times >= 1 else -3, 0), textcoords="offset points",
                         va="center", ha="left" if times >= 1 else "right", fontsize=7,
                     )  # fmt: skip
                     y += 1
                 ticks.append(((first + y - 1) / 2, case["name"]))
                 y += 1
             panel.set_xscale("log")
-            panel.xaxis.set_major_locator(LogLocator(subs=(1,), numticks=12))
             panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             panel.xaxis.set_minor_formatter(NullFormatter())
             low, high = panel.get_xlim()
             panel.set_xlim(low / 1.5, high * 1.5)
+            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=12))
             panel.axvline(1, color="0.3", linewidth=0.8)
             panel.set(yticks=[at for at, _ in ticks], yticklabels=[label for _, label in ticks], title=place(document))
             panel.set_xlabel("times faster than plain CG, setup included")
