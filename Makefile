@@ -15,7 +15,7 @@ EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 .PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
-	$(BIN)/mcprecond fenl --n 50
+	$(BIN)/mcprecond demo
 
 test: .venv/dev
 	$(BIN)/ruff check .
@@ -40,6 +40,7 @@ fuzz-gpu:
 
 readme: .venv/dev
 	$(BIN)/python -m report
+	$(BIN)/python docs/pictures.py
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build

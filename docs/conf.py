@@ -1,6 +1,7 @@
 """Sphinx: the pages of this folder, and a reference whose names are read from the package."""
 
 import base64
+import html
 import inspect
 import json
 import shutil
@@ -8,6 +9,7 @@ import sys
 from enum import EnumType
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -67,8 +69,27 @@ def signature_of_constructor(app, what, name, value, options, signature, return_
     return None
 
 
+#: Pages of results, whose tables are folded.
+RESULTS = ("colorings", "sweeps", "studies", "factorizations")
+
+
+def fold_tables(app, doctree, page):
+    """Put the tables of a page of results into boxes that open on a click, under what their first heading says."""
+    if page not in RESULTS or app.builder.format != "html":
+        return
+    for table in list(doctree.findall(nodes.table)):
+        cells = [row.astext() for row in table.findall(nodes.entry)]
+        rows = len(list(table.findall(nodes.row))) - 1
+        title = html.escape(f"{cells[0] or 'table'}: {rows} rows")
+        folded = nodes.container(classes=["folded"])
+        table.replace_self(folded)
+        opening, closing = f"<details><summary>{title}</summary>", "</details>"
+        folded += [nodes.raw("", opening, format="html"), table, nodes.raw("", closing, format="html")]
+
+
 def setup(app):
     app.connect("autodoc-process-signature", signature_of_constructor)
+    app.connect("doctree-resolved", fold_tables)
 
 
 def page_of(notebook, pictures):
@@ -152,7 +173,7 @@ autosummary_context = {
     "colorings": mcprecond.COLORINGS,
 }
 
-html_sidebars = {"tutorial": [], "papers": []}
+html_sidebars = {"tutorial": []}
 html_theme = "pydata_sphinx_theme"
 html_title = "mcprecond"
 html_static_path = ["_static"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import platform
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,20 +22,27 @@ import scipy.sparse
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
 import mcprecond
 from mcprecond.backends import Backend, get_backend, gpu_problem
+from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
 from mcprecond.studies import STUDIES, run
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
 
 File = Annotated[Path, typer.Argument(help="A sparse matrix: .mtx or .mtx.gz (Matrix Market), or .npz (SciPy).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
-PRECONDITIONERS = ("sgs", "jacobi", "none")
+PRECONDITIONERS = ("sgs", "multigrid", "jacobi", "none")
+#: Rows of the matrix that a solve is rehearsed with, so that what is timed is compiled already.
+REHEARSED = 2000
+#: What `plot` can show.
+PICTURES = ("pattern", "levels", "convergence")
 #: So far, relative to the largest entry, may a matrix be from symmetric: files are rounded.
 SYMMETRY = 1e-8
 
@@ -53,6 +63,47 @@ def main() -> None:
         _refuse(error.format_message())
 
 
+class Work:
+    """What a command says while it works: a line with a bar, on a terminal only.
+
+    Attributes
+    ----------
+    interrupted : str
+        What Ctrl-C prints behind "interrupted": how far the command has come.
+    """
+
+    def __init__(self, bar: Progress, message: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(escape(message), total=None)
+        self.interrupted = f"while {message}"
+
+    def update(self, message: str) -> None:
+        """Say what happens now; nobody knows for how long."""
+        self.interrupted = f"while {message}"
+        self._bar.update(self._task, description=escape(message), total=None)
+
+    def advance(self, message: str, done: float, total: float) -> None:
+        """Say what happens now, and how much of it is done."""
+        self.interrupted = f"while {message}"
+        self._bar.update(self._task, description=escape(message), completed=done, total=total)
+
+
+@contextmanager
+def _working(message: str) -> Iterator[Work]:
+    """Show what goes on. Ctrl-C prints one line with how far it has come, and exits with 130."""
+    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24)
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        work = Work(bar, message)
+        try:
+            yield work
+        except KeyboardInterrupt:
+            stopped = work.interrupted
+        else:
+            return
+    err.print(f"interrupted {stopped}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(130)
+
+
 def _refuse(message: str) -> None:
     # No markup: messages name extras, such as mcprecond[gpu-cuda13].
     err.print(f"mcprecond: {' '.join(message.split())}", style="red", markup=False, highlight=False, soft_wrap=True)
@@ -64,13 +115,100 @@ def options(
     context: typer.Context,
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
-    """Multicolor Gauss-Seidel preconditioners for sparse solvers. Example: mcprecond fenl --n 50"""
+    """Preconditioners for sparse linear systems: multicolor Gauss-Seidel and multigrid. To begin with: mcprecond demo
+
+    For completion in your shell: mcprecond --install-completion
+    """
     if show_version:
         print(mcprecond.__version__)
         raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)
+
+
+@app.command()
+def demo(
+    small: Annotated[bool, typer.Option("--small", help="Small problems, to try it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Solve five problems by CG alone, and with Jacobi, Gauss-Seidel and multigrid, on every device that is there.
+
+    Example: mcprecond demo
+    """
+    from mcprecond import studies
+
+    devices, problem = ["cpu"], gpu_problem()
+    if problem is None:
+        devices.append("gpu")
+    rows = []
+    with _working("starting") as work:
+        for device in devices:
+            for found in studies.demo(device=device, small=small, progress=work.advance):
+                rows += found.rows
+                if not as_json:
+                    out.print(_race(found.rows))
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    else:
+        out.print(
+            "Relative residual 1e-8. Setup builds the preconditioner, and updates it in Newton's method; total is "
+            "setup and solve. The faster of two runs, after one that compiled and does not count.",
+            style="dim",
+            highlight=False,
+        )
+        out.print(_seen(rows), markup=False, highlight=False)
+        out.print(
+            "It ran on the CPU and on the GPU."
+            if problem is None
+            else f"It ran on the CPU. No GPU was used: {problem}",
+            markup=False,
+            highlight=False,
+        )
+        out.print(
+            "Which is best depends on the matrix. To try all of them on your own: mcprecond advise MATRIX.mtx",
+            markup=False,
+            highlight=False,
+        )
+    failed = [f"{row['problem']}: {row['method']}" for row in rows if not row["verified"]]
+    if failed:
+        err.print(f"not converged: {', '.join(failed)}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def _race(rows: list[dict[str, Any]]) -> Table:
+    """A table of one problem, with the fastest in color."""
+    first = rows[0]
+    title = f"{first['problem']}, {first['unknowns']:,} unknowns, {first['device'].upper()}"
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
+    table.add_column("method", no_wrap=True, min_width=10)
+    for heading in ("iterations", "setup [s]", "solve [s]", "total [s]", "times faster\nthan CG"):
+        table.add_column(escape(heading), justify="right", no_wrap=True)
+    for row in rows:
+        times = "failed" if row["times_faster"] is None else f"{row['times_faster']:.2f}"
+        seconds = (f"{row[name]:.3f}" for name in ("setup_seconds", "solve_seconds", "total_seconds"))
+        style = "bold green" if row is _fastest(rows) else None
+        table.add_row(row["method"], f"{row['iterations']:,}", *seconds, times, style=style)
+    return table
+
+
+def _fastest(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    return min((row for row in rows if row["verified"]), key=lambda row: row["total_seconds"], default=None)
+
+
+def _seen(rows: list[dict[str, Any]]) -> str:
+    """In a sentence, what the tables of the demonstration say."""
+    said = []
+    for problem, device in dict.fromkeys((row["problem"], row["device"]) for row in rows):
+        best = _fastest([row for row in rows if (row["problem"], row["device"]) == (problem, device)])
+        name = problem if device == "cpu" else f"{problem} (GPU)"
+        if best is None:
+            said.append(f"nothing on {name}, where none converged")
+        elif best["method"] == "CG" or best["times_faster"] is None:
+            said.append(f"{best['method']} on {name}")
+        else:
+            said.append(f"{best['method']} on {name} ({best['times_faster']:.1f} times faster than CG)")
+    return f"The fastest: {'; '.join(said)}."
 
 
 @app.command()
@@ -86,8 +224,8 @@ def fenl(
     backend = _backend(gpu)
     from mcprecond.studies import table_v
 
-    with err.status("starting") as status:
-        rows = table_v(n, device=backend.name, progress=status.update)
+    with _working("starting") as work:
+        rows = table_v(n, device=backend.name, progress=work.update)
     if as_json:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
     else:
@@ -132,15 +270,24 @@ def color(
 ) -> None:
     """Color the graph of a sparse matrix: neighbors get different colors.
 
-    The seconds include compiling on first use.
+    Compiling, on first use, is not part of the seconds.
 
     Example: mcprecond color matrix.mtx.gz --method ecl_gc --output colors.npy
     """
     _check_output(output, ".npy", ".txt")
+    one_of(method, "--method", [*mcprecond.COLORINGS, "auto"])
+    if distance not in (1, 2):
+        raise ValueError(f"--distance must be 1 or 2, got {distance}")
+    integer(recolor, "--recolor", 0)
     backend = _backend(gpu)
-    with err.status(f"reading {file}") as status:
+    with _working(f"reading {file}") as work:
         A = placed(_read(file), backend)
-        status.update(f"coloring {A.shape[0]:,} rows by {method}")
+        work.update("compiling, once")
+        start = time.perf_counter()
+        mcprecond.color(_first_rows(A), method, distance=distance, recolor=recolor)
+        backend.synchronize()
+        compile_seconds = time.perf_counter() - start
+        work.update(f"coloring {A.shape[0]:,} rows by {method}")
         start = time.perf_counter()
         coloring = mcprecond.color(A, method, distance=distance, recolor=recolor)
         backend.synchronize()
@@ -151,8 +298,8 @@ def color(
     facts |= {"method": coloring.method, "distance": distance, "recolor": recolor, "colors": coloring.n_colors}
     # An empty matrix has no classes.
     sizes = coloring.sizes.tolist() or [0]
-    facts |= {"largest class": max(sizes), "smallest class": min(sizes)}
-    facts |= {"rounds": coloring.rounds, "seconds": seconds}
+    facts |= {"largest_class": max(sizes), "smallest_class": min(sizes)}
+    facts |= {"rounds": coloring.rounds, "compile_seconds": compile_seconds, "seconds": seconds}
     _print_facts(facts, as_json)
 
 
@@ -162,8 +309,8 @@ def solve(
     rhs: Annotated[
         Path | None, typer.Option(help="The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")
     ] = None,
-    preconditioner: Annotated[str, typer.Option(help="sgs, jacobi or none.")] = "sgs",
-    coloring: Annotated[str, typer.Option(help="For sgs: a method of `mcprecond info`, or auto.")] = "eb",
+    preconditioner: Annotated[str, typer.Option(help="sgs, multigrid, jacobi or none.")] = "sgs",
+    coloring: Annotated[str, typer.Option(help="For sgs and multigrid: a method of `mcprecond info`, or auto.")] = "eb",
     rtol: Annotated[float, typer.Option(help="Of the residual, relative to the right-hand side.")] = 1e-8,
     maxiter: Annotated[int | None, typer.Option(help="By default ten times the number of rows.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution: .npy or .mtx.")] = None,
@@ -172,43 +319,61 @@ def solve(
 ) -> None:
     """Solve A x = b by conjugate gradients, for a symmetric (or complex Hermitian) positive definite matrix.
 
-    The seconds include compiling on first use.
+    The solve is rehearsed with the first 2000 rows, which compiles what has not been compiled yet: setup and solve
+    are timed without that.
 
     Example: mcprecond solve matrix.mtx --rhs b.mtx --coloring greedy --rtol 1e-10 --output x.npy
     """
     _check_output(output, ".npy", ".mtx")
-    if preconditioner not in PRECONDITIONERS:
-        raise ValueError(f"--preconditioner must be one of {', '.join(PRECONDITIONERS)}, got {preconditioner!r}")
+    one_of(preconditioner, "--preconditioner", PRECONDITIONERS)
+    one_of(coloring, "--coloring", [*mcprecond.COLORINGS, "auto"])
+    real(rtol, "--rtol", least=0.0)
+    if maxiter is not None:
+        integer(maxiter, "--maxiter", 0)
     backend = _backend(gpu)
-    with err.status(f"reading {file}") as status:
+    with _working(f"reading {file}") as work:
         matrix = _symmetric(_read(file), file)
         n = matrix.shape[0]
         expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
         b = matrix @ expected if rhs is None else vector(rhs)
+        if b.shape != (n,):
+            raise ValueError(f"{rhs} holds {b.size} numbers and {file} {n} rows; they must be as many")
+        if preconditioner == "jacobi":
+            _refuse_diagonal(matrix, file)
         A, b = placed(matrix, backend), backend.xp.asarray(b)
-        start = time.perf_counter()
-        M: Any = None
-        if preconditioner == "sgs":
-            status.update(f"coloring {n:,} rows by {coloring}")
-            M = mcprecond.MulticolorSGS(A, coloring)
-        elif preconditioner == "jacobi":
-            M = _jacobi(matrix, file, backend)
-        backend.synchronize()
-        setup_seconds = time.perf_counter() - start
-        status.update(f"solving for {n:,} unknowns")
-        result = mcprecond.pcg(A, b, rtol=rtol, maxiter=maxiter, M=M)
+        size = float(backend.xp.linalg.norm(b))
+        rehearsed = _first_rows(A)
+        work.update("compiling, once")
+        _, compile_seconds = _made(rehearsed, preconditioner, coloring, backend, solved=True)
+        work.update(f"setting up {preconditioner} for {n:,} unknowns")
+        M, setup_seconds = _made(A, preconditioner, coloring, backend)
+        started = shown = time.perf_counter()
+
+        def told(iterations: int, residual_norm: float) -> None:
+            nonlocal shown
+            now = time.perf_counter()
+            if iterations and now > shown + 0.1:
+                shown, seconds = now, now - started
+                rate = iterations / seconds
+                residual = residual_norm / size if size else 0.0
+                message = f"iteration {iterations:,}, relative residual {residual:.1e}, {rate:,.0f} iterations a second"
+                digits = -math.log10(max(rtol, 1e-16))
+                work.advance(message, min(max(-math.log10(residual or 1.0), 0.0), digits), digits)
+                work.interrupted = f"after {iterations} iterations at a relative residual of {residual:.1e}; x is lost"
+
+        result = mcprecond.pcg(A, b, rtol=rtol, maxiter=maxiter, M=M, progress=told)
     x = backend.to_host(result.x)
     if output is not None:
         _write(output, x)
-    size = float(backend.xp.linalg.norm(b))
     facts: dict[str, Any] = {"file": str(file), "rows": n, "entries": int(A.nnz), "device": backend.name}
     facts |= {"preconditioner": preconditioner}
-    if preconditioner == "sgs":
-        facts |= {"coloring": coloring, "colors": M.blocks.n_colors}
+    if preconditioner in ("sgs", "multigrid"):
+        facts |= {"coloring": coloring, "colors": M.n_colors}
     facts |= {"iterations": result.iterations, "residual": result.residual_norm / size if size else 0.0}
     if expected is not None and n:
         facts |= {"error": float(np.linalg.norm(x - expected) / np.linalg.norm(expected))}
-    facts |= {"setup seconds": setup_seconds, "solve seconds": result.setup_seconds + result.solve_seconds}
+    solve_seconds = result.setup_seconds + result.solve_seconds
+    facts |= {"compile_seconds": compile_seconds, "setup_seconds": setup_seconds, "solve_seconds": solve_seconds}
     facts |= {"converged": result.converged, "reason": result.reason.value}
     _print_facts(facts, as_json)
     if not result.converged:
@@ -220,7 +385,7 @@ def info(as_json: AsJson = False) -> None:
     """Print versions, the processor and the GPU, or why none can be used. Example: mcprecond info --json"""
     facts = {"mcprecond": mcprecond.__version__, "python": platform.python_version()}
     facts |= {name: version(name) for name in ("numpy", "scipy", "numba")}
-    facts["cpu threads"] = str(numba.get_num_threads())
+    facts["cpu_threads"] = str(numba.get_num_threads())
     facts["methods"] = ", ".join(mcprecond.COLORINGS)
     facts["gpu"] = gpu_problem() or _gpu_name()
     _print_facts(facts, as_json)
@@ -254,7 +419,30 @@ def _symmetric(A: Any, file: Path) -> Any:
     return A
 
 
-def _jacobi(A: Any, file: Path, backend: Backend) -> Any:
+def _first_rows(A: Any) -> Any:
+    """The matrix of the first rows and columns, of the same kind."""
+    k = min(A.shape[0], REHEARSED)
+    return A[:k, :k]
+
+
+def _made(A: Any, preconditioner: str, coloring: str, backend: Backend, solved: bool = False) -> tuple[Any, float]:
+    """Return the preconditioner of A and the seconds that it took, with a solve if asked for."""
+    started = time.perf_counter()
+    M: Any = None
+    if preconditioner == "sgs":
+        M = mcprecond.MulticolorSGS(A, coloring)
+    elif preconditioner == "multigrid":
+        M = mcprecond.SmoothedAggregation(A, coloring=coloring)
+    elif preconditioner == "jacobi":
+        M = backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+    if solved:
+        mcprecond.pcg(A, backend.xp.ones(A.shape[0], A.dtype), maxiter=5, M=M)
+    backend.synchronize()
+    return M, time.perf_counter() - started
+
+
+def _refuse_diagonal(A: Any, file: Path) -> None:
+    """Jacobi divides by the diagonal."""
     diagonal = A.diagonal()
     if not diagonal.all():
         row = int(np.argmin(diagonal != 0))
@@ -264,7 +452,6 @@ def _jacobi(A: Any, file: Path, backend: Backend) -> Any:
     if not np.isfinite(inverse).all():
         row = int(np.argmin(np.isfinite(inverse)))
         raise ValueError(f"{file} has {diagonal[row]} on the diagonal, in row {row}, whose inverse overflows")
-    return placed(scipy.sparse.diags(inverse, format="csr"), backend)
 
 
 def _check_output(file: Path | None, *suffixes: str) -> None:
@@ -294,7 +481,7 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         shown = f"{value:.3g}" if isinstance(value, float) else value
-        out.print(f"{name:{width}} {shown}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"{name.replace('_', ' '):{width}} {shown}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _gpu_name() -> str:
@@ -313,9 +500,9 @@ def advise(
     backend = _backend(gpu)
     from mcprecond import studies
 
-    with err.status(f"reading {file}") as status:
+    with _working(f"reading {file}") as work:
         A = _read(file)
-        found = studies.advise(placed(A, backend), progress=status.update)
+        found = studies.advise(placed(A, backend), progress=work.update)
     if as_json:
         print(json.dumps(found.rows, indent=1))
     else:
@@ -349,6 +536,74 @@ def advise(
         raise typer.Exit(1)
     if not as_json:
         print(f"Use: {found.rows[0]['python']}")
+        out.print(_why(found.rows), markup=False, highlight=False)
+
+
+def _why(rows: list[dict[str, Any]]) -> str:
+    """Why the first row of advice is the first one."""
+    best, others = rows[0], [row for row in rows[1:] if row["verified"]]
+    parts = [f"It took {best['seconds']:.3g} s, {best['setup_seconds']:.3g} s of them to set up"]
+    plain = next((row for row in others if row["method"] == "none"), None)
+    if plain:
+        times = plain["seconds"] / best["seconds"]
+        parts.append(
+            f"{times:.1f} times less than CG without a preconditioner, with {best['iterations']} iterations instead of "
+            f"{plain['iterations']}"
+        )
+    if others:
+        parts.append(f"the next best is {others[0]['method']}, with {others[0]['seconds']:.3g} s")
+    quickest = min(rows[:1] + others, key=lambda row: row["solve_seconds"])
+    if quickest is not best:
+        parts.append(
+            f"for many right-hand sides with one matrix, {quickest['method']} solves fastest once it is set up, "
+            f"in {quickest['solve_seconds']:.3g} s"
+        )
+    return "; ".join(parts) + "."
+
+
+@app.command()
+def plot(
+    file: File,
+    output: Annotated[Path, typer.Option(help="The picture: .png or .svg.")],
+    what: Annotated[str, typer.Option(help="pattern, levels or convergence.")] = "pattern",
+    coloring: Annotated[str, typer.Option(help="A method of `mcprecond info`, or auto.")] = "greedy",
+) -> None:
+    """Draw a matrix: its pattern by color blocks, the levels of triangular solves, or how CG converges on it.
+
+    Needs matplotlib, which mcprecond[studies] brings.
+
+    Example: mcprecond plot matrix.mtx --what pattern --output pattern.png
+    """
+    _check_output(output, ".png", ".svg")
+    one_of(what, "--what", PICTURES)
+    one_of(coloring, "--coloring", [*mcprecond.COLORINGS, "auto"])
+    from mcprecond.studies import plots
+
+    with _working(f"reading {file}") as work:
+        A = _read(file) if what == "pattern" else _symmetric(_read(file), file)
+        work.update(f"drawing {what}")
+        if what == "pattern":
+            ax = plots.color_blocks(A, mcprecond.color(A, coloring))
+        elif what == "levels":
+            orders = {
+                "row order": mcprecond.ILU0(A, ordering="natural"),
+                f"{coloring} colors": mcprecond.ILU0(A, coloring=coloring),
+            }
+            ax = plots.level_sizes({name: M.levels for name, M in orders.items()})
+        else:
+            b = A @ np.random.default_rng(0).standard_normal(A.shape[0])
+            makers = {"none": "none", "Jacobi": "jacobi", f"SGS {coloring}": "sgs", "multigrid": "multigrid"}
+            results = {}
+            for name, kind in makers.items():
+                work.update(f"solving with {name}")
+                if kind == "jacobi":
+                    _refuse_diagonal(A, file)
+                M, _ = _made(A, kind, coloring, get_backend("cpu"))
+                results[name] = mcprecond.pcg(A, b, rtol=1e-8, M=M)
+            ax = plots.residual_history(results)
+        ax.set_title(file.name)
+        ax.figure.savefig(output, dpi=150, bbox_inches="tight")
+    print(output)
 
 
 @app.command()
@@ -372,22 +627,15 @@ def study(
     """
     backend = _backend(gpu)
     path = None if output is None else output / f"{name}-{backend.name}{'-small' if small else ''}.json"
-    try:
-        with err.status(f"{name}: starting") as status:
-            found = run(
-                name,
-                device=backend.name,
-                small=small,
-                only=matrix or (),
-                path=path,
-                progress=lambda message: status.update(f"{name}: {message}"),
-            )
-    except KeyboardInterrupt:
-        goes_on = (
-            "nothing is kept without --output" if path is None else f"{path} has what was done; call again to go on"
-        )
-        err.print(f"interrupted; {goes_on}", style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(130) from None
+    kept = "nothing is kept without --output" if path is None else f"{path} has what was done; call again to go on"
+    with _working(f"{name}: starting") as work:
+
+        def told(message: str) -> None:
+            work.update(f"{name}: {message}")
+            work.interrupted = f"while {name}: {message}; {kept}"
+
+        work.interrupted = f"; {kept}"
+        found = run(name, device=backend.name, small=small, only=matrix or (), path=path, progress=told)
     # Wider than a screen: lines are not folded, so that they can be piped.
     print(json.dumps(found.rows, indent=1) if as_json else found)
     failed = [f"{row['matrix']}: {row['method']}" for row in found.rows if not row["verified"]]

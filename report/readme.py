@@ -1,90 +1,119 @@
-"""README's measured part and its picture: colorings, sweeps and solvers on FENL."""
+"""What README shows of the results: a chart, and a small table for each run, with plain CG as the baseline."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from report.pictures import MARKERS, picture, plain_ticks
-from report.results import IMAGES, RESULTS, ROOT, Document, origin, place, runs
-from report.tables import by_case, number, render
+from report.pictures import picture
+from report.results import IMAGES, RESULTS, ROOT, Document, date, place, runs
+from report.tables import number, render, replaced, table
 
-PAGE, PICTURE = ROOT / "README.md", "fenl.svg"
-BEGIN, END = "<!-- begin: measured -->", "<!-- end: measured -->"
+PAGE, PICTURE = ROOT / "README.md", "race.svg"
+#: What is compared: a file of results, the list of its solvers, and those that are shown by the names they get.
+RACES: dict[str, tuple[str, dict[str, str]]] = {
+    "ilu-gpu": (
+        "factorizations",
+        {
+            "plain CG": "CG",
+            "SGS color": "SGS",
+            "DILU color": "DILU",
+            "ILU0 color": "ILU(0)",
+            "ILU0 natural": "ILU(0), row order",
+        },
+    ),
+    "multigrid-gpu": ("solvers", {"CG": "CG", "Jacobi": "Jacobi", "SGS": "SGS", "multigrid": "multigrid"}),
+    "multigrid-cpu": (
+        "solvers",
+        {"CG": "CG", "Jacobi": "Jacobi", "SGS": "SGS", "multigrid": "multigrid", "PyAMG": "PyAMG"},
+    ),
+}
+COLORS = {
+    "CG": "0.55",
+    "Jacobi": "#c9b458",
+    "SGS": "#1b9e77",
+    "multigrid": "#d95f02",
+    "DILU": "#66a61e",
+    "ILU(0)": "#7570b3",
+    "ILU(0), row order": "#bdb9dd",
+    "PyAMG": "#e6ab92",
+}
+
+Races = dict[str, Document]
 
 
-def load(results: Path = RESULTS) -> list[Document]:
-    """The runs that exist, the GPU's first."""
-    return list(runs(["fenl-gpu", "fenl-cpu"], results).values())
+def load(results: Path = RESULTS) -> Races:
+    """The runs that exist, by the names of their files."""
+    return runs(list(RACES), results)
 
 
-def page(documents: list[Document]) -> str:
-    """README as it is, with what is between the markers replaced."""
-    before, rest = PAGE.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{measured(documents)}{END}{after}"
+def page(races: Races) -> str:
+    """README as it is, with its summary replaced."""
+    return replaced(PAGE.read_text(), "summary", summary(races))
 
 
-def measured(documents: list[Document]) -> str:
+def summary(races: Races) -> str:
     """The part between the markers, in Markdown."""
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
-    return render("readme.md", picture=path, runs=[facts(document) for document in documents])
+    shown = [{"place": place(run), "date": date(run), "table": table_of(name, run)} for name, run in races.items()]
+    return render("readme.md", picture=path, races=shown)
 
 
-def facts(document: Document) -> dict[str, object]:
-    """What was measured where, and a table each of colorings, preconditioners and solvers."""
-    cases = document["cases"]
-    # The same rows in every case, unless a case could not run one: that cell stays empty.
-    colorings = [case["colorings"] | {name: case[name] for name in ["csrcolor"] if name in case} for case in cases]
-    solvers = [{row["name"]: row for row in case["solvers"]} for case in cases]
-    applied = [{"A @ x": f"{number(case['spmv_ms'])}"} for case in cases]
-    for cells, rows in zip(applied, solvers, strict=True):
-        for name, row in rows.items():
-            if row["apply_ms"] is not None:
-                cells[name] = f"{number(row['apply_ms'])} + {number(row['setup_ms'])}"
-    colored = [{name: f"{number(row['ms'])} / {row['colors']}" for name, row in rows.items()} for rows in colorings]
-    solved = [
-        {name: f"{number(row['total_ms'])} ({row['iterations']})" for name, row in rows.items()} for rows in solvers
-    ]
-    return {
-        "origin": origin(document),
-        "gpu": document["machine"]["gpu"],
-        "rtol": document["rtol"],
-        "colorings": by_case("coloring: ms / colors", cases, colored),
-        "applications": by_case("one application + setup, ms", cases, applied),
-        "solvers": by_case("solver: ms with setup (iterations)", cases, solved),
-    }
+def table_of(name: str, document: Document) -> str:
+    """A line for each problem: milliseconds of setup and solve, and iterations; the fastest in bold."""
+    labels, rows = list(RACES[name][1].values()), []
+    for case in document["cases"]:
+        found = totals(name, case)
+        best = min(found, key=lambda label: found[label][0])
+        cells = {label: f"{number(ms)} ({count:,})" for label, (ms, count) in found.items()}
+        cells[best] = f"**{cells[best]}**"
+        rows.append([f"{case['name']}, {case['unknowns']:,}", *(cells.get(label, "") for label in labels)])
+    return table(["ms with setup (iterations)", *labels], rows)
 
 
-def draw(documents: list[Document], folder: Path) -> None:
-    """A row per run: iterations on the left, time with setup on the right; gray, with a marker per case."""
-    if not documents:
-        return
-    heights = [len(solver_names(document)) for document in documents]
-    with picture(folder / PICTURE, salt="fenl") as plt:
-        size = (8, 0.9 + 0.3 * sum(heights))
-        _, panels = plt.subplots(
-            len(documents), 2, figsize=size, squeeze=False, sharey="row", layout="constrained", height_ratios=heights
-        )
-        for (left, right), document in zip(panels, documents, strict=True):
-            names = solver_names(document)
-            for k, case in enumerate(document["cases"]):
-                rows = case["solvers"]
-                y = [names.index(row["name"]) for row in rows]
-                style = {"marker": MARKERS[k % len(MARKERS)], "linestyle": "none", "markeredgecolor": "black"}
-                style |= {"color": str(k / max(len(document["cases"]) - 1, 1)), "label": case["name"]}
-                left.plot([row["iterations"] for row in rows], y, **style)
-                right.plot([row["total_ms"] for row in rows], y, **style)
-            left.set(xlabel="iterations", yticks=range(len(names)), yticklabels=names, title=place(document))
-            left.set_xlim(left=0)
-            left.invert_yaxis()
-            right.set(xlabel="time with setup [ms]", xscale="log")
-            plain_ticks(right.xaxis)
-            right.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-            for panel in (left, right):
-                panel.grid(axis="both", color="0.85")
-                panel.set_axisbelow(True)
+def totals(name: str, case: Document) -> dict[str, tuple[float, int]]:
+    """Milliseconds of setup and solve, and iterations, of the solvers that are shown."""
+    kind, shown = RACES[name]
+    found = {}
+    for row in case[kind]:
+        if row["name"] in shown:
+            ms = row["total_ms"] if "total_ms" in row else row["setup"]["ms"] + row["solve"]["ms"]
+            found[shown[row["name"]]] = ms, row["iterations"]
+    return found
 
 
-def solver_names(document: Document) -> list[str]:
-    """Every solver of the run, in order of appearance."""
-    return list(dict.fromkeys(row["name"] for case in document["cases"] for row in case["solvers"]))
+def draw(races: Races, folder: Path) -> None:
+    """A panel a run: for each problem a bar a solver, as long as it is faster than plain CG."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    with picture(folder / PICTURE, salt="race") as plt:
+        figure, panels = plt.subplots(1, len(races), figsize=(9, 4.2), layout="constrained", squeeze=False)
+        handles = {}
+        for panel, (name, document) in zip(panels[0], races.items(), strict=True):
+            y, ticks = 0.0, []
+            for case in document["cases"]:
+                cells = totals(name, case)
+                first = y
+                for label, (ms, _) in cells.items():
+                    times = cells["CG"][0] / ms
+                    bar = panel.barh(y, times - 1, 0.9, left=1, color=COLORS[label])
+                    if label == "CG":
+                        bar = panel.plot([1], [y], marker="D", color=COLORS[label], linestyle="none")
+                    handles.setdefault(label, bar[0])
+                    style = {"va": "center", "ha": "left" if times >= 1 else "right", "fontsize": 7}
+                    shown = "" if label == "CG" else f"{times:.2g}"
+                    offset = 3 if times >= 1 else -3, 0
+                    panel.annotate(shown, (times, y), offset, textcoords="offset points", **style)
+                    y += 1
+                ticks.append(((first + y - 1) / 2, case["name"]))
+                y += 1
+            panel.set_xscale("log")
+            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            panel.xaxis.set_minor_formatter(NullFormatter())
+            low, high = panel.get_xlim()
+            panel.set_xlim(low / 1.5, high * 1.5)
+            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=12))
+            panel.axvline(1, color="0.3", linewidth=0.8)
+            panel.set(yticks=[at for at, _ in ticks], yticklabels=[label for _, label in ticks], title=place(document))
+            panel.set_xlabel("times faster than plain CG, setup included")
+            panel.invert_yaxis()
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False)

@@ -59,3 +59,11 @@ def yes_or_no(holds: bool) -> str:
 def mean(values: Sequence[float]) -> float:
     """The geometric mean."""
     return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def replaced(text: str, name: str, part: str) -> str:
+    """A text with what stands between the markers of a name replaced."""
+    begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n{part}{end}{after}"

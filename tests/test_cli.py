@@ -114,11 +114,11 @@ def test_info_and_version():
 
     facts = json.loads(run("info", "--json").stdout)
     assert facts["mcprecond"] == mcprecond.__version__ == run("--version").stdout.strip()
-    assert {"numpy", "scipy", "numba", "gpu", "cpu threads"} <= set(facts)
+    assert {"numpy", "scipy", "numba", "gpu", "cpu_threads"} <= set(facts)
 
 
 def test_help_shows_an_example():
-    assert "mcprecond fenl --n 50" in " ".join(run("--help").stdout.split())
+    assert "mcprecond demo" in " ".join(run("--help").stdout.split())
     assert "--gpu" in run("fenl", "--help").stdout
 
 
@@ -146,7 +146,7 @@ def test_color_writes_a_proper_coloring(here, stored, tmp_path):
     assert (facts["rows"], facts["entries"], facts["colors"], facts["method"]) == (99, A.nnz, 2, "greedy")
     coloring = coloring_of(A, np.load(tmp_path / "c.npy"))
     assert coloring.n_colors == 2
-    assert (facts["largest class"], facts["smallest class"]) == (coloring.sizes.max(), coloring.sizes.min())
+    assert (facts["largest_class"], facts["smallest_class"]) == (coloring.sizes.max(), coloring.sizes.min())
 
 
 def test_color_as_text_and_at_distance_two(here, grid, tmp_path):
@@ -157,13 +157,14 @@ def test_color_as_text_and_at_distance_two(here, grid, tmp_path):
     assert (colors[:, 2:] != colors[:, :-2]).all() and (colors[1:, 1:] != colors[:-1, :-1]).all()
 
 
-@pytest.mark.parametrize("preconditioner", ["sgs", "jacobi", "none"])
+@pytest.mark.parametrize("preconditioner", ["sgs", "multigrid", "jacobi", "none"])
 def test_solve_finds_what_made_the_right_hand_side(here, grid, preconditioner):
     code, said, _ = here("solve", grid, "--preconditioner", preconditioner, "--rtol", "1e-10", "--json")
     facts = json.loads(said)
     assert code == 0
     assert facts["converged"] and facts["residual"] <= 1e-10 and facts["error"] < 1e-7
-    assert ("colors" in facts) == (preconditioner == "sgs")
+    assert ("colors" in facts) == (preconditioner in ("sgs", "multigrid"))
+    assert {"compile_seconds", "setup_seconds", "solve_seconds"} <= set(facts)
 
 
 @pytest.mark.parametrize("preconditioner", ["sgs", "jacobi"])
@@ -226,14 +227,24 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
     [
         (("color", "none.mtx"), "there is no file none.mtx"),
         (("solve", "a.txt"), "a.txt must end in .mtx, .mtx.gz or .npz"),
-        (("color", "GRID", "--method", "gready"), "unknown coloring method 'gready'"),
-        (("color", "GRID", "--distance", "3"), "distance must be 1 or 2"),
+        (("color", "GRID", "--method", "gready"), "--method must be one of"),
+        (("color", "GRID", "--distance", "3"), "--distance must be 1 or 2"),
+        (("solve", "none.mtx", "--rtol", "-1"), "--rtol must be at least 0.0, got -1.0"),
+        (("solve", "none.mtx", "--coloring", "gready"), "--coloring must be one of"),
+        (("solve", "none.mtx", "--maxiter", "-1"), "--maxiter must be at least 0"),
+        (("color", "none.mtx", "--recolor", "-1"), "--recolor must be at least 0"),
+        (("solve", "GRID", "--rhs", "SHORTRHS"), "holds 3 numbers"),
+        (("plot", "GRID", "--output", "a.pdf"), "--output must end in .png or .svg"),
+        (
+            ("plot", "GRID", "--output", "a.png", "--what", "colors"),
+            "--what must be one of pattern, levels, convergence",
+        ),
         (("color", "GRID", "--output", "c.csv"), "--output must end in .npy or .txt"),
         (("solve", "GRID", "--output", "nowhere/x.npy"), "no folder nowhere"),
         (("solve", "GRID", "--output", "x.txt"), "--output must end in .npy or .mtx"),
         (("solve", "GRID", "--rhs", "NOVECTOR"), "cannot be read as a vector"),
-        (("solve", "GRID", "--preconditioner", "ilu"), "--preconditioner must be one of sgs, jacobi, none"),
-        (("solve", "GRID", "--rtol", "-1"), "rtol must be at least 0.0, got -1.0"),
+        (("solve", "GRID", "--preconditioner", "ilu"), "--preconditioner must be one of sgs, multigrid, jacobi, none"),
+        (("solve", "GRID", "--rtol", "-1"), "--rtol must be at least 0.0, got -1.0"),
         (("solve", "GRID", "--rhs", "none.npy"), "none.npy"),
         (("solve", "GRID", "--rhs", "GRID"), "must end in .npy, .mtx or .mtx.gz"),
         (("solve", "SHORT"), "must be square"),
@@ -248,7 +259,8 @@ def test_bad_input_of_color_and_solve_is_one_line(here, grid, tmp_path, argument
     sp.save_npz(tmp_path / "turned.npz", sp.csr_matrix(np.array([[2.0, 1j], [1j, 2.0]])))
     sp.save_npz(tmp_path / "hole.npz", sp.csr_matrix(np.array([[2.0, 1.0], [1.0, 0.0]])))
     (tmp_path / "vector.mtx").write_text("1 2 3")
-    files = {"GRID": grid, "NOVECTOR": str(tmp_path / "vector.mtx")} | {
+    np.save(tmp_path / "three.npy", np.ones(3))
+    files = {"GRID": grid, "SHORTRHS": str(tmp_path / "three.npy"), "NOVECTOR": str(tmp_path / "vector.mtx")} | {
         name: str(tmp_path / f"{name.lower()}.npz") for name in ("SHORT", "WIND", "TURNED", "HOLE")
     }
     code, said, complaint = here(*(files.get(argument, argument) for argument in arguments))
@@ -264,7 +276,7 @@ def test_gpu_asked_for_color_and_solve_without_one(no_gpu, here, grid, command):
     assert complaint.startswith("mcprecond: --gpu cannot be used: ")
 
 
-@pytest.mark.parametrize("command", ["fenl", "color", "solve", "advise", "study", "info"])
+@pytest.mark.parametrize("command", ["demo", "fenl", "color", "solve", "advise", "plot", "study", "info"])
 def test_help_shows_an_example_of_every_command(here, command):
     from typer.main import get_command
 
@@ -274,4 +286,103 @@ def test_help_shows_an_example_of_every_command(here, command):
     code, said, _ = here(command, "--help")
     words = " ".join(said.split())
     assert code == 0
-    assert f"Example: mcprecond {command}" in words and "--json" in words
+    assert f"Example: mcprecond {command}" in words and ("--json" in words) == (command != "plot")
+
+
+def test_demo_shows_every_problem_and_what_was_seen(here):
+    code, said, _ = here("demo", "--small")
+    assert code == 0
+    for word in ("FENL", "circuit", "triangulation", "elasticity", "CG", "Jacobi", "SGS", "multigrid", "iterations"):
+        assert word in said
+    words = " ".join(said.split())
+    assert "The fastest: " in words and "mcprecond advise" in words and "It ran on the CPU" in words
+
+
+def test_demo_as_json_adds_up(here):
+    code, said, _ = here("demo", "--small", "--json")
+    rows = json.loads(said)
+    assert code == 0 and len(rows) == 20
+    for row in rows:
+        assert row["verified"] and row["total_seconds"] == row["setup_seconds"] + row["solve_seconds"]
+        assert row["method"] != "CG" or row["times_faster"] == 1
+
+
+def test_what_the_demo_says_was_seen():
+    from mcprecond import cli
+
+    def row(problem, method, seconds, times, verified=True):
+        return {"problem": problem, "device": "cpu", "method": method, "total_seconds": seconds,
+                "times_faster": times, "verified": verified}  # fmt: skip
+
+    rows = [row("a", "CG", 1.0, 1.0), row("a", "SGS", 2.0, 0.5), row("b", "CG", 1.0, 1.0), row("b", "SGS", 0.5, 2.0)]
+    rows += [row("c", "CG", 1.0, None, False)]
+    assert (
+        cli._seen(rows)
+        == "The fastest: CG on a; SGS on b (2.0 times faster than CG); nothing on c, where none converged."
+    )
+
+
+@pytest.mark.parametrize("what", ["pattern", "levels", "convergence"])
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_plot_writes_a_picture(here, grid, tmp_path, what, suffix):
+    picture = tmp_path / f"picture{suffix}"
+    code, said, complaint = here("plot", grid, "--what", what, "--output", picture)
+    assert code == 0, complaint
+    assert said.strip() == str(picture)
+    assert picture.read_bytes().startswith(b"\x89PNG" if suffix == ".png" else b"<?xml")
+
+
+def test_advise_says_why(here, grid):
+    code, said, _ = here("advise", grid)
+    assert code == 0
+    assert "Use: pcg(A, b" in said and "It took " in said and " to set up" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "within", "reached"),
+    [
+        (("solve", "GRID"), "pcg", "while setting up sgs"),
+        (("color", "GRID"), "color", "while compiling, once"),
+        (("advise", "GRID"), "studies.advise", "while reading"),
+        (("demo", "--small"), "studies.demo", "while starting"),
+        (("fenl", "--n", "4"), "studies.table_v", "while starting"),
+    ],
+)
+def test_interrupted_commands_say_how_far_they_came(here, grid, monkeypatch, arguments, within, reached):
+    import mcprecond
+
+    def stop(A=None, b=None, **options):
+        # The rehearsal of a solve goes on.
+        if within != "pcg" or options.get("maxiter") != 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"mcprecond.{within}", stop)
+    if within == "color":
+        monkeypatch.setattr(mcprecond, "color", lambda *args, **options: stop())
+    code, said, complaint = here(*(grid if argument == "GRID" else argument for argument in arguments))
+    assert (code, said) == (130, "")
+    assert complaint.startswith("interrupted ") and reached in complaint and complaint.count("\n") == 1
+
+
+def test_an_interrupted_solve_says_the_residual(here, grid, monkeypatch):
+    import mcprecond
+
+    solve = mcprecond.pcg
+
+    def interrupted(A, b, **options):
+        told = options.pop("progress", None)
+
+        def stop(iterations, residual_norm):
+            if iterations == 3:
+                clock[0] += 1
+                told(iterations, residual_norm)
+                raise KeyboardInterrupt
+
+        return solve(A, b, **options, progress=told and stop)
+
+    clock = [0.0]
+    monkeypatch.setattr("mcprecond.cli.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr(mcprecond, "pcg", interrupted)
+    code, _, complaint = here("solve", grid)
+    assert code == 130
+    assert complaint.startswith("interrupted after 3 iterations at a relative residual of ")

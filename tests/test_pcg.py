@@ -376,3 +376,13 @@ def test_array_on_the_wrong_device():
     A = get_backend("gpu").sparse.csr_matrix(grid5(5))
     with pytest.raises(TypeError, match="b is on the cpu and must be on the gpu"):
         pcg(A, np.ones(25))
+
+
+def test_progress_is_told_iterations_and_residuals(to_device):
+    A = to_device(sp.csr_matrix(spd(grid5(20))))
+    ones, told = A.diagonal() * 0 + 1, []
+    result = pcg(A, A @ ones, M=MulticolorSGS(A), progress=lambda *step: told.append(step))
+    assert told[-1] == (result.iterations, result.residuals[-1])
+    assert all(norm == result.residuals[count] for count, norm in told)
+    with pytest.raises(TypeError, match="progress must be a function"):
+        pcg(A, ones, progress=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 
@@ -10,6 +12,14 @@ def readme():
     from report import readme
 
     return readme
+
+
+@pytest.fixture
+def fenl():
+    """The page of FENL."""
+    from report import fenl
+
+    return fenl
 
 
 def run(gpu: str | None) -> dict:
@@ -23,8 +33,25 @@ def run(gpu: str | None) -> dict:
     return {"machine": machine, "versions": {"numpy": "2.4"}, "date": "2026-11-21T00:00", "rtol": 1e-8, "cases": [case]}
 
 
-def test_tables_show_what_was_measured(readme):
-    part = readme.measured([run("a GPU"), run(None)])
+def test_code_of_readme_runs_as_it_stands(readme, capsys):
+    (code,) = re.findall(r"^```python\n(.*?)^```$", readme.PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("converged: " in line for line in lines)
+
+
+def test_summary_is_of_setup_and_solve_together_with_the_fastest_in_bold(readme):
+    races = readme.load()
+    (case,) = races["multigrid-cpu"]["cases"] = races["multigrid-cpu"]["cases"][:1]
+    case["solvers"] = [*case["solvers"][:1], dict(case["solvers"][0], name="SGS")]
+    for row, ms in zip(case["solvers"], (100.0, 50.0), strict=True):
+        row |= {"iterations": 1000, "setup": {"ms": 10.0}, "solve": {"ms": ms}}
+    part = readme.summary(races)
+    assert f"| {case['name']}, {case['unknowns']:,} | 110 (1,000) |  | **60.0 (1,000)** |  |  |" in part
+
+
+def test_tables_show_what_was_measured(fenl):
+    part = fenl.measured([run("a GPU"), run(None)])
     assert part.index("**a GPU**") < part.index("**a processor, 2 cores**")
     for line in (
         "| csrcolor | 0.910 / 64 |",
@@ -36,18 +63,20 @@ def test_tables_show_what_was_measured(readme):
         assert part.count(line + "\n") == 2
 
 
-def test_only_a_gpu_has_device_times(readme):
-    assert "device times" in readme.measured([run("a GPU")])
-    assert "device times" not in readme.measured([run(None)])
+def test_only_a_gpu_has_device_times(fenl):
+    assert "device times" in fenl.measured([run("a GPU")])
+    assert "device times" not in fenl.measured([run(None)])
 
 
-def test_what_could_not_run_leaves_an_empty_cell(readme):
+def test_what_could_not_run_leaves_an_empty_cell(fenl):
     document = run("a GPU")
     document["cases"].append({**run(None)["cases"][0], "name": "fenl_100", "solvers": []})
-    assert "| pcg | 1234 (143) |  |\n" in readme.measured([document])
+    assert "| pcg | 1234 (143) |  |\n" in fenl.measured([document])
 
 
-def test_picture_is_the_same_every_time(readme, tmp_path):
+def test_pictures_are_the_same_every_time(readme, fenl, tmp_path):
     for name in ("a", "b"):
-        readme.draw([run("a GPU"), run(None)], tmp_path / name)
-    assert (tmp_path / "a" / "fenl.svg").read_bytes() == (tmp_path / "b" / "fenl.svg").read_bytes()
+        fenl.draw([run("a GPU"), run(None)], tmp_path / name)
+        readme.draw(readme.load(), tmp_path / name)
+    for picture in ("fenl.svg", "race.svg"):
+        assert (tmp_path / "a" / picture).read_bytes() == (tmp_path / "b" / picture).read_bytes()

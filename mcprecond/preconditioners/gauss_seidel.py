@@ -237,13 +237,27 @@ class MulticolorSGS(MulticolorGS):
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
-    coloring, omega, sweeps, dtype, block_size, device
-        As in `MulticolorGS`.
+    coloring : str, AutoColoring, Coloring or array of int, shape (n,)
+        A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
+        of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
+        predicted time; `choice` says what and why.
+    omega : float
+        Relaxation factor w, 0 < w < 2.
+    sweeps : int
+        How many symmetric sweeps one application makes.
+    dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
+        Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
+    block_size : int
+        b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
+        the b x b blocks of the diagonal.
+    device : {"cpu", "gpu"}, optional
+        "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
     Raises
     ------
     TypeError, ValueError
-        As `MulticolorGS`.
+        If A is not a square sparse matrix of finite floats, has a zero or missing diagonal entry or a singular diagonal
+        block (names the row), the coloring is not one of A, or another argument is out of range.
 
     Examples
     --------

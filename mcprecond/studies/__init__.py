@@ -3,6 +3,7 @@
 from mcprecond.studies import plots
 from mcprecond.studies.advice import advise
 from mcprecond.studies.compare import coloring, convergence
+from mcprecond.studies.demo import demo
 from mcprecond.studies.named import STUDIES, run
 from mcprecond.studies.peclet import PecletRow, peclet
 from mcprecond.studies.table import Table
@@ -17,6 +18,7 @@ __all__ = [
     "advise",
     "coloring",
     "convergence",
+    "demo",
     "peclet",
     "plots",
     "published_table_v",

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends import backend_of
 from mcprecond.coloring import Coloring
 from mcprecond.solvers import SolveResult
 from mcprecond.studies.table import Table
 
 __all__ = [
     "class_sizes",
+    "color_blocks",
     "iterations_against_colors",
     "level_sizes",
     "parallelism",
@@ -28,6 +30,8 @@ __all__ = [
     "time_against_colors",
 ]
 
+#: A picture of a matrix is so many squares wide at most.
+SQUARES = 600
 MARKERS = "osv^D*PX<>"
 FILLS = ("none", "full", "left")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 3)))
@@ -186,6 +190,58 @@ def class_sizes(coloring: Coloring, ax: Any = None) -> Any:
     ax.set(xlabel="color", ylabel="vertices", title=coloring.method)
     ax.locator_params(axis="x", integer=True)
     ax.legend()
+    return ax
+
+
+def color_blocks(A: Any, coloring: Coloring, ax: Any = None) -> Any:
+    """Draw where a matrix has entries when its rows are ordered by colors: every diagonal block is diagonal.
+
+    Entries have the color of their row's block. A large matrix is drawn by squares of rows and columns, each shown if
+    it holds an entry.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy, shape (n, n)
+    coloring : Coloring
+        Of A.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If A has no rows, or the coloring has another number of vertices.
+
+    Examples
+    --------
+    >>> from mcprecond import color, problems, studies
+    >>> A = problems.laplacian((8, 8))
+    >>> ax = studies.plots.color_blocks(A, color(A, "greedy"))
+    """
+    n = A.shape[0]
+    colors = backend_of(coloring.colors).to_host(coloring.colors)
+    if n == 0 or len(colors) != n:
+        raise ValueError(f"A has {n} rows and the coloring {len(colors)} vertices; there must be as many, and some")
+    place = np.empty(n, np.int64)
+    place[np.argsort(colors, kind="stable")] = np.arange(n)
+    entries = A.tocoo()
+    entries = entries.row[entries.data != 0], entries.col[entries.data != 0]
+    squares = min(n, SQUARES)
+    picture = np.full((squares, squares), -1)
+    row, column = (place[index] * squares // n for index in entries)
+    picture[row, column] = colors[entries[0]]
+    ax = _axes(ax)
+    ax.imshow(
+        np.ma.masked_less(picture, 0), cmap="tab20", interpolation="nearest", extent=(0, n, n, 0),
+        vmin=0, vmax=max(20, coloring.n_colors),
+    )  # fmt: skip
+    for border in np.cumsum(coloring.sizes)[:-1]:
+        ax.axhline(border, color="0.6", linewidth=0.5)
+        ax.axvline(border, color="0.6", linewidth=0.5)
+    ax.set(xlabel="column, by colors", ylabel="row, by colors")
     return ax
 
 

@@ -105,12 +105,12 @@ def table_v(
     for method in methods:
         if method not in METHODS:
             raise ValueError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
+    problem = problems.fenl(n, device=device)
     # Compiling kernels is no part of any method's time.
     progress("compiling kernels")
     small = problems.fenl(2, device=device)
     for method in methods:
         _solve(small, method, lambda message: None)
-    problem = problems.fenl(n, device=device)
     return [_solve(problem, method, progress) for method in methods]
 
 

@@ -1,0 +1,242 @@
+"""The demonstration: conjugate gradients alone, and with preconditioners, on five problems of four kinds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba.core import event
+from scipy.spatial import Delaunay
+
+from mcprecond import problems
+from mcprecond.backends import Backend, get_backend
+from mcprecond.backends.arguments import function
+from mcprecond.multigrid import SmoothedAggregation, rigid_body_modes
+from mcprecond.preconditioners import MulticolorSGS
+from mcprecond.problems.placing import placed
+from mcprecond.solvers import SolveResult, pcg
+from mcprecond.studies.table import Table
+
+METHODS = ("CG", "Jacobi", "SGS", "multigrid")
+#: Of SGS and of multigrid's smoothers: few colors, and quickly compiled.
+COLORING = "greedy"
+RTOL, MAXITER, SEED = 1e-8, 10_000, 0
+
+#: Told what happens now, how many solves are done, and of how many.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class System:
+    """What is solved.
+
+    Attributes
+    ----------
+    name : str
+    A : csr_matrix of SciPy or CuPy
+        The matrix, or the first of several with one pattern.
+    solve : function of a LinearSolver
+        Calls it for each linear system.
+    near_null_space : array, optional
+        For multigrid.
+    block_size : int
+        For multigrid.
+    """
+
+    name: str
+    A: Any
+    solve: Callable[[LinearSolver], Any]
+    near_null_space: Any = None
+    block_size: int = 1
+
+
+class LinearSolver:
+    """CG with a preconditioner, which is built for the first matrix and updated for later ones."""
+
+    def __init__(self, system: System, method: str, backend: Backend) -> None:
+        self.system, self.method, self.backend = system, method, backend
+        self.M: Any = None
+        self.iterations, self.setup_seconds, self.solve_seconds, self.converged = 0, 0.0, 0.0, True
+
+    def __call__(self, A: Any, rhs: Any) -> SolveResult:
+        """Solve ``A x = rhs``."""
+        self.backend.synchronize()
+        started = time.perf_counter()
+        self._set_up(A)
+        self.backend.synchronize()
+        self.setup_seconds += time.perf_counter() - started
+        result = pcg(A, rhs, rtol=RTOL, maxiter=MAXITER, M=self.M)
+        self.iterations += result.iterations
+        self.solve_seconds += result.setup_seconds + result.solve_seconds
+        self.converged &= result.converged
+        return result
+
+    @property
+    def seconds(self) -> float:
+        """Of setup and solves together."""
+        return self.setup_seconds + self.solve_seconds
+
+    def _set_up(self, A: Any) -> None:
+        if self.method == "Jacobi":
+            self.M = self.backend.sparse.csr_matrix(self.backend.sparse.diags(1 / A.diagonal()))
+        elif self.method != "CG" and self.M is not None:
+            self.M.update(A)
+        elif self.method == "SGS":
+            self.M = MulticolorSGS(A, COLORING)
+        elif self.method == "multigrid":
+            system = self.system
+            self.M = SmoothedAggregation(A, system.near_null_space, block_size=system.block_size, coloring=COLORING)
+
+
+def demo(
+    *, device: str = "cpu", small: bool = False, repeats: int = 2, progress: Progress = lambda *told: None
+) -> Iterator[Table]:
+    """Solve five problems by CG alone, and with Jacobi, symmetric Gauss-Seidel and multigrid as preconditioners.
+
+    FENL and then all steps of Newton's method for FENL; a random network of resistors; the Laplacian of a random
+    triangulation with one vertex grounded; elasticity of tetrahedra. But for Newton's method, right-hand sides are
+    random. Every solve is run once without being counted, on the CPU with small problems, which compiles what has not
+    been compiled yet; then the methods take turns.
+
+    Parameters
+    ----------
+    device : {"cpu", "gpu"}
+    small : bool
+        Small problems, to try it.
+    repeats : int
+        Timed runs of each method, of which the fastest counts.
+    progress : function of a str and two int, optional
+        Told what happens now, how many solves are done, and of how many.
+
+    Yields
+    ------
+    Table
+        One for each problem, with a row for each method. Columns: problem, device, unknowns, entries, method,
+        iterations (of all linear systems together), setup_seconds (building and updating the preconditioner),
+        solve_seconds, total_seconds (both; assembly is not counted), verified, times_faster (the total of CG divided by
+        this one).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If progress is no function, or the device is unknown or missing.
+
+    Examples
+    --------
+    >>> from mcprecond import studies
+    >>> for table in studies.demo(small=True, repeats=1):
+    ...     print(table.rows[0]["problem"], [row["method"] for row in table.rows if row["verified"]])
+    FENL ['CG', 'Jacobi', 'SGS', 'multigrid']
+    FENL, Newton's method ['CG', 'Jacobi', 'SGS', 'multigrid']
+    circuit ['CG', 'Jacobi', 'SGS', 'multigrid']
+    random triangulation ['CG', 'Jacobi', 'SGS', 'multigrid']
+    elasticity ['CG', 'Jacobi', 'SGS', 'multigrid']
+    """
+    function(progress, "progress")
+    backend = get_backend(device)
+    sizes = SIZES["small" if small else backend.name]
+    total = len(MAKERS) * len(METHODS) * (repeats + 1)
+    done = 0
+
+    def tell(what: str) -> None:
+        progress(what, done, total)
+
+    for make, size, least in zip(MAKERS, sizes, SIZES["small"], strict=True):
+        with _compiling_told(lambda: tell("compiling, once")):
+            tell("assembling")
+            system = make(size, backend)
+            rehearsal = make(least, backend) if backend.name == "cpu" else system
+            for method in METHODS:
+                tell(f"{system.name}: warming up {method}")
+                rehearsal.solve(LinearSolver(rehearsal, method, backend))
+                done += 1
+        runs: dict[str, list[LinearSolver]] = {method: [] for method in METHODS}
+        for _ in range(repeats):
+            for method in METHODS:
+                tell(f"{system.name}: {method}")
+                linear = LinearSolver(system, method, backend)
+                system.solve(linear)
+                runs[method].append(linear)
+                done += 1
+        tell(system.name)
+        yield Table(_rows(system, runs, backend))
+
+
+def _rows(system: System, runs: dict[str, list[LinearSolver]], backend: Backend) -> list[dict[str, Any]]:
+    rows = []
+    for method, solvers in runs.items():
+        linear = min(solvers, key=lambda run: run.seconds)
+        row = {"problem": system.name, "device": backend.name, "unknowns": system.A.shape[0]}
+        row |= {"entries": int(system.A.nnz), "method": method, "iterations": linear.iterations}
+        row |= {"setup_seconds": linear.setup_seconds, "solve_seconds": linear.solve_seconds}
+        row |= {"total_seconds": linear.seconds, "verified": all(run.converged for run in solvers)}
+        rows.append(row)
+    for row in rows:
+        both = row["verified"] and rows[0]["verified"]
+        row["times_faster"] = rows[0]["total_seconds"] / row["total_seconds"] if both else None
+    return rows
+
+
+def _fenl(n: int, backend: Backend) -> System:
+    problem = problems.fenl(n, device=backend.name)
+    return _with_random_rhs("FENL", problem.jacobian(problem.exact()), backend)
+
+
+def _newton(n: int, backend: Backend) -> System:
+    problem = problems.fenl(n, device=backend.name)
+    return System("FENL, Newton's method", problem.jacobian(problem.initial()), problem.solve)
+
+
+def _circuit(n: int, backend: Backend) -> System:
+    return _with_random_rhs("circuit", problems.circuit(n, seed=SEED, device=backend.name), backend)
+
+
+def _triangulation(n: int, backend: Backend) -> System:
+    # By SciPy alone: `problems.graphs.delaunay` would have to be compiled.
+    points = np.random.default_rng(SEED).random((n, 2))
+    points = points[np.lexsort((points[:, 0], np.floor(points[:, 1] * n**0.5)))]
+    corners = Delaunay(points).simplices
+    edges = sp.csr_matrix((np.ones(corners.size), (corners.ravel(), np.roll(corners, 1, axis=1).ravel())), shape=(n, n))
+    graph = edges.maximum(edges.T)  # sides inside are listed in both directions, those of the hull in one
+    degrees = np.diff(graph.indptr).astype(float)
+    degrees[0] += 1  # the vertex that is grounded
+    return _with_random_rhs("random triangulation", placed(sp.csr_matrix(sp.diags(degrees) - graph), backend), backend)
+
+
+def _elasticity(n: int, backend: Backend) -> System:
+    A = problems.elasticity(n, elements="tetrahedra", device=backend.name)
+    z, y, x = np.meshgrid(*[np.linspace(0, 1, n)] * 3, indexing="ij")
+    nodes = backend.xp.asarray(np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1))
+    return _with_random_rhs("elasticity", A, backend, near_null_space=rigid_body_modes(nodes), block_size=3)
+
+
+def _with_random_rhs(name: str, A: Any, backend: Backend, **options: Any) -> System:
+    b = backend.xp.asarray(np.random.default_rng(SEED).standard_normal(A.shape[0]))
+    return System(name, A, lambda linear: linear(A, b), **options)
+
+
+MAKERS = (_fenl, _newton, _circuit, _triangulation, _elasticity)
+SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 200, 50_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
+
+
+class _Compilation(event.Listener):
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self.tell = tell
+
+    def on_start(self, event: Any) -> None:
+        self.tell()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def _compiling_told(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` whenever Numba compiles a function, rather than finding it in its cache."""
+    with event.install_listener("numba:compile", _Compilation(tell)):
+        yield
