@@ -65,3 +65,12 @@ def test_multigrid(benchmark):
         assert all(row["relative_residual"] <= 1e-7 and row["setup"]["ms"] >= 0 for row in rows.values())
         assert rows["multigrid"]["iterations"] < rows["SGS"]["iterations"] < rows["CG"]["iterations"]
         assert case["update"]["ms"] > 0 and case["levels"][0] == case["unknowns"]
+
+
+def test_busy_cores(benchmark):
+    document = benchmark("busy.py", "--solves", "2")
+    assert document["spinning"] >= 1
+    for case in document["cases"]:
+        assert case["idle"]["repeats"] == case["busy"]["repeats"] == 2
+        assert 0 < case["idle"]["ms"] <= case["idle"]["largest_ms"]
+        assert case["ratios_to_the_idle_median"]["largest"] >= case["ratios_to_the_idle_median"]["median"] > 0
