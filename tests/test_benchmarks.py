@@ -74,3 +74,12 @@ def test_hubs(benchmark):
     assert all(row["residual"] <= 2e-6 for row in rows.values())
     assert rows["pcg SGS eb"]["iterations"] < rows["pcg Jacobi"]["iterations"] < rows["pcg CG"]["iterations"]
     assert case["longest_row"] > 32 and case["product_ms"] > 0
+
+
+def test_busy_cores(benchmark):
+    document = benchmark("busy.py", "--solves", "2")
+    assert document["spinning"] >= 1
+    for case in document["cases"]:
+        assert case["idle"]["repeats"] == case["busy"]["repeats"] == 2
+        assert 0 < case["idle"]["ms"] <= case["idle"]["largest_ms"]
+        assert case["ratios_to_the_idle_median"]["largest"] >= case["ratios_to_the_idle_median"]["median"] > 0

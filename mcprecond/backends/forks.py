@@ -13,6 +13,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from mcprecond.backends import threads  # noqa: F401 - it settles what Numba reads when it is imported
+
+# isort: split
 import numba
 
 #: All compiled functions of the package.
