@@ -25,4 +25,5 @@ def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backen
     return interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, back=True)
 
 
+#: The layout that serves any matrix.
 CSR = Layout("csr", stored, columns_by_rows, {}, {})

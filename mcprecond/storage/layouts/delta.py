@@ -52,6 +52,7 @@ def columns_by_rows(slices: Any, indptr: Any, numbers: Any, entries: int, backen
     return columns
 
 
+#: The layout for slices whose columns are near a few bases.
 DELTA = Layout("delta", stored, columns_by_rows, {"COMPRESSED_COLUMNS": 1}, {})
 
 

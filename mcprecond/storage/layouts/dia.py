@@ -47,6 +47,7 @@ def columns_by_rows(slices: Any, indptr: Any, pairs: Any, entries: int, backend:
     return columns
 
 
+#: The layout for slices whose rows lie on few diagonals.
 DIA = Layout("dia", stored, columns_by_rows, {"SLICED_DIA": 1}, {"SLICED_DIA": 1})
 
 

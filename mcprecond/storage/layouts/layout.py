@@ -8,7 +8,8 @@ from typing import Any
 
 from mcprecond.backends import Backend
 
-Pattern = tuple[Any, Any]  # row offsets and columns of a triangle, row by row
+#: Row offsets and columns of a triangle, row by row.
+Pattern = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
