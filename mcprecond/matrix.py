@@ -249,7 +249,7 @@ def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     dtype : dtype, optional
         Whose rounding counts; that of A by default.
     """
-    # CuPy sorts the operands of a difference in place, and this one shares its indices with A.
+    # CuPy's `diagonal` sorts a matrix and adds up its repeated entries in place, and this one may be the caller's.
     xp, csr = matrix.backend.xp, matrix.canonical().csr
     if not csr.data.size:
         return True
