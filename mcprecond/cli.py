@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import os
 import platform
@@ -51,8 +52,21 @@ SYMMETRY = 1e-8
 REFUSALS = (ValueError, TypeError, OSError, MemoryError, ImportError, OverflowError, RuntimeError)
 
 
+class _ToStderr(logging.Handler):
+    """Prints what the package logs, such as that kernels are compiled."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(f"mcprecond: {record.getMessage()}", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+LOG_HANDLER = _ToStderr()
+
+
 def main() -> None:
     """Run a command; bad input ends in one line, not in a traceback."""
+    logger = logging.getLogger("mcprecond")
+    logger.addHandler(LOG_HANDLER)
+    logger.setLevel(logging.INFO)
     try:
         sys.exit(app(standalone_mode=False))
     except REFUSALS as error:
@@ -389,6 +403,26 @@ def info(as_json: AsJson = False) -> None:
     facts["methods"] = ", ".join(mcprecond.COLORINGS)
     facts["gpu"] = gpu_problem() or _gpu_name()
     _print_facts(facts, as_json)
+
+
+@app.command()
+def warmup(
+    gpu: Annotated[bool, typer.Option("--gpu", help="Compile for the GPU.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile ahead what a first MulticolorSGS and pcg in float64 need, by a small solve.
+
+    Example: mcprecond warmup --gpu
+    """
+    backend = _backend(gpu)
+    start = time.perf_counter()
+    with err.status("solving a small system"):
+        # A product by SciPy, whose rows are not sorted: that is checked and mended, which `problems` do not need.
+        grid = scipy.sparse.diags_array([-1.0, -1, 4, -1, -1], offsets=[-20, -1, 0, 1, 20], shape=(400, 400)).tocsr()
+        A = placed(grid @ grid, backend)
+        mcprecond.pcg(A, A @ backend.xp.ones(A.shape[0]), M=mcprecond.MulticolorSGS(A))
+        backend.synchronize()
+    _print_facts({"device": backend.name, "seconds": time.perf_counter() - start}, as_json)
 
 
 def _backend(gpu: bool) -> Backend:

@@ -276,7 +276,7 @@ def test_gpu_asked_for_color_and_solve_without_one(no_gpu, here, grid, command):
     assert complaint.startswith("mcprecond: --gpu cannot be used: ")
 
 
-@pytest.mark.parametrize("command", ["demo", "fenl", "color", "solve", "advise", "plot", "study", "info"])
+@pytest.mark.parametrize("command", ["demo", "fenl", "color", "solve", "advise", "plot", "study", "info", "warmup"])
 def test_help_shows_an_example_of_every_command(here, command):
     from typer.main import get_command
 

@@ -18,16 +18,29 @@ from mcprecond.backends import threads  # noqa: F401 - it settles what Numba rea
 # isort: split
 import numba
 
+from mcprecond.backends.first_use import or_not_kept, say_not_kept
+
 #: All compiled functions of the package.
 _COMPILED: list[Any] = []
 
 
 def compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return what `numba.njit` returns for these options; what it compiles is known here."""
+    """Return what `numba.njit` returns for these options; what it compiles is known here.
+
+    It is kept in Numba's cache, where there is a folder for that.
+    """
 
     def compile_function(function: Callable[..., Any]) -> Any:
-        _COMPILED.append(numba.njit(**options)(function))
-        return _COMPILED[-1]
+        compiled = numba.njit(**options)(function)
+        try:
+            compiled.enable_caching()
+        except RuntimeError:  # Numba finds no folder that it can write
+            say_not_kept("Numba", "NUMBA_CACHE_DIR")
+        else:
+            cache = compiled._cache
+            cache.load_overload, cache.save_overload = map(or_not_kept, (cache.load_overload, cache.save_overload))
+        _COMPILED.append(compiled)
+        return compiled
 
     return compile_function
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
+from mcprecond.backends.first_use import compile_by_cupy
 from mcprecond.backends.kernels import KernelSet
 
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
@@ -138,7 +139,7 @@ def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, devi
     launchers = {}
     for name, twin in kernel_set.twins.items():
         kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=twin.launch == "resident")
-        kernel.compile()  # now, not inside somebody's graph capture
+        compile_by_cupy(kernel)  # now, not inside somebody's graph capture
         most_blocks = None if twin.launch == "per_item" else _resident_blocks(kernel)
         launchers[name] = _launcher(kernel, lanes, most_blocks)
     return SimpleNamespace(**launchers)

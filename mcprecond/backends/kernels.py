@@ -26,11 +26,11 @@ from mcprecond.backends.forks import compiler
 
 # One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
 # changes their operands through a call. fastmath stays off: a twin defines the result to the last bit.
-compile_loop = compiler(parallel=True, cache=True, nogil=True, error_model="numpy")
+compile_loop = compiler(parallel=True, nogil=True, error_model="numpy")
 # Serial code: the work on one vertex or edge, or the order in which loops run.
-compile_part = compiler(cache=True, nogil=True, error_model="numpy")
+compile_part = compiler(nogil=True, error_model="numpy")
 # The work on one short row: to hand over the arrays would take as long as the work.
-compile_inlined = compiler(cache=True, nogil=True, error_model="numpy", forceinline=True)
+compile_inlined = compiler(nogil=True, error_model="numpy", forceinline=True)
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding

@@ -1,0 +1,118 @@
+"""What is said when kernels are compiled, and what happens where they cannot be kept."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mcprecond.backends import first_use
+
+# Another matrix than the one that warmup solves with.
+SOLVE = """
+import logging
+import numpy as np, scipy.sparse
+logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
+from mcprecond import MulticolorSGS, pcg
+A = scipy.sparse.random_array((500, 500), density=0.02, rng=0)
+A = A @ A.T + 10 * scipy.sparse.eye_array(500)
+for matrix in (A, A.sorted_indices()):
+    print(pcg(matrix, np.ones(500), M=MulticolorSGS(matrix)).converged)
+"""
+KEEP = """
+import logging, shutil, os, pathlib
+logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
+from mcprecond.backends import compile_part
+pathlib.Path("early.py").write_text("def f(x): return x\\ndef g(x): return x")
+import early
+early.f.__module__ = early.g.__module__ = "mcprecond.early"
+f, g = compile_part(early.f), compile_part(early.g)
+if (kept := pathlib.Path(os.environ["NUMBA_CACHE_DIR"])).is_dir():
+    shutil.rmtree(kept)
+    kept.write_text("")
+print(f(1) + g(2))
+"""
+
+
+@pytest.fixture
+def process(tmp_path):
+    """Run a program, or a command of the package, with a folder for Numba's cache; return its outputs."""
+
+    def run(*arguments: str, cache: str = "cache", **environment: str) -> tuple[str, str]:
+        environment |= os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache), "PYTHONPATH": os.getcwd() + ":."}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr
+
+    return run
+
+
+def test_warmup_compiles_what_a_first_solve_needs(process, tmp_path):
+    command = ("-c", "from mcprecond.cli import main; main()", "warmup", "--json")
+    said, complaint = process(*command)
+    assert '"device": "cpu"' in said
+    assert complaint.count("Numba compiles kernels") == 1 and f"kept in {tmp_path / 'cache'}\n" in complaint
+    assert complaint.count("\n") == 1
+    solved, logged = process("-c", SOLVE)
+    assert (solved, [line for line in logged.splitlines() if line.startswith("mcprecond")]) == ("True\nTrue\n", [])
+
+
+@pytest.mark.parametrize("cache", ["file", "folder"])
+def test_the_cache_cannot_be_written(process, tmp_path, cache):
+    """From the start, as it is a file; or later, as the folder becomes one."""
+    (tmp_path / "file").write_text("")
+    said, logged = process("-c", KEEP, cache=cache, NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator")
+    warned, told = logged.splitlines()
+    assert said == "3\n"
+    assert warned.startswith("mcprecond WARNING") and "NUMBA_CACHE_DIR" in warned
+    assert told.startswith("mcprecond INFO") and "every process" in told
+
+
+class Kernel:
+    """In the place of CuPy's: takes so many seconds, and cannot write unless it keeps nothing."""
+
+    def __init__(self, seconds: float, writable: bool = True) -> None:
+        self.seconds, self.writable, self.compiled = seconds, writable, 0
+
+    def compile(self) -> None:
+        time.sleep(self.seconds)
+        if not self.writable and "CUPY_CACHE_IN_MEMORY" not in os.environ:
+            raise PermissionError("kernel_cache")
+        self.compiled += 1
+
+
+@pytest.fixture
+def said(caplog, monkeypatch):
+    """The messages of a process that has said nothing yet."""
+    monkeypatch.setattr(first_use, "SAID", set())
+    caplog.set_level(logging.INFO, "mcprecond")
+    monkeypatch.setenv("CUPY_CACHE_DIR", "/kernels")
+    monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "")
+    monkeypatch.delenv("CUPY_CACHE_IN_MEMORY")
+    return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
+
+
+def test_nvrtc_at_work_is_said_once(said, monkeypatch):
+    monkeypatch.setattr(first_use, "LOADED", 60.0)
+    first_use.compile_by_cupy(Kernel(0))
+    assert said() == []
+    monkeypatch.setattr(first_use, "LOADED", 0.0)
+    for _ in range(2):
+        first_use.compile_by_cupy(Kernel(0.2))
+    ((level, message),) = said()
+    assert level == "INFO" and "NVRTC" in message and "kept in /kernels" in message
+
+
+def test_cupys_cache_cannot_be_written(said, monkeypatch):
+    monkeypatch.setattr(first_use, "LOADED", 60.0)
+    kernels = [Kernel(0, writable=False) for _ in range(3)]
+    for kernel in kernels:
+        first_use.compile_by_cupy(kernel)
+    assert [kernel.compiled for kernel in kernels] == [1, 1, 1]
+    ((level, message),) = said()
+    assert level == "WARNING" and "CUPY_CACHE_DIR" in message
