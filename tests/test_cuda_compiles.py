@@ -91,8 +91,6 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"LARGE_MATRIX": 1},
         {"LARGE_MATRIX": 1, "SLICED_DIA": 1, **SHORT},
         {"LARGE_MATRIX": 1, "RHS": 4},
-        {"CUT_ROWS": 1},
-        {"CUT_ROWS": 1, "RHS": 4, **SHORT},
     ],
     "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}, *BLOCK_SIZES],
 }

@@ -8,11 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
+from mcprecond import MulticolorSGS, pcg
 from mcprecond.matrix import admitted
 from mcprecond.solvers import long_rows
 from mcprecond.solvers.iteration import Product
-from mcprecond.storage import schedule
 
 
 def star_and_grid(n: int, hubs: int, dtype, seed: int) -> sp.csr_array:
@@ -67,77 +66,6 @@ def test_pcg(form, dtype, short_pieces, backend, to_device):
         np.testing.assert_allclose(backend.to_host(result.x), x, rtol=0, atol=1e-3)
         again = pcg(on_device, to_device(A @ x), M=M, form=form if M else "plain", rtol=1e-5)
         np.testing.assert_array_equal(again.residuals, result.residuals)
-
-
-@pytest.fixture
-def cut_rows(monkeypatch):
-    """Rows of sweeps are cut that are longer than the rows around them may be, into short pieces."""
-    monkeypatch.setattr(schedule, "PIECE", 40)
-
-
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize(("dtype", "stored"), [("float64", None), ("float64", "float32"), ("complex64", None)])
-def test_sweeps(dtype, stored, columns, cut_rows, backend, to_device):
-    """Whole and cut rows give the same up to rounding, in both directions, one application after the other."""
-    A = star_and_grid(2600, 3, dtype, 1)
-    rng = np.random.default_rng(2)
-    r = rng.standard_normal((2600, columns)).astype(dtype)
-    on_device, right = to_device(A), to_device(r)
-    M = MulticolorSGS(on_device, "jp", dtype=stored)
-    assert M.blocks.cuts_rows == bool(backend.resident_warps)
-    perm = backend.to_host(M.blocks.perm)
-    L, D, U = split_by_color(A, perm)
-    y = sp.linalg.spsolve_triangular(sp.csr_array(L + D), r[perm], lower=True)
-    expected = sp.linalg.spsolve_triangular(sp.csr_array(D + U), D @ y, lower=False)
-    tolerance = 2e-4 if np.finfo(dtype).eps > 1e-10 or stored else 1e-11
-    for _ in range(3):
-        found = backend.to_host(M @ right)[perm]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * abs(expected).max())
-    first = backend.to_host(M @ right)
-    np.testing.assert_array_equal(backend.to_host(M @ right), first)
-
-
-def split_by_color(A, perm):
-    """The strict triangles and the diagonal in color order."""
-    B = sp.csr_array(A)[perm][:, perm]
-    return sp.csr_array(sp.tril(B, -1)), sp.csr_array(sp.diags_array(B.diagonal())), sp.csr_array(sp.triu(B, 1))
-
-
-@pytest.mark.parametrize("direction", ["forward", "backward", "symmetric"])
-def test_relaxation_and_residual(direction, cut_rows, backend, to_device):
-    A = star_and_grid(2600, 2, np.float64, 3)
-    rng = np.random.default_rng(4)
-    x, b = rng.standard_normal(2600), rng.standard_normal(2600)
-    M = MulticolorGS(to_device(A), "jp", sweep=direction)
-    perm = backend.to_host(M.blocks.perm)
-    L, D, U = split_by_color(A, perm)
-    expected = x[perm]
-    for backwards in {"forward": [False], "backward": [True], "symmetric": [False, True]}[direction] * 2:
-        T, R = (D + U, L) if backwards else (D + L, U)
-        expected = sp.linalg.spsolve_triangular(sp.csr_array(T), b[perm] - R @ expected, lower=not backwards)
-    on_device = to_device(x.copy())
-    M.enqueue_sweep(on_device, to_device(b), sweeps=2)
-    np.testing.assert_allclose(backend.to_host(on_device)[perm], expected, rtol=0, atol=1e-10)
-    with M.workspace() as own:
-        own.state.begin(on_device)
-        r = backend.xp.empty(2600)
-        own.state.residual(to_device(b), r)
-        own.state.forget()
-    np.testing.assert_allclose(backend.to_host(r)[perm], (b[perm] - (L + D + U) @ expected), rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("build", [MulticolorDILU, ILU0])
-def test_factorizations_of_matrices_with_cut_rows(build, cut_rows, backend, to_device):
-    """What a factorization stores is in these slices, too."""
-    A = star_and_grid(2600, 2, np.float64, 7)
-    M = build(to_device(A), coloring="jp")
-    r = np.random.default_rng(0).standard_normal(2600)
-    found = pcg(to_device(A), to_device(A @ r), M=M, rtol=1e-10)
-    assert found.converged
-    np.testing.assert_allclose(backend.to_host(found.x), r, rtol=0, atol=1e-6)
-    fresh = build(to_device(A), coloring="jp")
-    M.update(to_device(A))
-    np.testing.assert_array_equal(backend.to_host(M @ to_device(r)), backend.to_host(fresh @ to_device(r)))
 
 
 def test_pieces_cover_long_rows_once(short_pieces, backend):

@@ -66,8 +66,6 @@ def why_not(csr: Any, M: Any) -> str | None:
         return M.obstacle
     if M.backend is not backend_of(csr.data) or not M.captures:
         return "M is on another device than A"
-    if M.blocks.cuts_rows:
-        return "rows of A are so long that warps share them, which only the plain form does"
     if M.dtype != csr.dtype or M.blocks.lower.values.dtype != csr.dtype:
         return "M is stored in another dtype than A"
     return None

@@ -22,7 +22,7 @@ from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage import layouts
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
-from mcprecond.storage.schedule import CUT, cut_slices, rows_per_slice, with_cut_rows
+from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
 
@@ -90,8 +90,6 @@ class ColorBlocks:
         Entries whose column has a smaller, or a larger, color than their row.
     longest_row : int
         At least the length of the longest row of A.
-    cuts_rows : bool
-        Whether slices without rows stand for pieces of long rows: on a GPU only.
     pivots : array, shape (n,), or None
         What rows of the upper triangle are divided by, in color order.
     diagonal, dinv : array, shape (n,)
@@ -154,9 +152,6 @@ class ColorBlocks:
         rows = rows_per_slice(self.coloring.sizes, entries_per_row, backend.resident_warps)
         colors = self.coloring.colors[self.perm]
         slices = cut_slices(self.offsets, colors, lower.indptr, upper.indptr, backend, rows)
-        self.cuts_rows = backend.resident_warps > 0 and self.block_size == 1 and longest > CUT
-        if self.cuts_rows:
-            slices = with_cut_rows(slices, lower.indptr, upper.indptr, backend)
         # Blocks of nodes have many bytes for each column anyway.
         self.layout, self.slices, columns = layouts.chosen(
             slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend

@@ -3,8 +3,7 @@
 On a GPU a slice is a run of at most 32 rows of one color, the work of one warp: with m rows, rounded up to a power of
 two, every row has 32 / m threads, its lanes. Large colors have slices of many rows, which reads neighboring rows
 together; small ones have slices of few rows, so that all warps have work. A row that is much longer than those around
-it is a slice by itself. A row that is too long for one warp is cut: so many slices without rows come before its own,
-and sweeps share its entries between them. Kernels that do not share rows find nothing to do in these slices.
+it is a slice by itself.
 
 How the entries of a slice are stored is the matter of a layout: see storage/layouts.
 
@@ -24,8 +23,6 @@ KERNELS = KernelSet(__file__)
 
 MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself
-CUT = 1024  # entries of a triangle beyond which a row is cut, so many that it is always a slice by itself
-PIECE, MOST_PIECES = 512, 64  # entries of a piece, unless there would be more pieces
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
 CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG}
 
@@ -53,25 +50,6 @@ def cut_slices(
     run = backend.kernels(KERNELS, OFFSET=lower_indptr.dtype)
     run.mark_slices(n, colors, xp.asarray(offsets), xp.asarray(rows), lower_indptr, upper_indptr, begins)
     return xp.flatnonzero(begins).astype(np.int32)
-
-
-def with_cut_rows(slices: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend) -> Any:
-    """Return the slices with as many more in front of each long row as there are further pieces of it.
-
-    Parameters
-    ----------
-    slices : array of int32, shape (n_slices + 1,)
-        What `cut_slices` returns.
-    lower_indptr, upper_indptr : array of int, shape (n + 1,)
-        Row offsets of the triangles, in color order.
-    """
-    xp = backend.xp
-    lengths = xp.maximum(*(xp.diff(indptr.astype(np.int64)) for indptr in (lower_indptr, upper_indptr)))
-    rows = xp.flatnonzero(lengths > CUT)
-    more = xp.minimum(-(-lengths[rows] // PIECE), MOST_PIECES) - 1
-    ends = xp.cumsum(more)
-    owners = xp.searchsorted(ends, xp.arange(int(ends[-1]) if len(rows) else 0), side="right")
-    return xp.sort(xp.concatenate([slices, rows[owners].astype(np.int32)]))
 
 
 def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:

@@ -64,12 +64,6 @@ class Sweeps:
         self._move = partial(backend.kernels, VECTOR_KERNELS, **macros)
         if self._orders:
             self._move()  # loaded now: nothing may be compiled while kernels are captured
-        # Where slices that share a row put their sums; every kernel leaves the flags as they are here.
-        self._partials: Any = NULL
-        if blocks.cuts_rows:
-            self._partials = backend.xp.empty((2 * (len(blocks.slices) - 1), columns), dtype)
-            make_empty(self._partials)
-            macros["CUT_ROWS"] = 1
         self._slices = (len(blocks.slices) - 1, blocks.slices)
         # Rows of the last color have no entries above the diagonal.
         self._last_rows = int(blocks.offsets[-2:][0])
@@ -93,8 +87,7 @@ class Sweeps:
         result = NULL if self._orders else self._rows(z)
         self._substitute(blocks.lower, r, result, omega, scale, self._last_rows)
         self._run.back_substitute(
-            *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result,
-            self._partials,
+            *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result
         )  # fmt: skip
         if self._orders:
             self._move().to_row_order(n, blocks.inverse, self._y, z)
@@ -125,7 +118,7 @@ class Sweeps:
             make_empty(self._spare)
         self._run.relax(
             *self._slices, int(backwards), *lower.rows, *upper.rows, self.blocks.dinv, self.blocks.perm, self._rows(r),
-            omega, self._y, self._spare, self._rows(z), self._partials,
+            omega, self._y, self._spare, self._rows(z),
         )  # fmt: skip
         self._y, self._spare = self._spare, self._y
 
@@ -164,7 +157,7 @@ class Sweeps:
         pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
         self._run.residual(
             *self._slices, int(substituted), *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots,
-            blocks.perm, self._rows(b), self._y, self._rows(r), self._partials,
+            blocks.perm, self._rows(b), self._y, self._rows(r),
         )  # fmt: skip
 
     def _rows(self, x: Any) -> Any:
@@ -177,5 +170,5 @@ class Sweeps:
     ) -> None:  # fmt: skip
         self._run.substitute(
             *self._slices, int(backwards), *triangle.rows, self.blocks.dinv, self.blocks.perm, self._rows(r), omega,
-            scale, self._y, last, int(finish), z, self._partials,
+            scale, self._y, last, int(finish), z,
         )  # fmt: skip

@@ -10,7 +10,7 @@
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
         long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
         const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega,
-        double scale, WorkEntry* y, long long last, long long finish, VectorEntry* z, VectorEntry* partials) {
+        double scale, WorkEntry* y, long long last, long long finish, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
                 if (is_leader) b = load_once(r + place);
             });
         total = slice.sum(total);
-        if (slice.finishes_row(total, partials, backwards) && is_leader) {
+        if (is_leader) {
             b = rounded_product((REAL)scale, b);
             total = rounded_product((REAL)omega, total);
             VectorEntry value = backwards ? d * b - divided(total, d) : d * (b - total);
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitute(
         long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        const DiagonalEntry* dinv, const int* perm, double omega, WorkEntry* y, VectorEntry* z, VectorEntry* partials) {
+        const DiagonalEntry* dinv, const int* perm, double omega, WorkEntry* y, VectorEntry* z) {
     for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitut
             indptr, columns, values, by_epoch((const WorkEntry*)y, 0),
             [&](MatrixEntry a, int, WorkEntry y_j) { total += a * converted<VectorEntry>(y_j); });
         total = slice.sum(total);
-        if (slice.finishes_row(total, partials, true) && is_leader) {
+        if (is_leader) {
             VectorEntry value = own - (REAL)omega * divided(total, d);
             store_volatile(&y[i], with_epoch(converted<WorkEntry>(value), 0));
             if (z) z[place] = value;
@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) relax(
         long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr, const int*
         lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
         MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega, const
-        WorkEntry* old, WorkEntry* latest, VectorEntry* z, VectorEntry* partials) {
+        WorkEntry* old, WorkEntry* latest, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -81,8 +81,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) relax(
         }
         below = slice.sum(below);
         above = slice.sum(above);
-        bool finishes = slice.finishes_row(below, partials, backwards);
-        if (slice.finishes_row(above, partials + n_slices, backwards) && finishes && is_leader) {
+        if (is_leader) {
             VectorEntry value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - divided(above, d));
             publish(&latest[i], converted<WorkEntry>(value));
             z[place] = value;
@@ -100,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) residual(
         long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr, const int*
         lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
         MatrixEntry* upper, const DiagonalEntry* diagonal, const DiagonalEntry* pivots, const int* perm, const
-        VectorEntry* b, const WorkEntry* y, VectorEntry* r, VectorEntry* partials) {
+        VectorEntry* b, const WorkEntry* y, VectorEntry* r) {
     for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -114,8 +113,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) residual(
                           [&](MatrixEntry a, int, WorkEntry value) { below += a * converted<VectorEntry>(value); });
         below = slice.sum(below);
         above = slice.sum(above);
-        bool finishes = slice.finishes_row(below, partials, false);
-        if (slice.finishes_row(above, partials + n_slices, false) && finishes && is_leader) {
+        if (is_leader) {
             above = undivided(above, pivot);
             VectorEntry rest = substituted ? VectorEntry() : b[place] - below - diagonal[i] * converted<VectorEntry>(y[i]);
             r[place] = rest - above;

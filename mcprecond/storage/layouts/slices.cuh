@@ -46,9 +46,6 @@ struct SliceRows {
     __device__ __forceinline__ Value sum(Value value) const {
         return fold(value, [](Value a, Value b) { return a + b; });
     }
-    // Where no row is cut, every slice finishes its rows.
-    template <typename Value>
-    __device__ __forceinline__ bool finishes_row(Value&, Value*, bool) const { return true; }
 };
 
 // The sum over a row of inv(D) U, given that over what is stored. Stored is inv(D) U, so that sweeps need not read the
@@ -105,16 +102,6 @@ struct Columns {
     __device__ __forceinline__ int prefetch(OFFSET place) const { return load_streaming(&stored[place]); }
     __device__ __forceinline__ void stage() const {}
     __device__ __forceinline__ int column(int prefetched) const { return prefetched; }
-
-#ifdef CUT_ROWS
-    // Keep one of the pieces of a row that has the whole warp: a multiple of whole steps.
-    __device__ __forceinline__ void keep(int piece, int pieces) {
-        int size = ((length + pieces - 1) / pieces + WARP - 1) / WARP * WARP, begin = min(piece * size, length);
-        first += begin;
-        stored += begin;
-        length = min(size, length - begin);
-    }
-#endif
 };
 #endif
 
@@ -127,53 +114,6 @@ struct Slice : SliceRows {
         lane = lane_id() & ((1 << log_lanes) - 1);
         lane_stride = 1;
     }
-
-#ifdef CUT_ROWS
-    // A row that is cut has a run of slices that begin with it, all but the last of which are without rows.
-    int piece = 0, pieces = 1;
-
-    // Take part in a row if this slice, number k of n, belongs to such a run. Whole warps call it.
-    __device__ __forceinline__ void join_run(const int* slices, int k, int n) {
-        if (rows > 1 || (rows == 1 && (k == 0 || slices[k - 1] != first))) return;
-        int behind = run_length(slices, k, 1, n), before = run_length(slices, k, -1, n);
-        piece = before;
-        pieces = before + 1 + behind;
-        rows = 1;
-    }
-    // How many slices next to number k, up or down, begin with the same row.
-    __device__ __forceinline__ int run_length(const int* slices, int k, int direction, int n) const {
-        int length = 0;
-        while (true) {
-            int other = k + direction * (length + lane_id() + 1);
-            uint32 same = __ballot_sync(FULL_WARP, other >= 0 && other <= n && slices[other] == first);
-            int found = same == FULL_WARP ? WARP : __ffs(~same) - 1;
-            length += found;
-            if (found < WARP) return length;
-        }
-    }
-
-    // Whether this slice finishes its row: the last one of a run in the order of the sweep does. It waits for the sums
-    // of the others and adds them to its own in a fixed order; the others put theirs into `partials`, whose flags are
-    // sentinels. They come before it, so that they are done or in the hands of other warps.
-    template <typename Value>
-    __device__ __forceinline__ bool finishes_row(Value& total, Value* partials, bool backwards) const {
-        if (pieces == 1) return true;
-        if (piece != (backwards ? 0 : pieces - 1)) {
-            if (lane_id() == 0) publish(&partials[number], total);
-            return false;
-        }
-        Value others = Value();
-        for (int p = lane_id(); p < pieces; p += WARP) {
-            if (p == piece) continue;
-            Value *place = &partials[number - piece + p], found = load_volatile(place);
-            while (is_sentinel(found)) found = load_volatile(place);
-            store_sentinel(place);
-            others += found;
-        }
-        total += sum(others);
-        return true;
-    }
-#endif
 
     // The steps in which the warp takes the entries of a triangle.
     struct Steps {
@@ -234,9 +174,6 @@ struct Slice : SliceRows {
         typedef decltype(vector.load(0)) Value;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Value) > 32 ? 2 : 4;  // as registers allow
         Columns columns(indptr, all_columns, *this, number);
-#ifdef CUT_ROWS
-        if (pieces > 1) columns.keep(piece, pieces);
-#endif
         Steps steps(*this, 0, columns.length);
         values = ptx::keep_in_register(values + columns.first);
         Stored value[BATCH], next_value[BATCH];
@@ -293,11 +230,7 @@ __device__ __forceinline__ void for_slices(long long first, long long n_slices, 
         bool is_last = w + stride >= n_slices;
         const int* next = slices + number(is_last ? w : w + stride);
         int next_begin = ptx::load_early(next), next_end = ptx::load_early(next + 1);
-        Slice slice(begin, end, (int)first + number(w));
-#ifdef CUT_ROWS
-        slice.join_run(slices, number(w), (int)n_slices);
-#endif
-        work(slice);
+        work(Slice(begin, end, (int)first + number(w)));
         if (is_last) return;
         begin = next_begin, end = next_end;
         w += stride;
