@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import settings
 
-from mcprecond.backends import Backend, get_backend
+from mcprecond.backends import Backend, first_use, get_backend
 from mcprecond.matrix import FLOATS
 from mcprecond.storage import color_blocks, layouts
 from mcprecond.storage.layouts import delta, dia
@@ -72,6 +73,9 @@ def here(monkeypatch, capsys):
     from rich.console import Console
 
     from mcprecond import cli
+
+    # Whether a kernel has been compiled before is not what a test asks.
+    monkeypatch.setattr(first_use, "SAID", {(logging.INFO, compiler) for compiler in ("Numba", "NVRTC")})
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["mcprecond", *map(str, arguments)])
