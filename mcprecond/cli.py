@@ -30,6 +30,7 @@ from rich.table import Table
 import mcprecond
 from mcprecond.backends import Backend, get_backend, gpu_problem
 from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.inputs import shaped_vector
 from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
 from mcprecond.studies import STUDIES, run
@@ -350,8 +351,7 @@ def solve(
         n = matrix.shape[0]
         expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
         b = matrix @ expected if rhs is None else vector(rhs)
-        if b.shape != (n,):
-            raise ValueError(f"{rhs} holds {b.size} numbers and {file} {n} rows; they must be as many")
+        b = shaped_vector(b, n, get_backend("cpu"))
         if preconditioner == "jacobi":
             _refuse_diagonal(matrix, file)
         A, b = placed(matrix, backend), backend.xp.asarray(b)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
-from mcprecond.sweeps import Sweeps
+from mcprecond.sweeps.plan import Sweeps
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 

@@ -18,7 +18,7 @@ from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import galerkin, smoothed, tentative, touched_aggregates
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.storage.node_blocks import node_pattern
-from mcprecond.tuning import AutoColoring
+from mcprecond.tuning.auto import AutoColoring
 
 STRENGTHS = ("symmetric",)
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius

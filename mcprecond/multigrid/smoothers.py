@@ -12,8 +12,8 @@ from mcprecond.multigrid.cycle import KERNELS
 from mcprecond.multigrid.spectral_radius import start_vector
 from mcprecond.preconditioners.dilu import MulticolorDILU
 from mcprecond.storage import ColorBlocks, NodeBlocks
-from mcprecond.sweeps import Sweeps
-from mcprecond.tuning import chosen
+from mcprecond.sweeps.plan import Sweeps
+from mcprecond.tuning.auto import chosen
 
 
 class Smoother(ABC):

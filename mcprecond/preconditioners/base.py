@@ -17,8 +17,8 @@ from mcprecond.backends.inputs import promoted
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.storage import ColorBlocks, NodeBlocks
-from mcprecond.sweeps import Sweeps
-from mcprecond.tuning import Choice, chosen
+from mcprecond.sweeps.plan import Sweeps
+from mcprecond.tuning.auto import Choice, chosen
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t. Where T is so many times as large as
 #: D, which is the size of what is left, four bits cancel, and more beyond.

@@ -9,7 +9,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
-from mcprecond.sweeps import make_empty
+from mcprecond.sweeps.plan import make_empty
 
 KERNELS = KernelSet(__file__)
 

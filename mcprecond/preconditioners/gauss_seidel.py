@@ -7,7 +7,7 @@ from typing import Any
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
-from mcprecond.sweeps import Sweeps
+from mcprecond.sweeps.plan import Sweeps
 
 SWEEPS = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread

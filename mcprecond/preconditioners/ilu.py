@@ -40,8 +40,8 @@ from mcprecond.preconditioners.pivots import (
     safe_pivot,
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
-from mcprecond.sweeps import make_empty
-from mcprecond.tuning import chosen
+from mcprecond.sweeps.plan import make_empty
+from mcprecond.tuning.auto import chosen
 
 KERNELS = KernelSet(__file__)
 

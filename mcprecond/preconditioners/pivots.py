@@ -18,7 +18,7 @@ import numpy as np
 from mcprecond.backends import compile_part
 from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
 from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner
-from mcprecond.sweeps import Sweeps
+from mcprecond.sweeps.plan import Sweeps
 
 PIVOT_RULES = ("positive", "raise", "shift")
 ADVICE = "pass pivot='shift' to change such pivots"

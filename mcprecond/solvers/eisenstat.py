@@ -53,7 +53,7 @@ from mcprecond.solvers.iteration import (
     apply_reduction,
     inner,
 )
-from mcprecond.sweeps import make_empty
+from mcprecond.sweeps.plan import make_empty
 
 KERNELS = KernelSet(__file__)
 
