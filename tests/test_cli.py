@@ -234,7 +234,7 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
         (("solve", "none.mtx", "--coloring", "gready"), "--coloring must be one of"),
         (("solve", "none.mtx", "--maxiter", "-1"), "--maxiter must be at least 0"),
         (("color", "none.mtx", "--recolor", "-1"), "--recolor must be at least 0"),
-        (("solve", "GRID", "--rhs", "SHORTRHS"), "holds 3 numbers"),
+        (("solve", "GRID", "--rhs", "SHORTRHS"), "b must have shape (1600,), got (3,)"),
         (("plot", "GRID", "--output", "a.pdf"), "--output must end in .png or .svg"),
         (
             ("plot", "GRID", "--output", "a.png", "--what", "colors"),
