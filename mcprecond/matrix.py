@@ -371,11 +371,11 @@ def check_pattern(n, entries, indptr, indices, degrees, report):
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
     for v in prange(n):
-        begin, end = indptr[v], indptr[v + 1]
+        begin, end = np.int64(indptr[v]), np.int64(indptr[v + 1])
         if begin < 0 or end < begin or end > entries:
             atomic_or(report, FLAWS, np.int64(BROKEN_OFFSETS))
-            begin = end = 0
-        flaws, degree, hashes = check_row(v, n, begin, end, indices)
+            begin = end = np.int64(0)
+        flaws, degree, hashes = check_row(np.int64(v), n, begin, end, indices)
         degrees[v] = degree
         if flaws:
             atomic_or(report, FLAWS, np.int64(flaws))

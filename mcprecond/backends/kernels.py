@@ -26,7 +26,8 @@ from mcprecond.backends.forks import compiler
 
 # One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
 # changes their operands through a call. fastmath stays off: a twin defines the result to the last bit.
-compile_loop = compiler(parallel=True, nogil=True, error_model="numpy")
+PRANGE_ALONE = dict.fromkeys(("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False)
+compile_loop = compiler(parallel=PRANGE_ALONE, nogil=True, error_model="numpy")
 # Serial code: the work on one vertex or edge, or the order in which loops run.
 compile_part = compiler(nogil=True, error_model="numpy")
 # The work on one short row: to hand over the arrays would take as long as the work.
