@@ -31,7 +31,7 @@ def compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def compile_function(function: Callable[..., Any]) -> Any:
-        compiled = numba.njit(no_cfunc_wrapper=True, **options)(function)
+        compiled = numba.njit(**options)(function)
         try:
             compiled.enable_caching()
         except RuntimeError:  # Numba finds no folder that it can write

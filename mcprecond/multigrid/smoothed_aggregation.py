@@ -112,7 +112,7 @@ class SmoothedAggregation(Multigrid):
         strength: str = "symmetric",
         theta: float = 0.0,
         smoother: str = "gauss_seidel",
-        coloring: Any = "eb",
+        coloring: Any = "auto",
         presweeps: int = 1,
         postsweeps: int = 1,
         cycle: str = "V",
@@ -158,7 +158,7 @@ class SmoothedAggregation(Multigrid):
             aggregation, B = found
             self._aggregations.append(aggregation)
             matrix, block_size = self._coarser(matrix, level, aggregation, block_size)[0], B.shape[1]
-            coloring = coloring if isinstance(coloring, str | AutoColoring) else "eb"
+            coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         self._open_levels(levels, coarse, backend)
 
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
@@ -206,7 +206,7 @@ class SmoothedAggregation(Multigrid):
                 try:
                     level.smoother.update(matrix)
                 except PatternChangedError:  # entries of a coarse level that have become zero, or are so no longer
-                    level.smoother, same = self._smoother_of(matrix, "eb", block_size), False
+                    level.smoother, same = self._smoother_of(matrix, "auto", block_size), False
             if number < len(self._aggregations):
                 aggregation = self._aggregations[number]
                 matrix, kept = self._coarser(matrix, level, aggregation, block_size)
