@@ -23,8 +23,6 @@ from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.table import Table
 
 METHODS = ("CG", "Jacobi", "SGS", "multigrid")
-#: Of SGS and of multigrid's smoothers: few colors, and quickly compiled.
-COLORING = "greedy"
 RTOL, MAXITER, SEED = 1e-8, 10_000, 0
 
 #: Told what happens now, how many solves are done, and of how many.
@@ -87,10 +85,10 @@ class LinearSolver:
         elif self.method != "CG" and self.M is not None:
             self.M.update(A)
         elif self.method == "SGS":
-            self.M = MulticolorSGS(A, COLORING)
+            self.M = MulticolorSGS(A)
         elif self.method == "multigrid":
             system = self.system
-            self.M = SmoothedAggregation(A, system.near_null_space, block_size=system.block_size, coloring=COLORING)
+            self.M = SmoothedAggregation(A, system.near_null_space, block_size=system.block_size)
 
 
 def demo(
