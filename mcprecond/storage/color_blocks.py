@@ -143,7 +143,7 @@ class ColorBlocks:
 
         self._offset = matrix.indptr.dtype
         self._narrows = self._stored.itemsize < self.dtype.itemsize
-        longest = int(xp.diff(graph.indptr).max()) if n else 0
+        longest = graph.max_degree + 1  # or one less
         self.longest_row = longest * self.block_size
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, backend

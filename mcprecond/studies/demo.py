@@ -219,7 +219,7 @@ def _with_random_rhs(name: str, A: Any, backend: Backend, **options: Any) -> Sys
 
 
 MAKERS = (_fenl, _newton, _circuit, _triangulation, _elasticity)
-SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 200, 50_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
+SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 250, 100_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
 
 
 class _Compilation(event.Listener):
