@@ -40,13 +40,17 @@ def timed_row(
     return _row(times)
 
 
-def timed_in_turns(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, dict[str, Any]]:
-    """The same on the CPU for several warm calls that take turns, so that what else runs there meets all of them."""
+def timed_in_turns(
+    functions: dict[str, Callable[[], Any]], repeats: int, synchronize: Callable[[], None] = lambda: None
+) -> dict[str, dict[str, Any]]:
+    """The same for several warm calls that take turns, so that what else runs on the machine meets all of them."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
+            synchronize()
             started = time.perf_counter()
             function()
+            synchronize()
             times[name].append(time.perf_counter() - started)
     return {name: _row(found) for name, found in times.items()}
 
