@@ -7,6 +7,7 @@ import hashlib
 import json
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,32 @@ def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -
         else:
             to_queue *= 1.5
     return statistics.median(times)
+
+
+def peak_bytes(function: Callable[[], Any], device: str) -> int:
+    """The most memory that a call has allocated at a time: by NumPy on the CPU, by CuPy on a GPU."""
+    if device == "cpu":
+        tracemalloc.start()
+        try:
+            function()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    import cupy
+
+    class Allocations(cupy.cuda.MemoryHook):
+        name, now, peak = "allocations", 0, 0
+
+        def malloc_postprocess(self, **told: Any) -> None:
+            self.now += told["mem_size"]
+            self.peak = max(self.peak, self.now)
+
+        def free_preprocess(self, **told: Any) -> None:
+            self.now -= told["mem_size"]
+
+    with Allocations() as allocations:
+        function()
+    return int(allocations.peak)
 
 
 CYCLES_PER_SECOND = 2e9  # at most, so a pause is not shorter than meant

@@ -3,7 +3,7 @@
 >>> import scipy.sparse
 >>> from mcprecond import MulticolorSGS, pcg
 >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
->>> x, info = pcg(A, A.sum(axis=1), M=MulticolorSGS(A, coloring="eb"))
+>>> x, info = pcg(A, A.sum(axis=1), M=MulticolorSGS(A))
 
 Processes: in a fork of a process that has run it the package raises a RuntimeError, since the threads of GNU OpenMP do
 not survive a fork (those of other threading layers of Numba may). Start processes by "spawn" or "forkserver", with

@@ -276,7 +276,7 @@ def fenl(
 @app.command()
 def color(
     file: File,
-    method: Annotated[str, typer.Option(help="Of `mcprecond info`, or auto.")] = "eb",
+    method: Annotated[str, typer.Option(help="Of `mcprecond info`, or auto.")] = "auto",
     distance: Annotated[int, typer.Option(help="1, or 2: no common neighbor either.")] = 1,
     recolor: Annotated[int, typer.Option(help="Passes of first-fit afterwards.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the colors, 0-based: .npy or .txt.")] = None,
@@ -325,7 +325,7 @@ def solve(
         Path | None, typer.Option(help="The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")
     ] = None,
     preconditioner: Annotated[str, typer.Option(help="sgs, multigrid, jacobi or none.")] = "sgs",
-    coloring: Annotated[str, typer.Option(help="For sgs and multigrid: a method of `mcprecond info`, or auto.")] = "eb",
+    coloring: Annotated[str, typer.Option(help="For sgs and multigrid: auto, or one of `mcprecond info`.")] = "auto",
     rtol: Annotated[float, typer.Option(help="Of the residual, relative to the right-hand side.")] = 1e-8,
     maxiter: Annotated[int | None, typer.Option(help="By default ten times the number of rows.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the solution: .npy or .mtx.")] = None,

@@ -19,6 +19,7 @@ from numba import prange
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_part, offset_type
 from mcprecond.backends.atomics import atomic_or
 from mcprecond.backends.hashing import mix64
+from mcprecond.numbering import compact_order
 
 KERNELS = KernelSet(__file__)
 
@@ -98,6 +99,13 @@ class AdmittedMatrix:
         """Column indices as kernels take them: int32."""
         return self.backend.xp.asarray(self.csr.indices, dtype=np.int32)
 
+    @cached_property
+    def compact_order(self) -> Any | None:
+        """On the CPU, a breadth-first order of rows (new number -> old number) where their own is bad; else None."""
+        if self.backend.name != "cpu":
+            return None
+        return compact_order(self.csr.indptr, self.csr.indices, self.dtype.itemsize, self.is_symmetric)
+
     @property
     def exponent(self) -> int:
         """2^exponent is just above the largest magnitude, of values that were looked at."""
@@ -111,8 +119,10 @@ class AdmittedMatrix:
         ValueError
             If sums of repeated entries are not finite.
         """
-        if self.is_canonical:
-            return self
+        return self if self.is_canonical else self._canonical
+
+    @cached_property
+    def _canonical(self) -> AdmittedMatrix:
         arrays = (self.csr.data.copy(), self.csr.indices.copy(), self.csr.indptr.copy())
         csr = self.backend.sparse.csr_matrix(arrays, shape=self.shape)  # without what A believes of its order
         csr.sum_duplicates()
@@ -371,11 +381,11 @@ def check_pattern(n, entries, indptr, indices, degrees, report):
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
     for v in prange(n):
-        begin, end = indptr[v], indptr[v + 1]
+        begin, end = np.int64(indptr[v]), np.int64(indptr[v + 1])
         if begin < 0 or end < begin or end > entries:
             atomic_or(report, FLAWS, np.int64(BROKEN_OFFSETS))
-            begin = end = 0
-        flaws, degree, hashes = check_row(v, n, begin, end, indices)
+            begin = end = np.int64(0)
+        flaws, degree, hashes = check_row(np.int64(v), n, begin, end, indices)
         degrees[v] = degree
         if flaws:
             atomic_or(report, FLAWS, np.int64(flaws))

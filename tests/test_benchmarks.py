@@ -1,4 +1,4 @@
-"""The benchmarks of colorings run, small, and record what the pages need."""
+"""The benchmarks run, small, and record what the pages need."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+
+from cases import SOLVED  # noqa: E402
 
 
 @pytest.fixture
@@ -67,13 +71,23 @@ def test_multigrid(benchmark):
         assert case["update"]["ms"] > 0 and case["levels"][0] == case["unknowns"]
 
 
-def test_hubs(benchmark):
-    (case,) = benchmark("hubs.py", "cpu", "--repeats", "2")["cases"]
-    rows = {row["name"]: row for row in case["solvers"]}
-    assert {"library CG", "pcg CG", "library Jacobi", "pcg Jacobi", "pcg SGS eb"} <= rows.keys()
-    assert all(row["residual"] <= 2e-6 for row in rows.values())
-    assert rows["pcg SGS eb"]["iterations"] < rows["pcg Jacobi"]["iterations"] < rows["pcg CG"]["iterations"]
-    assert case["longest_row"] > 32 and case["product_ms"] > 0
+def test_solves(benchmark):
+    cases = benchmark("solves.py", "cpu", "rmat_18", "elasticity48", "--repeats", "2", "--colorings", "auto", "eb")[
+        "cases"
+    ]
+    for case in cases:
+        rows = {row["name"]: row for row in case["solvers"]}
+        assert list(rows) == ["library CG", "pcg CG", "library Jacobi", "pcg Jacobi", "SGS auto", "SGS eb"]
+        assert all(row["residual"] <= 2e-8 for row in rows.values())
+        assert rows["SGS auto"]["iterations"] < rows["pcg Jacobi"]["iterations"] < rows["pcg CG"]["iterations"]
+        assert case["longest_row"] > 32 and case["product_ms"] > 0 and 0 < rows["SGS eb"]["peak_over_matrix"] < 10
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_what_is_solved_is_positive_definite(name):
+    A = SOLVED[name](True, "cpu")
+    assert abs(A - A.T).max() <= 1e-12 * abs(A).max()
+    np.linalg.cholesky(A.toarray())
 
 
 def test_busy_cores(benchmark):

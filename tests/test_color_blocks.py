@@ -175,8 +175,8 @@ def test_vectors_there_and_back(backend):
     run = backend.kernels(VECTOR_KERNELS, VALUE=np.dtype(np.float64))
     perm = xp.asarray(np.random.default_rng(0).permutation(1000).astype(np.int32))
     inverse = xp.argsort(perm).astype(np.int32)
-    x = xp.arange(1000.0)
-    ordered, back = xp.empty(1000), xp.empty(1000)
+    x = xp.arange(1000.0)[:, None]
+    ordered, back = xp.empty((1000, 1)), xp.empty((1000, 1))
     run.to_color_order(1000, inverse, x, ordered)
     assert (ordered == x[perm]).all()
     run.to_row_order(1000, inverse, ordered, back)

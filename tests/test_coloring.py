@@ -550,7 +550,7 @@ def test_bad_refinements_are_refused(to_device):
         color(A, distance=3)
     with pytest.raises(ValueError, match="recolor must be at least 0, got -1"):
         color(A, recolor=-1)
-    with pytest.raises(TypeError, match="'eb' has no option 'order'"):
+    with pytest.raises(TypeError, match="'auto' has no option 'order'"):
         color(A, order="ldf")
 
 

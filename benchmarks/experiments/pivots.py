@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.spatial
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
 
-from cases import SEED
+from cases import SEED, linear_elements
 from measure import RESULTS, record, save
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
@@ -34,25 +32,8 @@ BUILT = {
 }
 
 
-def stiffness(n: int, stretch: float) -> sp.csr_matrix:
-    """Of linear elements on n random points, triangulated in the unit square that is stretched afterwards; the hull's
-    points are fixed.
-    """
-    points = np.random.default_rng(SEED).random((n, 2))
-    triangulation = scipy.spatial.Delaunay(points)
-    corners = (points * [stretch, 1])[triangulation.simplices]
-    sides = np.roll(corners, -1, axis=1) - np.roll(corners, 1, axis=1)
-    areas = abs(np.linalg.det(sides[:, :2])) / 2
-    elements = sides @ sides.transpose(0, 2, 1) / (4 * areas[:, None, None])
-    corner = triangulation.simplices
-    rows, columns = np.broadcast_arrays(corner[:, :, None], corner[:, None, :])
-    A = sp.csr_matrix((elements.ravel(), (rows.ravel(), columns.ravel())), shape=(n, n))
-    inside = np.setdiff1d(np.arange(n), triangulation.convex_hull)
-    return A[inside][:, inside]
-
-
 def measure_case(n: int, stretch: float) -> dict[str, Any]:
-    A = stiffness(n, stretch)
+    A = linear_elements(n, stretch)
     b = A @ np.random.default_rng(SEED).uniform(-1, 1, A.shape[0])
     coloring = color(A, "eb")
     case: dict[str, Any] = {

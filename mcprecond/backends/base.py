@@ -39,6 +39,10 @@ class Backend(Protocol):
         """Bytes of the cache that all processors of the current device share; 0 on the CPU, where nobody asks."""
 
     @property
+    def memory_speed(self) -> float:
+        """Bytes per second that the memory of the current device is made for; 0 on the CPU, or if it is not known."""
+
+    @property
     def stream(self) -> Hashable:
         """What tells the current stream from others. Work on one stream is done in the order of its enqueuing."""
 

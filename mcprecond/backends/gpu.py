@@ -35,6 +35,14 @@ def compile_options(macros: dict[str, Any]) -> tuple[str, ...]:
     return ("--std=c++17", *(f"-D{name}={value}" for name, value in sorted(values.items())))
 
 
+@functools.cache
+def _attributes_of(device: int) -> dict[str, int]:
+    """What CUDA says of a device; CuPy asks for each of a hundred attributes anew."""
+    import cupy
+
+    return dict(cupy.cuda.Device(device).attributes)
+
+
 class GpuBackend:
     """See `Backend`. Everything runs on the caller's current device and stream."""
 
@@ -76,12 +84,20 @@ class GpuBackend:
 
     @property
     def resident_warps(self) -> int:
-        device = self.xp.cuda.Device()
-        return device.attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
+        return self._attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
 
     @property
     def shared_cache(self) -> int:
-        return self.xp.cuda.Device().attributes["L2CacheSize"]
+        return self._attributes["L2CacheSize"]
+
+    @property
+    def memory_speed(self) -> float:
+        kilohertz, bits = (self._attributes.get(name, 0) for name in ("MemoryClockRate", "GlobalMemoryBusWidth"))
+        return 2e3 * kilohertz * bits / 8
+
+    @property
+    def _attributes(self) -> dict[str, int]:
+        return _attributes_of(self.xp.cuda.Device().id)
 
     @property
     def stream(self) -> Hashable:

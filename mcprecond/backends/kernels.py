@@ -24,13 +24,21 @@ import numpy as np
 
 from mcprecond.backends.forks import compiler
 
+#: For all functions. fastmath stays off: a twin defines the result to the last bit. C does not call them, and a way for
+#: it to do so would take time to compile.
+ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+#: Loops over prange run in parallel; Numba does not search for more, which takes time, too.
+IN_PARALLEL = dict.fromkeys(
+    ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
+)  # fmt: skip
+
 # One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
-# changes their operands through a call. fastmath stays off: a twin defines the result to the last bit.
-compile_loop = compiler(parallel=True, nogil=True, error_model="numpy")
+# changes their operands through a call.
+compile_loop = compiler(parallel=IN_PARALLEL, **ALL)
 # Serial code: the work on one vertex or edge, or the order in which loops run.
-compile_part = compiler(nogil=True, error_model="numpy")
+compile_part = compiler(**ALL)
 # The work on one short row: to hand over the arrays would take as long as the work.
-compile_inlined = compiler(nogil=True, error_model="numpy", forceinline=True)
+compile_inlined = compiler(forceinline=True, **ALL)
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding

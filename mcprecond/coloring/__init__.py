@@ -20,7 +20,7 @@ LARGEST_SEED = 2**63 - 1
 
 def color(
     A: Any,
-    method: str = "eb",
+    method: str = "auto",
     *,
     distance: int = 1,
     order: Any = None,
@@ -129,7 +129,7 @@ def color(
     elif distance == 2:
         graph, distance = graph.squared(), 1
     if method == "auto":
-        method, options = chosen_for(graph)
+        method = chosen_for(graph)
     colors, log = COLORINGS[method](graph, seed=seed, **options)
     coloring = finished(colors, log, method, graph.backend)
     if recolor:

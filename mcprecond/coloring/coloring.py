@@ -226,7 +226,8 @@ def first_conflict(n, indptr, indices, colors, first):
 @KERNELS.strided_twin
 def count_colors(n, colors, n_counted, log, n_rows, report):
     """A histogram of the first so many colors; behind it, how many there are, and the first rows of the log."""
-    report[n_counted + 1 : n_counted + 1 + n_rows] = log[:n_rows]
+    for row in range(n_rows):
+        report[n_counted + 1 + row] = log[row]
     n_own = min(n_counted, OWN_COLORS)
     for part in prange(PARTS):
         own, last = np.zeros(n_own, np.int64), np.int64(-1)

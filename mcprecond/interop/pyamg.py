@@ -49,7 +49,7 @@ def change_smoothers(
     *,
     iterations: int = 1,
     omega: float = 1.0,
-    coloring: str = "eb",
+    coloring: str = "auto",
 ) -> None:
     """Replace the smoothers of a PyAMG solver by multicolor Gauss-Seidel or SOR, in place.
 

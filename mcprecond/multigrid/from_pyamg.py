@@ -38,7 +38,7 @@ def from_pyamg(
     ml: Any,
     *,
     smoother: str = "gauss_seidel",
-    coloring: str = "eb",
+    coloring: str = "auto",
     presweeps: int = 1,
     postsweeps: int = 1,
     cycle: str = "V",

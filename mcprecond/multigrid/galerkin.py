@@ -1,9 +1,9 @@
 """The prolongator, its adjoint and the matrix of the coarse level: their patterns once, their values again and again.
 
 A step of Jacobi makes the columns of the tentative prolongator T smooth: ``P = T - omega / rho inv(D) A T`` with the
-spectral radius rho of inv(D) A. The coarse matrix is ``P^H A P``. A row of P has all k columns of the aggregates of its node and of the neighbors of
-that, zeros too: so all patterns depend on that of A alone, and new values of A take the numeric phase only. It adds up
-in a fixed order, so that equal matrices have equal coarse matrices, to the last bit.
+spectral radius rho of inv(D) A. The coarse matrix is ``P^H A P``. A row of P has all k columns of the aggregates of its
+node and of the neighbors of that, zeros too: so all patterns depend on that of A alone, and new values of A take the
+numeric phase only. It adds up in a fixed order, so that equal matrices have equal coarse matrices, to the last bit.
 
 Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
 Computing 56, 1996, Algorithm 5.1.

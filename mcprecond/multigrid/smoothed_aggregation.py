@@ -110,7 +110,7 @@ class SmoothedAggregation(Multigrid):
         strength: str = "symmetric",
         theta: float = 0.0,
         smoother: str = "gauss_seidel",
-        coloring: Any = "eb",
+        coloring: Any = "auto",
         presweeps: int = 1,
         postsweeps: int = 1,
         cycle: str = "V",
@@ -157,7 +157,7 @@ class SmoothedAggregation(Multigrid):
             self._aggregations.append(aggregation)
             matrix, block_size = computed(matrix, aggregation.product), B.shape[1]
             level.connect(aggregation.product.P, aggregation.product.R, self._dtype, backend)
-            coloring = coloring if isinstance(coloring, str | AutoColoring) else "eb"
+            coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         self._open_levels(levels, coarse, backend)
 
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:

@@ -154,71 +154,75 @@ def couplings_of(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
     return backend.to_host(table).reshape(n_colors, n_colors)
 
 
-@compile_part
-def best_order(couplings):
+def best_order(couplings: np.ndarray) -> tuple[np.ndarray, float]:
     """The colors in the best order found, and its remainder as a share of that of their own order."""
-    n_colors = len(couplings)
-    edges = (couplings + couplings.T) / 2.0
-    own = np.arange(n_colors)
-    given = max(remainder_of_order(own, edges), 1.0)
-    best, least = own.copy(), 0.0
-    for start in range(STARTS):
-        order = own.copy() if start == 0 else np.argsort(np.array([mix(c, start) for c in range(n_colors)]))
-        improve(order, edges, given)
-        cost = remainder_of_order(order, edges) / given + waiting(order, edges)
-        if start == 0 or cost < least:
-            best, least = order, cost
-    return best, remainder_of_order(best, edges) / given
+    own, edges = np.arange(len(couplings)), (couplings + couplings.T) / 2
+    random = (np.argsort(mix.py_func(own, start), kind="stable") for start in range(1, STARTS))
+    return best_from(np.stack([own, *random]), edges, np.maximum(edges.sum(axis=1), 1))
 
 
 @compile_part
-def remainder_of_order(order, edges):
+def best_from(orders, edges, edges_of):
+    """The same from these orders, a row each, which are overwritten; `edges_of` counts all edges of each color."""
+    given = max(remainder_of_order(orders[0], edges, edges_of), 1.0)
+    per_edge = WAITING / max(edges_of.sum() / 2, 1.0)
+    best, least = 0, np.inf
+    for start in range(len(orders)):
+        improve(orders[start], edges, edges_of, given, per_edge)
+        cost = remainder_of_order(orders[start], edges, edges_of) / given + per_edge * waiting(orders[start], edges)
+        if cost < least:
+            best, least = start, cost
+    return orders[best], remainder_of_order(orders[best], edges, edges_of) / given
+
+
+@compile_part
+def remainder_of_order(order, edges, edges_of):
     """The sum over vertices of (neighbors of a later color)^2 / (all neighbors)."""
     total = 0.0
     for place in range(len(order)):
         later = 0.0
         for other in range(place + 1, len(order)):
             later += edges[order[place], order[other]]
-        total += later**2 / max(edges[order[place]].sum(), 1.0)
+        total += later**2 / edges_of[order[place]]
     return total
 
 
 @compile_part
 def waiting(order, edges):
-    """What edges to the color just before cost, in shares of the remainder."""
+    """The edges to the color just before."""
     total = 0.0
     for place in range(1, len(order)):
         total += edges[order[place - 1], order[place]]
-    return WAITING * total / max(edges.sum() / 2, 1.0)
+    return total
 
 
 @compile_part
-def improve(order, edges, given):
+def improve(order, edges, edges_of, given, per_edge):
     """Move each color to its best place, again and again until no move helps."""
     n_colors = len(order)
-    per_neighbor = WAITING / max(edges.sum() / 2, 1.0)
-    all_of, later = np.zeros(n_colors), np.zeros(n_colors)  # neighbors of each color, and those behind it
+    later = np.zeros(n_colors)  # neighbors of each color that are behind it
     for place in range(n_colors):
         c = order[place]
-        all_of[c] = max(edges[c].sum(), 1.0)
         for other in range(place + 1, n_colors):
             later[c] += edges[c, order[other]]
     unlike = True
     while unlike:
         unlike = False
         for c in range(n_colors):
-            place = np.argmax(order == c)
+            place = 0
+            while order[place] != c:
+                place += 1
             target, gain = place, 1e-9
             for step in (-1, 1):
                 behind, gained, last, i = later[c], 0.0, place - step, place + step
                 while 0 <= i < n_colors:  # past the color d at place i, between those at `last` and beyond d
                     d = order[i]
                     moved, theirs = behind - step * edges[c, d], later[d] + step * edges[d, c]
-                    gained += ((behind**2 - moved**2) / all_of[c] + (later[d] ** 2 - theirs**2) / all_of[d]) / given
+                    gained += ((behind**2 - moved**2) / edges_of[c] + (later[d] ** 2 - theirs**2) / edges_of[d]) / given
                     if 0 <= last < n_colors:
-                        gained += per_neighbor * (edges[order[last], c] - edges[order[last], d])
+                        gained += per_edge * (edges[order[last], c] - edges[order[last], d])
                     if 0 <= i + step < n_colors:
-                        gained += per_neighbor * (edges[d, order[i + step]] - edges[c, order[i + step]])
+                        gained += per_edge * (edges[d, order[i + step]] - edges[c, order[i + step]])
                     if gained > gain:
                         target, gain = i, gained
                     behind, last, i = moved, i, i + step

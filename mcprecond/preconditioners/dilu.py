@@ -26,7 +26,7 @@ class MulticolorDILU(Factored):
         Real or complex floats. Not changed, and not needed afterwards.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
-        of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
+        of A, which is checked, its colors in the order of their numbers. "auto" and an `AutoColoring` choose by
         predicted time; `choice` says what and why.
     pivot : {"positive", "raise", "shift"}
         What to do about an E_i that is zero, tiny or not finite, as in `ILU0`; and with "positive", where A is
@@ -69,7 +69,7 @@ class MulticolorDILU(Factored):
     def __init__(
         self,
         A: Any,
-        coloring: Any = "eb",
+        coloring: Any = "auto",
         *,
         pivot: str = "positive",
         dtype: Any = None,

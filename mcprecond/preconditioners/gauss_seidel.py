@@ -28,7 +28,7 @@ class MulticolorGS(Preconditioner):
         Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
-        of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
+        of A, which is checked, its colors in the order of their numbers. "auto" and an `AutoColoring` choose by
         predicted time; `choice` says what and why.
     sweep : {"symmetric", "forward", "backward"}
         "symmetric" keeps a symmetric A symmetric and a Hermitian one Hermitian, as CG needs it.
@@ -71,7 +71,7 @@ class MulticolorGS(Preconditioner):
     def __init__(
         self,
         A: Any,
-        coloring: Any = "eb",
+        coloring: Any = "auto",
         *,
         sweep: str = "symmetric",
         omega: float = 1.0,
@@ -239,7 +239,7 @@ class MulticolorSGS(MulticolorGS):
         Real or complex floats, no zero on the diagonal. Not changed, and not needed afterwards.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         A method of `color`, whose colors are then put into the order that promises the fewest iterations; or a coloring
-        of A, which is checked, its colors in the order of their numbers. "auto" or an `AutoColoring` chooses by
+        of A, which is checked, its colors in the order of their numbers. "auto" and an `AutoColoring` choose by
         predicted time; `choice` says what and why.
     omega : float
         Relaxation factor w, 0 < w < 2.
@@ -264,7 +264,7 @@ class MulticolorSGS(MulticolorGS):
     >>> import numpy as np, scipy.sparse
     >>> from mcprecond import MulticolorSGS, pcg
     >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
-    >>> x, info = pcg(A, np.ones(100), M=MulticolorSGS(A, coloring="eb"))
+    >>> x, info = pcg(A, np.ones(100), M=MulticolorSGS(A))
     >>> info
     0
     """
@@ -272,7 +272,7 @@ class MulticolorSGS(MulticolorGS):
     def __init__(
         self,
         A: Any,
-        coloring: Any = "eb",
+        coloring: Any = "auto",
         *,
         omega: float = 1.0,
         sweeps: int = 1,
@@ -291,7 +291,7 @@ def smooth(
     b: Any,
     sweeps: int = 1,
     *,
-    coloring: Any = "eb",
+    coloring: Any = "auto",
     sweep: str = "forward",
     omega: float = 1.0,
     block_size: int = 1,

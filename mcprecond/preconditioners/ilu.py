@@ -133,7 +133,7 @@ class ILU0(Factored):
         A: Any,
         *,
         ordering: Any = "color",
-        coloring: Any = "eb",
+        coloring: Any = "auto",
         pivot: str = "positive",
         dtype: Any = None,
         device: str | None = None,

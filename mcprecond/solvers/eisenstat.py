@@ -156,26 +156,19 @@ def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
 
 
 @compile_loop
-def sweep_back_rows(first, end, indptr, columns, values, omega, rho, beta, q, t, ts):
-    """The rows of one color."""
+def sweep_back_rows(first, end, apart, indptr, columns, values, omega, rho, beta, step, q, t, ts):
+    """The rows of one color; those of the first color are kept apart where T = D there."""
     for i in prange(first, end):
         total = t.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * t[columns[k]]
-        q[i] = rho[i] + beta * q[i]
-        t[i] = q[i] - omega * total
-        ts[i, 0] = t[i]
-
-
-@compile_loop
-def sweep_first_rows(end, indptr, columns, values, omega, rho, step, t, ts):
-    """The rows of the first color where T = D."""
-    for i in prange(end):
-        total = t.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * t[columns[k]]
-        ts[i, 1] = omega * total
-        ts[i, 0] = step * rho[i] - ts[i, 1]
+        if apart:
+            ts[i, 1] = omega * total
+            ts[i, 0] = step * rho[i] - ts[i, 1]
+        else:
+            q[i] = rho[i] + beta * q[i]
+            t[i] = q[i] - omega * total
+            ts[i, 0] = t[i]
 
 
 @KERNELS.resident_twin
@@ -186,10 +179,9 @@ def sweep_back(
     if control[STATE] != RUNNING:
         return
     beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
-    for c in range(n_slices - 1, 0 if first_rows else -1, -1):
-        sweep_back_rows(slices[c], slices[c + 1], indptr, columns, values, omega, rho, beta, q, t, ts)
-    if first_rows:  # even an empty loop wakes the threads
-        sweep_first_rows(first_rows, indptr, columns, values, omega, rho, step, t, ts)
+    for c in range(n_slices - 1, -1, -1):
+        apart = c == 0 and first_rows > 0
+        sweep_back_rows(slices[c], slices[c + 1], apart, indptr, columns, values, omega, rho, beta, step, q, t, ts)
 
 
 @compile_loop

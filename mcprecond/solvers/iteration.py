@@ -34,7 +34,10 @@ ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_
 # nothing more to say: the state becomes REACHED, so that the host measures the residual. The last four scalars and the
 # last two products are about the rows that eisenstat.py keeps apart: what is left of their first r, their part in q,
 # and their first r'r and r'z. Elsewhere these are 0. `UNIT` is the power of two that z is multiplied by.
-PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = range(9)
+# Numba has a type for each int of Python that a module defines, and would compile for each what is called with it.
+PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = map(
+    np.int64, range(9)
+)
 
 HISTORY = 1024  # residuals kept on the device between two looks
 BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph

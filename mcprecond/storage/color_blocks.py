@@ -119,7 +119,7 @@ class ColorBlocks:
     block_size = 1
 
     def __init__(
-        self, A: Any, coloring: str | Coloring | Any = "eb", *, dtype: Any = None, divides: bool = False
+        self, A: Any, coloring: str | Coloring | Any = "auto", *, dtype: Any = None, divides: bool = False
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
         self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
@@ -137,13 +137,13 @@ class ColorBlocks:
         xp, n = backend.xp, graph.shape[0]
         self.coloring = swept_coloring(graph, coloring)
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
-        self.perm = self.coloring.permutation()
+        self.perm = self._permutation(graph)
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
         self._offset = matrix.indptr.dtype
         self._narrows = self._stored.itemsize < self.dtype.itemsize
-        longest = int(xp.diff(graph.indptr).max()) if n else 0
+        longest = graph.max_degree + 1  # or one less
         self.longest_row = longest * self.block_size
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, backend
@@ -167,6 +167,13 @@ class ColorBlocks:
         self._expected = self._enqueue_fingerprint(matrix)
         self._fingerprint = self._filled(matrix, self._expected)
         self._refuse_values(matrix, self._fingerprint)
+
+    def _permutation(self, graph: AdmittedMatrix) -> Any:
+        """The rows by color; those of one color in a compact order where their own is bad."""
+        order = graph.compact_order
+        if order is None:
+            return self.coloring.permutation()
+        return order[np.argsort(self.coloring.colors[order], kind="stable")].astype(np.int32)
 
     def _placed(self, pattern: TrianglePattern, columns: Any) -> Any:
         """The sources of a triangle in the order of its layout."""

@@ -65,7 +65,7 @@ class NodeBlocks(ColorBlocks):
             [-1., -2.]]])
     """
 
-    def __init__(self, A: Any, coloring: str | Coloring | Any = "eb", *, block_size: int, dtype: Any = None) -> None:
+    def __init__(self, A: Any, coloring: str | Coloring | Any = "auto", *, block_size: int, dtype: Any = None) -> None:
         matrix = admitted(A, floats=True).canonical()
         self.block_size = integer(block_size, "block_size", 2)
         nodes = admitted(node_pattern(matrix, block_size))

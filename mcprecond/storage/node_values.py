@@ -24,8 +24,9 @@ THREADS_PER_SLICE = BLOCK
 def copy_block(row, column, indptr, indices, values, block):
     """The block of A in a row and a column of nodes."""
     b = len(block)
-    block[:] = 0
     for p in range(b):
+        for q in range(b):
+            block[p, q] = 0
         begin, end = indptr[row * b + p], indptr[row * b + p + 1]
         k = begin + np.searchsorted(indices[begin:end], column * b)
         while k < end and indices[k] // b == column:
@@ -72,24 +73,35 @@ def fill_blocks(
 
 
 @compile_part
-def invert_block(block, inverse):
-    """Write the inverse of a block, by elimination with row pivots, and return whether it is finite."""
+def invert_block(block, rest, inverse):
+    """Write the inverse of a block, by elimination with row pivots in `rest`, and return whether it is finite."""
     b = len(block)
-    rest = np.concatenate((block, np.eye(b).astype(block.dtype)), axis=1)
+    for p in range(b):
+        for q in range(b):
+            rest[p, q], inverse[p, q] = block[p, q], p == q
     for c in range(b):
-        best = c + np.argmax(np.abs(rest[c:, c]))
-        for q in range(2 * b):
+        best = c
+        for p in range(c + 1, b):
+            if abs(rest[p, c]) > abs(rest[best, c]):
+                best = p
+        pivot = rest[best, c]
+        for q in range(b):
             rest[c, q], rest[best, q] = rest[best, q], rest[c, q]
-        pivot = rest[c, c]
-        if pivot == 0:
-            inverse[:] = np.nan
-            return False
-        rest[c] /= pivot
+            inverse[c, q], inverse[best, q] = inverse[best, q], inverse[c, q]
+        for q in range(b):  # where the pivot is zero, nothing of this row is finite any more
+            rest[c, q] /= pivot
+            inverse[c, q] /= pivot
         for p in range(b):
+            factor = rest[p, c]
             if p != c:
-                rest[p] -= rest[p, c] * rest[c]
-    inverse[:] = rest[:, b:]
-    return bool(np.isfinite(inverse).all())
+                for q in range(b):
+                    rest[p, q] -= factor * rest[c, q]
+                    inverse[p, q] -= factor * inverse[c, q]
+    finite = True
+    for p in range(b):
+        for q in range(b):
+            finite &= np.isfinite(inverse[p, q])
+    return finite
 
 
 @KERNELS.strided_twin
@@ -97,7 +109,7 @@ def invert_diagonal(n_nodes, diagonal, dinv, expected, found):
     """The inverses of the diagonal's blocks; count the singular ones."""
     if not are_taken(expected, found, False):
         return
-    count = 0
+    count, rest = 0, np.empty_like(diagonal)
     for i in prange(n_nodes):
-        count += not invert_block(diagonal[i], dinv[i])
+        count += not invert_block(diagonal[i], rest[i], dinv[i])
     found[NO_PIVOTS] = count

@@ -88,18 +88,12 @@ def count_entries(n, indptr, indices, inverse, lower_counts, upper_counts):
 
 
 @compile_inlined
-def place_entry(
-    i, j, number, lower, lower_columns, lower_source, upper, upper_columns, upper_source, diagonal_source
-):  # fmt: skip
-    """Put the next entry of row i where it belongs; where the one after it in either triangle would go."""
-    if j < i:
-        lower_columns[lower], lower_source[lower] = j, number
-        return lower + 1, upper
-    if j > i:
-        upper_columns[upper], upper_source[upper] = j, number
-        return lower, upper + 1
-    diagonal_source[i] = number
-    return lower, upper
+def insert(column, number, begin, end, by_column, columns, source):
+    """Add an entry to those of a row in a triangle, in the order of columns or behind the others."""
+    while by_column and end > begin and columns[end - 1] > column:
+        columns[end], source[end] = columns[end - 1], source[end - 1]
+        end -= 1
+    columns[end], source[end] = column, number
 
 
 @KERNELS.twin
@@ -109,17 +103,15 @@ def fill_columns(
 ):  # fmt: skip
     """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
     for v in prange(n):
-        i = inverse[v]
-        lower, upper, columns = lower_indptr[i], upper_indptr[i], indices[indptr[v] : indptr[v + 1]]
-        if len(columns) <= sorted_length:
-            for number in np.argsort(inverse[columns], kind="mergesort"):
-                lower, upper = place_entry(
-                    i, inverse[columns[number]], number, lower, lower_columns, lower_source, upper, upper_columns,
-                    upper_source, diagonal_source,
-                )  # fmt: skip
-        else:
-            for number in range(len(columns)):
-                lower, upper = place_entry(
-                    i, inverse[columns[number]], number, lower, lower_columns, lower_source, upper, upper_columns,
-                    upper_source, diagonal_source,
-                )  # fmt: skip
+        i, begin, end = inverse[v], indptr[v], indptr[v + 1]
+        lower, upper, by_column = np.int64(lower_indptr[i]), np.int64(upper_indptr[i]), end - begin <= sorted_length
+        for k in range(begin, end):
+            j, number = inverse[indices[k]], k - begin
+            if j < i:
+                insert(j, number, lower_indptr[i], lower, by_column, lower_columns, lower_source)
+                lower += 1
+            elif j > i:
+                insert(j, number, upper_indptr[i], upper, by_column, upper_columns, upper_source)
+                upper += 1
+            else:
+                diagonal_source[i] = number

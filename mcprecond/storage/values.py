@@ -42,17 +42,17 @@ def fetch_values(
         return
     no_pivots = 0
     for i in prange(slices[n_slices]):
-        row, number = values[indptr[perm[i]] : indptr[perm[i] + 1]], diagonal_source[i]
+        begin, end = indptr[perm[i]], indptr[perm[i] + 1]
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
-            lower[e] = row[lower_source[e]]
-        pivot = row[number] if number < len(row) else values.dtype.type(0)
+            lower[e] = values[begin + lower_source[e]]
+        number = diagonal_source[i]
+        pivot = values[begin + number] if number < end - begin else values.dtype.type(0)
         inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
         diagonal[i], dinv[i] = pivot, inverse
         factor = inverse if divides else values.dtype.type(1)
         check = 0 * abs(dinv[i])  # is NaN as soon as something is not finite
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
-            quotient = factor * row[upper_source[e]]
-            upper[e] = quotient
+            upper[e] = factor * values[begin + upper_source[e]]
             check += 0 * abs(upper[e])
         no_pivots += check != 0
     found[NO_PIVOTS] = no_pivots

@@ -25,12 +25,12 @@ def _jacobi(A: Any) -> Any:
 
 #: Label -> function of A, and the same in a line of Python.
 CANDIDATES: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
+    "SGS": (lambda A: MulticolorSGS(A), "pcg(A, b, M=MulticolorSGS(A))"),
     "SGS eb": (lambda A: MulticolorSGS(A, "eb"), 'pcg(A, b, M=MulticolorSGS(A, "eb"))'),
     "SGS ecl_gc": (lambda A: MulticolorSGS(A, "ecl_gc"), 'pcg(A, b, M=MulticolorSGS(A, "ecl_gc"))'),
     "SGS greedy": (lambda A: MulticolorSGS(A, "greedy"), 'pcg(A, b, M=MulticolorSGS(A, "greedy"))'),
-    "SGS auto": (lambda A: MulticolorSGS(A, "auto"), 'pcg(A, b, M=MulticolorSGS(A, "auto"))'),
-    "DILU eb": (lambda A: MulticolorDILU(A, "eb"), 'pcg(A, b, M=MulticolorDILU(A, "eb"))'),
-    "ILU0 eb": (lambda A: ILU0(A, coloring="eb"), 'pcg(A, b, M=ILU0(A, coloring="eb"))'),
+    "DILU": (lambda A: MulticolorDILU(A), "pcg(A, b, M=MulticolorDILU(A))"),
+    "ILU0": (lambda A: ILU0(A), "pcg(A, b, M=ILU0(A))"),
     "ILU0 row order": (lambda A: ILU0(A, ordering="natural"), 'pcg(A, b, M=ILU0(A, ordering="natural"))'),
     "multigrid": (lambda A: SmoothedAggregation(A), "pcg(A, b, M=SmoothedAggregation(A))"),
     "Jacobi": (_jacobi, "pcg(A, b, M=scipy.sparse.diags_array(1 / A.diagonal()).tocsr())"),

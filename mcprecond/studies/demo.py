@@ -23,8 +23,6 @@ from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.table import Table
 
 METHODS = ("CG", "Jacobi", "SGS", "multigrid")
-#: Of SGS and of multigrid's smoothers: few colors, and quickly compiled.
-COLORING = "greedy"
 RTOL, MAXITER, SEED = 1e-8, 10_000, 0
 
 #: Told what happens now, how many solves are done, and of how many.
@@ -87,10 +85,10 @@ class LinearSolver:
         elif self.method != "CG" and self.M is not None:
             self.M.update(A)
         elif self.method == "SGS":
-            self.M = MulticolorSGS(A, COLORING)
+            self.M = MulticolorSGS(A)
         elif self.method == "multigrid":
             system = self.system
-            self.M = SmoothedAggregation(A, system.near_null_space, block_size=system.block_size, coloring=COLORING)
+            self.M = SmoothedAggregation(A, system.near_null_space, block_size=system.block_size)
 
 
 def demo(
@@ -221,7 +219,7 @@ def _with_random_rhs(name: str, A: Any, backend: Backend, **options: Any) -> Sys
 
 
 MAKERS = (_fenl, _newton, _circuit, _triangulation, _elasticity)
-SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 200, 50_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
+SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 250, 100_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
 
 
 class _Compilation(event.Listener):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 
 KERNELS = KernelSet(str(Path(__file__).with_name("triangular.py")))
 
@@ -28,6 +28,21 @@ def add_products(i, indptr, columns, values, y, total):
         for p in range(b):
             for q in range(b):
                 total[p] += values[k, p, q] * y[j, q]
+
+
+@compile_inlined
+def clear(total):
+    """total = 0."""
+    for p in range(len(total)):
+        total[p] = 0
+
+
+@compile_inlined
+def copy_node(y, i, z, k):
+    """z_k = y_i, for all right-hand sides."""
+    for p in range(y.shape[1]):
+        for c in range(y.shape[2]):
+            z[k, p, c] = y[i, p, c]
 
 
 @compile_part
@@ -45,14 +60,14 @@ def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, s
     for i in prange(first, end):
         for c in range(y.shape[2]):
             total = z[perm[i], :, c]
-            total[:] = 0
+            clear(total)
             add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
                 total[p] = scale * r[perm[i], p, c] - omega * total[p]
             for p in range(len(total)):
                 y[i, p, c] = product(dinv[i], total, p)
         if finish:
-            z[perm[i]] = y[i]
+            copy_node(y, i, z, perm[i])
 
 
 @KERNELS.resident_twin
@@ -74,11 +89,11 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
     for i in prange(first, end):
         for c in range(y.shape[2]):
             total = z[perm[i], :, c]
-            total[:] = 0
+            clear(total)
             add_products(i, indptr, columns, values, y[:, :, c], total)
             for p in range(len(total)):
                 y[i, p, c] -= omega * product(dinv[i], total, p)
-        z[perm[i]] = y[i]
+        copy_node(y, i, z, perm[i])
 
 
 @KERNELS.resident_twin
@@ -97,14 +112,14 @@ def relax_rows(
     for i in prange(first, end):
         for c in range(new.shape[2]):
             total = z[perm[i], :, c]
-            total[:] = 0
+            clear(total)
             add_products(i, lower_indptr, lower_columns, lower, (old if backwards else new)[:, :, c], total)
             add_products(i, upper_indptr, upper_columns, upper, (new if backwards else old)[:, :, c], total)
             for p in range(len(total)):
                 total[p] = r[perm[i], p, c] - total[p]
             for p in range(len(total)):
                 new[i, p, c] = (1 - omega) * old[i, p, c] + omega * product(dinv[i], total, p)
-        z[perm[i]] = new[i]
+        copy_node(new, i, z, perm[i])
 
 
 @KERNELS.resident_twin
@@ -129,7 +144,7 @@ def residual_rows(
     for i in prange(n):
         for c in range(y.shape[2]):
             total = r[perm[i], :, c]
-            total[:] = 0
+            clear(total)
             add_products(i, upper_indptr, upper_columns, upper, y[:, :, c], total)
             if not substituted:
                 add_products(i, lower_indptr, lower_columns, lower, y[:, :, c], total)

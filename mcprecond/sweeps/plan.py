@@ -53,6 +53,7 @@ class Sweeps:
         # What the last sweep has found, in color order. Before `solve` all last bits are 0.
         self._y = backend.xp.zeros(shape, own)
         self._spare = self._new_spare() if relaxes else None
+        self._flat = shape[0], math.prod(shape[1:])  # one row for all numbers of a node
         macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
         if own != dtype:
             macros["TRUNCATED_VECTORS"] = 1
@@ -90,7 +91,7 @@ class Sweeps:
             *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result
         )  # fmt: skip
         if self._orders:
-            self._move().to_row_order(n, blocks.inverse, self._y, z)
+            self._move().to_row_order(n, blocks.inverse, self._y.reshape(self._flat), z.reshape(self._flat))
 
     def _new_spare(self) -> Any:
         """Where relaxation writes: on the CPU, in place."""
@@ -104,7 +105,9 @@ class Sweeps:
         """Let `relax` start from x; then, before anything else is solved for, call `forget`."""
         if self._spare is None:
             self._spare = self._new_spare()
-        self._move().to_color_order(len(self.blocks.inverse), self.blocks.inverse, self._rows(x), self._y)
+        self._move().to_color_order(
+            len(self.blocks.inverse), self.blocks.inverse, x.reshape(self._flat), self._y.reshape(self._flat)
+        )  # fmt: skip
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(T + w L) (scale r), or backwards with U in place of L."""

@@ -17,11 +17,13 @@ KERNELS = KernelSet(__file__)
 def to_color_order(n, inverse, r, ordered):
     """Row i of r becomes row inverse[i]."""
     for i in prange(n):
-        ordered[inverse[i]] = r[i]
+        for c in range(r.shape[1]):
+            ordered[inverse[i], c] = r[i, c]
 
 
 @KERNELS.twin
 def to_row_order(n, inverse, ordered, z):
     """The same, back."""
     for i in prange(n):
-        z[i] = ordered[inverse[i]]
+        for c in range(z.shape[1]):
+            z[i, c] = ordered[inverse[i], c]

@@ -1,32 +1,35 @@
-"""coloring="auto" of the preconditioners: the coloring for which setting up and iterating are predicted to take least.
+"""coloring="auto" of the preconditioners: the coloring with which a solve is predicted to take least.
 
-What is predicted, by the cost model, is the time of a solve with PCG:
+What is predicted for every candidate, by the cost model, is the time of a solve with PCG:
 
     coloring + iterations x iteration
 
-The iterations that somebody expects are those with an average coloring; they differ between colorings with the square
-root of the remainder. How many fronts first-fit in row order has is extrapolated from the first rows.
+Nothing is colored or timed to find it out. The number of colors follows from the degrees, as on the meshes of the
+record; where degrees differ much it is about the same for all methods, and the quickest one is taken. First-fit in row
+order has half of the colors on numbered meshes, but on a GPU it takes a time per front, a set of rows that can be
+colored at once. A sample of rows and the longest chain of neighbors in row order tell how many fronts there are.
+
+All candidates give the same coloring in every run, on either device.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mcprecond.coloring import COLORINGS, Coloring, Graph
-from mcprecond.coloring.coloring import finished
-from mcprecond.coloring.priority.jp import colors_and_fronts, longest_chain
+from mcprecond.coloring import Graph, color
+from mcprecond.coloring.auto import fronts_expected
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.ordering.color_order import reordered
-from mcprecond.storage.node_blocks import node_pattern
-from mcprecond.tuning.cost_model import SPEEDS, Degrees, Speeds
-from mcprecond.tuning.remainder import AVERAGE_ORDER, remainder_of
+from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
 
-NEARLY_EQUAL = 0.5  # skew of degrees up to which first-fit in row order may have half of the colors of other methods
-PROBED = 16  # of so many rows, the first one in so many tells how fronts grow
+#: Skew of degrees up to which first-fit in row order has fewer colors than other methods, if rows are numbered along
+#: lines.
+NEARLY_EQUAL = 0.5
+#: Colors of a mesh, as shares of its longest row: with random priorities, and first-fit in row order.
+IN_RANDOM_ORDER, IN_ROW_ORDER = 0.6, 0.3
 
 
 @dataclass(frozen=True)
@@ -67,26 +70,24 @@ class Candidate:
     ----------
     method : str
     n_colors : int or None
-        None if it was not computed, since it cannot pay for itself; the predictions are then the best ones possible.
-    coloring_seconds, iterations, iteration_seconds : float
+        About so many; None where degrees do not tell.
+    coloring_seconds, iteration_seconds : float
+    iterations : int
     remark : str
+        What else the prediction rests on.
     """
 
     method: str
     n_colors: int | None
     coloring_seconds: float
-    iterations: float
     iteration_seconds: float
+    iterations: int
     remark: str = ""
 
     @property
     def total_seconds(self) -> float:
         """Coloring and iterations."""
         return self.coloring_seconds + self.iterations * self.iteration_seconds
-
-    def costing(self, seconds: float, remark: str) -> Candidate:
-        """The same with another time of the coloring."""
-        return replace(self, coloring_seconds=seconds, remark=remark)
 
 
 @dataclass(frozen=True)
@@ -97,32 +98,40 @@ class Choice:
     ----------
     method : str
         A name in `COLORINGS`, with its default options.
-    reason : str
-        One sentence.
-    expected_iterations : int
     candidates : tuple of Candidate
-        In the order in which they were considered.
+        The least one first.
     """
 
     method: str
-    reason: str
-    expected_iterations: int
     candidates: tuple[Candidate, ...]
 
+    @property
+    def expected_iterations(self) -> int:
+        """How many iterations the prediction is for."""
+        return self.candidates[0].iterations
+
+    @property
+    def reason(self) -> str:
+        """One sentence."""
+        best, *others = self.candidates
+        text = f"{best.method} is predicted to take {in_ms(best.total_seconds)} ms in all"
+        for other in others:
+            text += f", {other.method} {in_ms(other.total_seconds)} ms"
+        return text + "."
+
     def __str__(self) -> str:
-        lines = [self.reason, f"predicted for {self.expected_iterations} iterations with an average coloring, in ms:"]
-        lines.append("          colors  coloring + iterations x  one     =   total")
+        lines = [self.reason, "predicted, in ms:", "          colors  coloring + iterations x one        =    total"]
         for c in self.candidates:
-            colors = "at best" if c.n_colors is None else str(c.n_colors)
             lines.append(
-                f"{c.method:8} {colors:>7} {in_ms(c.coloring_seconds):>9} + {c.iterations:10.0f} x "
-                f"{in_ms(c.iteration_seconds):<8}= {in_ms(c.total_seconds):>8}"
+                f"{c.method:8} {c.n_colors or '?':>7} {in_ms(c.coloring_seconds):>9} + {c.iterations:10} x "
+                f"{in_ms(c.iteration_seconds):<10} = {in_ms(c.total_seconds):>8}{c.remark and f'  ({c.remark})'}"
             )
         return "\n".join(lines)
 
 
 def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
-    """Return the coloring that "auto" or an `AutoColoring` stands for, and the choice; another as it is, and None.
+    """Return the method that "auto" or an `AutoColoring` stands for, and the choice; another coloring as it is, and
+    None. On a CPU first-fit follows a compact order of the rows where their own is bad.
 
     Raises
     ------
@@ -134,100 +143,52 @@ def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | No
     if not isinstance(coloring, AutoColoring):
         return coloring, None
     matrix = admitted(A, floats=True)  # whether they are finite is found out where they are stored
-    return choose(matrix, int(coloring.expected_iterations), SPEEDS[matrix.backend.name], block_size)
+    choice = choose(matrix, int(coloring.expected_iterations), speeds_of(matrix.backend), block_size)
+    # First-fit has few colors on a mesh, if one neighbor after the other is visited.
+    order = matrix.compact_order if is_regular(matrix, 1) and block_size == 1 else None
+    if choice.method == "greedy" and order is not None:
+        return reordered(matrix, color(matrix, "greedy", order=order)), choice
+    return choice.method, choice
 
 
-def choose(
-    matrix: AdmittedMatrix, expected: int, speeds: Speeds, block_size: int = 1
-) -> tuple[Coloring, Choice]:  # fmt: skip
-    """Color by the method of least predicted cost, then by each other one that can pay for itself; return the best.
+def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: int = 1) -> Choice:
+    """The method of least predicted time for a matrix whose nodes have so many unknowns."""
+    n, entries, value_bytes = matrix.shape[0], matrix.indices.size, matrix.dtype.itemsize
+    degrees, regular = degrees_of(matrix, block_size), is_regular(matrix, block_size)
 
-    "eb" is a candidate only if it is the first: it has no fewer colors than "ecl_gc".
-    """
-    backend = matrix.backend
-    pattern = matrix if block_size == 1 else admitted(node_pattern(matrix.canonical(), block_size))
-    graph = Graph.of(pattern)
-    degrees, least = Degrees.of(graph), remainder_of(matrix, None, block_size)
-    candidates: list[Candidate] = []
+    def candidate(method: str, share: float, fronts: int = 0) -> Candidate:
+        # Where degrees differ much, all methods have about the same number, whatever it is.
+        colors = max(round(share * degrees.longest) if regular else entries // max(n, 1), min(2, n))
+        return Candidate(
+            method,
+            colors if regular else None,
+            speeds.colorings[method].seconds(degrees, fronts),
+            speeds.iteration_seconds(n, entries, value_bytes, colors, block_size),
+            iterations,
+            f"{fronts} fronts or so" if fronts else "",
+        )
 
-    def iteration(n_colors: float) -> float:
-        n, entries, value_bytes = matrix.shape[0], matrix.indices.size, matrix.dtype.itemsize
-        return speeds.iteration_seconds(n, entries, value_bytes, n_colors, block_size)
+    candidates = [candidate("ecl_gc", IN_RANDOM_ORDER)]
+    in_row_order = candidate("greedy", IN_ROW_ORDER)
+    if speeds.colorings["greedy"].per_front and in_row_order.total_seconds < candidates[0].total_seconds:
+        fronts = fronts_expected(Graph.of(matrix), block_size)
+        in_row_order = candidate("greedy", IN_ROW_ORDER if fronts else IN_RANDOM_ORDER, fronts)
+    candidates.append(in_row_order)
+    candidates.sort(key=lambda c: c.total_seconds)  # stably: of equals the first
+    return Choice(candidates[0].method, tuple(candidates))
 
-    def iterations(remainder: float) -> float:
-        return expected * math.sqrt(remainder / (AVERAGE_ORDER * least)) if least > 0 else float(expected)
 
-    def computed(method: str, cost: float) -> tuple[Candidate, Coloring, float]:
-        coloring = reordered(pattern, finished(*COLORINGS[method](graph), method, backend))
-        remainder = remainder_of(matrix, coloring.colors, block_size)
-        n_colors = coloring.n_colors
-        candidates.append(Candidate(method, n_colors, cost, iterations(remainder), iteration(n_colors)))
-        return candidates[-1], coloring, remainder
+def degrees_of(matrix: AdmittedMatrix, block_size: int) -> Degrees:
+    """The degrees of its nodes, as if all of them were full."""
+    entries = max(matrix.indices.size // block_size**2, 1)
+    return Degrees(matrix.shape[0] // block_size, entries, (matrix.max_degree + 1) / block_size)
 
-    costs = {method: speed.seconds(degrees) for method, speed in speeds.colorings.items()}
-    first = min((method for method in costs if not speeds.colorings[method].per_front), key=lambda name: costs[name])
-    best, coloring, remainder = computed(first, costs[first])
-    for method, speed in speeds.colorings.items():
-        if method in (first, "eb"):
-            continue
-        # At best, colors are as few, and iterations as many, as one may hope for.
-        fewest = max(coloring.n_colors / times_fewer(method, best.method, degrees), min(coloring.n_colors, 2))
-        hoped = min(remainder, AVERAGE_ORDER * least) if best.method == "greedy" else remainder
-        at_best = Candidate(method, None, costs[method], iterations(hoped), iteration(fewest))
-        if speed.per_front:
-            # A chain of neighbors is found quickly, and there are at least as many fronts.
-            for name, fronts in (("or more", longest_chain), ("or so", fronts_expected)):
-                if at_best.total_seconds < best.total_seconds:
-                    count = fronts(graph)
-                    at_best = at_best.costing(speed.seconds(degrees, count), f"{count} fronts {name}")
-        if at_best.total_seconds < best.total_seconds:
-            found = computed(method, at_best.coloring_seconds)
-            if found[0].total_seconds < best.total_seconds:
-                best, coloring, remainder = found
-        else:
-            candidates.append(at_best)
-    return coloring, Choice(best.method, _reason(best, candidates), expected, tuple(candidates))
+
+def is_regular(matrix: AdmittedMatrix, block_size: int) -> bool:
+    """Whether degrees are nearly equal, as in meshes that are numbered along lines."""
+    return degrees_of(matrix, block_size).skew < NEARLY_EQUAL
 
 
 def in_ms(seconds: float) -> str:
     """A number of milliseconds, three digits or all before the point."""
     return f"{1e3 * seconds:.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
-
-
-def _reason(best: Candidate, candidates: list[Candidate]) -> str:
-    text = f"{best.method} with {best.n_colors} colors is predicted to take {in_ms(best.total_seconds)} ms in all"
-    for other in candidates:
-        if other is not best:
-            colors = "at best" if other.n_colors is None else f"with {other.n_colors} colors"
-            text += f", {other.method} {colors} {in_ms(other.total_seconds)} ms"
-            text += f" ({other.remark})" if other.remark else ""
-    return text + "."
-
-
-def times_fewer(method: str, than: str, degrees: Degrees) -> float:
-    """How many times fewer colors than another method one may have, by what was seen on all kinds of graphs."""
-    if than == "greedy":
-        return 1.0
-    if method == "greedy":
-        return 2.0 if degrees.skew < NEARLY_EQUAL else 1.0
-    return min(2.0, 1 + 0.2 * degrees.skew)
-
-
-def fronts_expected(graph: Graph) -> int:
-    """How many fronts first-fit in row order has, if they go on to grow as in the second half of the first rows."""
-    if graph.n <= PROBED:
-        return graph.n
-    rows = max(graph.n // PROBED, 2)
-    fronts = colors_and_fronts(first_rows(graph, rows), None) >> 32
-    half, found = int(fronts[: rows // 2].max()), int(fronts.max())
-    return found + round((found - half) * (graph.n - rows) / (rows - rows // 2))
-
-
-def first_rows(graph: Graph, rows: int) -> Graph:
-    """The graph of the first so many vertices; its degrees are those of the whole graph."""
-    xp = graph.backend.xp
-    indices = graph.indices[: int(graph.indptr[rows])]
-    inside = indices < rows
-    before = xp.append(xp.zeros(1, graph.indptr.dtype), xp.cumsum(inside, dtype=graph.indptr.dtype))
-    indptr = before[graph.indptr[: rows + 1]]
-    return Graph(indptr, indices[inside], graph.degrees[:rows], rows, graph.max_degree, graph.backend)

@@ -17,11 +17,9 @@ order on a GPU a time per front: fronts follow one another.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from mcprecond.coloring import Graph
+from mcprecond.backends import Backend
 
 ROW_VALUES = 30
 
@@ -32,20 +30,20 @@ class Degrees:
 
     Attributes
     ----------
-    skew : float
-        log2 of the largest degree over the mean.
-    entries : int
+    n, entries : int
         Of the graph.
+    longest : float
+        Its longest row, with the diagonal.
     """
 
-    skew: float
+    n: int
     entries: int
+    longest: float
 
-    @classmethod
-    def of(cls, graph: Graph) -> Degrees:
-        """Read them off."""
-        total = int(graph.degrees.sum(dtype=np.int64))
-        return cls(math.log2(graph.max_degree * graph.n / total) if total else 0.0, graph.indices.size)
+    @property
+    def skew(self) -> float:
+        """log2 of the longest row over the mean."""
+        return math.log2(max(self.longest * self.n / self.entries, 1.0)) if self.entries else 0.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,10 @@ class ColoringSpeed:
         """For a graph; at least, unless the fronts are known."""
         per_entry = self.per_entry + self.per_skew * degrees.skew**2
         return self.start + degrees.entries * per_entry + fronts * self.per_front
+
+    def on(self, faster: float) -> ColoringSpeed:
+        """The same where memory is so many times as fast; steps take as long."""
+        return replace(self, per_entry=self.per_entry / faster, per_skew=self.per_skew / faster)
 
 
 @dataclass(frozen=True)
@@ -83,22 +85,42 @@ class Speeds:
         return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
 
 
-#: By the name of the backend: measured on an H200, and on two cores of a server. On a CPU nothing else is as quick as
-#: first-fit in row order, and "eb" has no fewer colors.
-SPEEDS = {
+#: Measured on an H200, and on two cores of a server.
+MEASURED = {
     "gpu": Speeds(
-        bandwidth=4.75e12, cache=50e6, step=1.2e-6, start=8e-6,
+        bandwidth=4.75e12,
+        cache=50e6,
+        step=1.2e-6,
+        start=8e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
-            "eb": ColoringSpeed(0.2e-3, 8.5e-12, 1.2e-12),
             "greedy": ColoringSpeed(0.1e-3, 7e-12, 8e-12, per_front=1e-6),
         },
     ),
     "cpu": Speeds(
-        bandwidth=24e9, cache=32e6, step=20e-6, start=20e-6,
+        bandwidth=24e9,
+        cache=32e6,
+        step=20e-6,
+        start=20e-6,
         colorings={
-            "greedy": ColoringSpeed(20e-6, 1.1e-9, 0.02e-9),
             "ecl_gc": ColoringSpeed(0.3e-3, 9.5e-9, 0.1e-9),
+            "greedy": ColoringSpeed(20e-6, 1.1e-9, 0.02e-9),
         },
     ),
-}  # fmt: skip
+}
+#: What the H200 says of itself: bytes per second, and of its L2 cache.
+H200 = 4.92e12, 60 * 2**20
+
+
+def speeds_of(backend: Backend) -> Speeds:
+    """The speeds of the device in use: of a GPU those of the H200, in proportion to memory and cache."""
+    measured = MEASURED[backend.name]
+    if not backend.memory_speed:
+        return measured
+    faster = backend.memory_speed / H200[0]
+    return replace(
+        measured,
+        bandwidth=faster * measured.bandwidth,
+        cache=backend.shared_cache / H200[1] * measured.cache,
+        colorings={name: speed.on(faster) for name, speed in measured.colorings.items()},
+    )

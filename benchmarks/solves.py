@@ -1,0 +1,103 @@
+"""Solves with many kinds of matrices: our preconditioners and the library's CG, beside our own CG, all in one run.
+
+    python benchmarks/solves.py gpu
+    python benchmarks/solves.py cpu rmat_18 star     # some of the matrices
+
+writes benchmarks/results/solves-gpu.json or solves-cpu.json (or where --output says). b = A x* with random x*. Setup
+and solve are timed from call to result, and medians are taken; products and applications on a GPU are timed there.
+`peak_over_matrix` is the memory that setup takes at most, beside the matrix.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import BLOCK_SIZES, SEED, SOLVED
+from measure import RESULTS, peak_bytes, queued_ms, record, save, timed_row, wall_ms
+
+from mcprecond import MulticolorSGS, pcg
+from mcprecond.backends import get_backend
+from mcprecond.matrix import admitted
+from mcprecond.solvers.iteration import Product
+
+RTOL, MAXITER = 1e-8, 20_000
+COLORINGS = ("auto", "eb", "ecl_gc", "greedy", "jp")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("names", nargs="*", default=list(SOLVED), metavar="NAME", help=", ".join(SOLVED))
+    parser.add_argument("--colorings", nargs="+", default=COLORINGS, help="of SGS")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    device, cases = arguments.device, []
+    for name in arguments.names:
+        A = SOLVED[name](arguments.small, device)
+        cases.append(measure_case(name, A, device, arguments.colorings, arguments.repeats))
+        facts = {"seed": SEED, "rtol": RTOL, "small": arguments.small}
+        save(record("solves", device, cases, **facts), arguments.output or RESULTS / f"solves-{device}.json")
+
+
+def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: int) -> dict[str, Any]:
+    backend, n = get_backend(device), A.shape[0]
+    xp = backend.xp
+    x, y = xp.asarray(np.random.default_rng(SEED).standard_normal(n)), xp.empty(n)
+    b, product = A @ x, Product(admitted(A, finite=True))
+    bytes_of_A = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+
+    def device_ms(function: Any) -> float:
+        return wall_ms(function, backend.synchronize, repeats) if device == "cpu" else queued_ms(function)
+
+    case: dict[str, Any] = {
+        "name": name,
+        "unknowns": n,
+        "nnz": int(A.nnz),
+        "longest_row": int(xp.diff(A.indptr).max()),
+        "product_ms": device_ms(lambda: product.enqueue(x, y)),
+        "library_product_ms": device_ms(lambda: A @ x),
+        "solvers": [],
+    }
+
+    def add(solver: str, solve: Any, iterations: int, **more: Any) -> None:
+        residual = float(xp.linalg.norm(b - A @ solve()) / xp.linalg.norm(b))
+        times = timed_row(solve, backend.synchronize, repeats)
+        case["solvers"].append(
+            {"name": solver, "iterations": iterations} | more | {"solve": times, "residual": residual}
+        )
+        setup = more.get("setup", {"ms": 0.0})["ms"]
+        print(f"{name:22} {solver:15} {iterations:6} {setup:9.2f} + {times['ms']:9.2f} ms", flush=True)
+
+    jacobi = backend.sparse.diags(1 / A.diagonal(), format="csr")
+    for label, M in (("CG", None), ("Jacobi", jacobi)):
+        counted: list[int] = []
+        backend.linalg.cg(A, b, rtol=RTOL, maxiter=MAXITER, M=M, callback=lambda _, counted=counted: counted.append(1))
+        add(f"library {label}", lambda M=M: backend.linalg.cg(A, b, rtol=RTOL, maxiter=MAXITER, M=M)[0], len(counted))
+        result = pcg(A, b, rtol=RTOL, maxiter=MAXITER, M=M)
+        add(f"pcg {label}", lambda M=M: pcg(A, b, rtol=RTOL, maxiter=MAXITER, M=M).x, result.iterations)
+    for coloring in colorings:
+
+        def build(coloring: str = coloring) -> Any:
+            return MulticolorSGS(A, coloring, block_size=BLOCK_SIZES.get(name, 1))
+
+        M = build()
+        add(
+            f"SGS {coloring}",
+            lambda M=M: pcg(A, b, rtol=RTOL, maxiter=MAXITER, M=M).x,
+            pcg(A, b, rtol=RTOL, maxiter=MAXITER, M=M).iterations,
+            method=M.coloring.method,
+            colors=M.n_colors,
+            setup=timed_row(build, backend.synchronize, repeats),
+            apply_ms=device_ms(lambda M=M: M.enqueue(b, y)),
+            peak_over_matrix=peak_bytes(build, device) / bytes_of_A,
+        )
+    return case
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""docs/solves.md: solves with many kinds of matrices, beside our own CG without a preconditioner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from report.pictures import MARKERS, picture, plain_ticks
+from report.results import DOCS, RESULTS, Document, origin, runs
+from report.tables import mean, number, render, table
+
+PAGE = DOCS / "solves.md"
+BASELINE = "pcg CG"
+#: What is compared with it, and what it is called on the page.
+COMPARED = {
+    "library CG": "the library's CG",
+    "library Jacobi": "the library's, Jacobi",
+    "pcg Jacobi": "Jacobi",
+    "SGS auto": "SGS",
+}
+
+Case = dict[str, Any]
+
+
+def load(results: Path = RESULTS) -> list[Document]:
+    """The runs that exist, the GPU's first."""
+    return list(runs(["solves-gpu", "solves-cpu"], results).values())
+
+
+def page(documents: list[Document]) -> str:
+    """The whole page."""
+    return render("solves.md", runs=[facts(document) for document in documents])
+
+
+def draw(documents: list[Document], folder: Path) -> None:
+    """How many times faster than the baseline, a row for each matrix."""
+    for document in documents:
+        cases = document["cases"][::-1]
+        with picture(folder / image_of(document)) as plt:
+            _, axes = plt.subplots(figsize=(6.4, 0.4 + 0.24 * len(cases)), layout="constrained")
+            for (solver, label), marker in zip(COMPARED.items(), MARKERS, strict=False):
+                axes.plot([gain(case, solver) for case in cases], range(len(cases)), marker, label=label, alpha=0.8)
+            axes.axvline(1, color="black", linewidth=0.8)
+            axes.set_yticks(range(len(cases)), [case["name"] for case in cases])
+            axes.set_xscale("log")
+            plain_ticks(axes.xaxis)
+            axes.set_xlabel("times faster than our CG without a preconditioner")
+            axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.08), ncols=4, frameon=False)
+
+
+def image_of(document: Document) -> str:
+    return f"solves-{'gpu' if document['machine']['gpu'] else 'cpu'}.svg"
+
+
+def facts(document: Document) -> dict[str, Any]:
+    """The tables of a run, and what they come to."""
+    cases = document["cases"]
+    beside = {case["name"]: auto_beside_best(case) for case in cases}
+    slowest = max(beside, key=beside.__getitem__)
+    return {
+        "origin": origin(document),
+        "image": f"images/{image_of(document)}",
+        "rtol": document["rtol"],
+        "gains": gains(cases),
+        "colorings": colorings(cases),
+        "lost": [case["name"] for case in cases if library_beside(case) < 1],
+        "mean": mean([library_beside(case) for case in cases]),
+        "auto_mean": mean(list(beside.values())),
+        "auto_worst": f"{beside[slowest]:.2f} on {slowest}",
+    }
+
+
+def solver_of(case: Case, name: str) -> Case:
+    return next(row for row in case["solvers"] if row["name"] == name)
+
+
+def total(row: Case) -> float:
+    """Setup and solve, in ms."""
+    return float(row["solve"]["ms"] + row.get("setup", {"ms": 0.0})["ms"])
+
+
+def gain(case: Case, solver: str) -> float:
+    """How many times faster than the baseline."""
+    return total(solver_of(case, BASELINE)) / total(solver_of(case, solver))
+
+
+def library_beside(case: Case) -> float:
+    """How many times as long as SGS the library's better CG takes."""
+    library = min(total(row) for row in case["solvers"] if row["name"].startswith("library"))
+    return library / total(solver_of(case, "SGS auto"))
+
+
+def auto_beside_best(case: Case) -> float:
+    """How many times as long as SGS with the best coloring that with "auto" takes."""
+    totals = {row["name"]: total(row) for row in case["solvers"] if row["name"].startswith("SGS")}
+    return totals["SGS auto"] / min(totals.values())
+
+
+def gains(cases: list[Case]) -> str:
+    header = ["matrix", "unknowns", "our CG, ms", *(f"{label}" for label in COMPARED.values()), "iterations of SGS"]
+    rows = []
+    for case in cases:
+        sgs, baseline = solver_of(case, "SGS auto"), solver_of(case, BASELINE)
+        cells = [case["name"], f"{case['unknowns']:,}", number(total(baseline))]
+        cells += [f"{gain(case, solver):.2f}" for solver in COMPARED]
+        rows.append([*cells, f"{sgs['iterations']} for {baseline['iterations']}"])
+    return table(header, rows)
+
+
+def colorings(cases: list[Case]) -> str:
+    names = [row["name"] for row in cases[0]["solvers"] if row["name"].startswith("SGS")]
+    header = ["matrix", "auto takes", *(f"{name.removeprefix('SGS ')}, ms" for name in names)]
+    header += ["colors", "product / library's", "application / product", "memory in setup / matrix"]
+    rows = []
+    for case in cases:
+        auto = solver_of(case, "SGS auto")
+        cells = [case["name"], auto["method"], *(number(total(solver_of(case, name))) for name in names)]
+        cells += [str(auto["colors"]), f"{case['product_ms'] / case['library_product_ms']:.2f}"]
+        cells += [f"{auto['apply_ms'] / case['product_ms']:.1f}", f"{auto['peak_over_matrix']:.1f}"]
+        rows.append(cells)
+    return table(header, rows, names=2)
