@@ -19,6 +19,7 @@ KERNELS = KernelSet(__file__)
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 16
+LONGEST_INSERTION = 100
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
@@ -87,6 +88,20 @@ def unite(v, indptr, members, list_indptr, lists, last_row, own):
     return count
 
 
+@compile_part
+def sort_short(own):
+    """Sort in place: by insertion where so few are that this is faster; lists that follow each other are sorted."""
+    if len(own) > LONGEST_INSERTION:
+        own.sort()
+        return
+    for end in range(1, len(own)):
+        column, place = own[end], end
+        while place > 0 and own[place - 1] > column:
+            own[place] = own[place - 1]
+            place -= 1
+        own[place] = column
+
+
 @KERNELS.twin
 def count_union(n, width, indptr, members, list_indptr, lists, counts):
     """How many columns each row of a product has."""
@@ -105,7 +120,7 @@ def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, res
             own = result[result_indptr[v] : result_indptr[v + 1]]
             if len(own):
                 unite(v, indptr, members, list_indptr, lists, last_row, own)
-                own.sort()
+                sort_short(own)
 
 
 @KERNELS.twin
