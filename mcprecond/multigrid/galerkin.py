@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_part, unsigned
+from mcprecond.backends import KernelSet, compile_inlined, compile_part
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.cycle import lanes_for
 from mcprecond.multigrid.patterns import PARTS, matrix_of_blocks, product_pattern, transposed_pattern
