@@ -19,12 +19,16 @@ KERNELS = KernelSet(__file__)
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 16
+#: On a GPU a team takes a round over its row for each column of the product; beyond this length the library does it.
+LONGEST = 2048
 LONGEST_INSERTION = 100
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
     """Return the pattern of the product of two matrices, the second of which has `width` columns."""
     xp, rows = backend.xp, len(left[0]) - 1
+    if backend.resident_warps and rows and int(xp.diff(left[0]).max()) > LONGEST:
+        return _library_pattern(left, right, width, backend)
     run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes_for(len(left[1]) / max(rows, 1)))
     counts = xp.zeros(rows + 1, np.int64)
     run.count_union(rows, width, *left, *right, counts[1:])
@@ -32,6 +36,18 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     columns = xp.empty(int(indptr[-1]), np.int32)
     run.list_union(rows, width, *left, *right, indptr, columns)
     return indptr, columns
+
+
+def _library_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
+    """The same by a product of the library, in which all numbers are positive, so that none cancels another."""
+    xp, sparse = backend.xp, backend.sparse
+    one, other = (
+        sparse.csr_matrix((xp.ones(len(columns), np.float32), columns, indptr), shape=(len(indptr) - 1, n))
+        for (indptr, columns), n in ((left, len(right[0]) - 1), (right, width))
+    )
+    product = (one @ other).tocsr()
+    product.sort_indices()
+    return product.indptr.astype(np.int64), product.indices.astype(np.int32)
 
 
 def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
