@@ -17,6 +17,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.multigrid import rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independent_set_of
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
+from mcprecond.multigrid.patterns import _library_pattern, product_pattern
 
 
 def poisson(*shape):
@@ -459,3 +460,17 @@ def test_an_unsymmetric_cycle_is_known_to_be_so(to_device):
         pcg(to_device(grid5(30)), to_device(np.ones(900)), M=M)
     with pytest.raises(TypeError, match="not symmetric"):
         M.rmatvec(to_device(np.ones(900)))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns(), B=patterns())
+def test_patterns_of_products(backend, to_device, A, B):
+    n = min(A.shape[0], B.shape[0])
+    A, B = (sp.csr_matrix(X)[:n, :n].astype(float).sorted_indices() for X in (A, B))
+    pair = [(on_device.indptr.astype(np.int64), on_device.indices) for on_device in map(to_device, (A, B))]
+    ones = [sp.csr_matrix((np.ones(len(X.indices)), X.indices, X.indptr), shape=X.shape) for X in (A, B)]
+    expected = (ones[0] @ ones[1]).tocsr().sorted_indices()
+    for product in (product_pattern, _library_pattern):
+        indptr, columns = map(backend.to_host, product(*pair, n, backend))
+        np.testing.assert_array_equal(indptr, expected.indptr)
+        np.testing.assert_array_equal(columns, expected.indices)

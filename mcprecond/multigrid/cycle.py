@@ -44,7 +44,8 @@ class Transfer:
 
     def replace(self, csr: Any) -> None:
         """Take the values of a matrix with the same pattern, into the same arrays."""
-        self.values[...] = csr.data
+        if self.values is not csr.data:
+            self.values[...] = csr.data
 
     def apply(self, x: Any, y: Any, *, adds: bool = False) -> None:
         """y = C x, or y += C x."""

@@ -47,21 +47,17 @@ class Level:
         """Memory of what a cycle reads on this level, in bytes."""
         return sum(part.nbytes for part in (self.smoother, self.prolongation, self.restriction) if part is not None)
 
-    def connect(self, P: Any, R: Any, dtype: Any, backend: Backend) -> bool:
-        """Take these transfers, into the arrays of those before where patterns are equal; whether they are."""
-        stored = P.dtype if dtype is None else np.dtype(dtype)
-        same = self.P is not None and all(
-            len(old.indices) == len(new.indices) and bool((old.indices == new.indices).all())
-            and bool((old.indptr == new.indptr).all())
-            for old, new in ((self.P, P), (self.R, R))
-        )  # fmt: skip
+    def connect(self, P: Any, R: Any, dtype: Any, backend: Backend) -> None:
+        """Take these transfers, their values stored in a dtype; in their own for None."""
         self.P, self.R = P, R
-        if same:
-            self.prolongation.replace(P)  # type: ignore[union-attr]
-            self.restriction.replace(R)  # type: ignore[union-attr]
-        else:
-            self.prolongation, self.restriction = (Transfer(C, P.dtype, stored, backend) for C in (P, R))
-        return same
+        stored = P.dtype if dtype is None else np.dtype(dtype)
+        self.prolongation, self.restriction = (Transfer(C, P.dtype, stored, backend) for C in (P, R))
+
+    def replace_transfers(self) -> None:
+        """Take the values that P and R have now."""
+        assert self.prolongation is not None and self.restriction is not None
+        self.prolongation.replace(self.P)
+        self.restriction.replace(self.R)
 
 
 class Space:

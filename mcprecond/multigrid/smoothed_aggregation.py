@@ -10,12 +10,13 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
+from mcprecond.multigrid.galerkin import GalerkinProduct
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
-from mcprecond.multigrid.transfer import galerkin, smoothed, tentative, touched_aggregates
+from mcprecond.multigrid.transfer import tentative
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.auto import AutoColoring
@@ -34,17 +35,14 @@ class Aggregation:
         As `aggregates` returns them.
     Q : array, shape (n, k)
         See `tentative`.
-    touched
-        See `touched_aggregates`.
-    vanished : array of int, or None
-        Unknowns of the coarse level that stand for nothing, since an aggregate has fewer unknowns than candidates.
+    product : GalerkinProduct
+        P, R and R A P.
     """
 
     labels: Any
     count: int
     Q: Any
-    touched: tuple[Any, Any]
-    vanished: Any
+    product: GalerkinProduct
 
 
 class SmoothedAggregation(Multigrid):
@@ -157,30 +155,13 @@ class SmoothedAggregation(Multigrid):
                 break
             aggregation, B = found
             self._aggregations.append(aggregation)
-            matrix, block_size = self._coarser(matrix, level, aggregation, block_size)[0], B.shape[1]
+            matrix, block_size = computed(matrix, aggregation.product), B.shape[1]
+            level.connect(aggregation.product.P, aggregation.product.R, self._dtype, backend)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         self._open_levels(levels, coarse, backend)
 
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
         return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
-
-    def _coarser(
-        self, matrix: AdmittedMatrix, level: Level, aggregation: Aggregation, block_size: int
-    ) -> tuple[AdmittedMatrix, bool]:  # fmt: skip
-        """The matrix of the next level, and whether transfers are in the arrays of those before."""
-        backend, dinv = matrix.backend, 1 / matrix.csr.diagonal()
-        scale = (OMEGA / spectral_radius(matrix, dinv) * dinv).astype(matrix.dtype)
-        Q, labels, count = aggregation.Q, aggregation.labels, aggregation.count
-        P = smoothed(matrix, Q, labels, count, aggregation.touched, scale, block_size)
-        R = P.conj().T.tocsr()
-        R.sort_indices()
-        same = level.connect(P, R, self._dtype, backend)
-        coarse = galerkin(matrix.csr, P, R, backend)
-        if aggregation.vanished is not None:  # rows of zeros, which no smoother could divide by
-            ones = backend.xp.zeros(coarse.shape[0], coarse.dtype)
-            ones[aggregation.vanished] = 1
-            coarse = (coarse + backend.sparse.diags(ones)).tocsr()
-        return admitted(coarse, "the matrix of a coarse level").canonical(), same
 
     def update(self, A: Any) -> None:
         """Take new values from a matrix with the same pattern.
@@ -199,22 +180,23 @@ class SmoothedAggregation(Multigrid):
         matrix = admitted(self._moved_again(A), floats=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
-        block_size, same = self.block_size, True
+        self.levels[0].A = matrix.csr
         for number, level in enumerate(self.levels):
-            level.A = matrix.csr
             if level.smoother is not None:
-                try:
-                    level.smoother.update(matrix)
-                except PatternChangedError:  # entries of a coarse level that have become zero, or are so no longer
-                    level.smoother, same = self._smoother_of(matrix, "auto", block_size), False
+                level.smoother.update(matrix)
             if number < len(self._aggregations):
-                aggregation = self._aggregations[number]
-                matrix, kept = self._coarser(matrix, level, aggregation, block_size)
-                block_size, same = aggregation.Q.shape[1], same and kept
+                matrix = computed(matrix, self._aggregations[number].product)
+                level.replace_transfers()
         if self._coarse is not None:
             self._coarse.update(matrix.csr, self.backend)
-        if not same:
-            self._free.clear()  # what was captured reads other arrays
+
+
+def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix:
+    """The matrix of the next level, with new values of it and of the transfers."""
+    dinv = 1 / matrix.csr.diagonal()
+    scale = (OMEGA / spectral_radius(matrix, dinv) * dinv).astype(matrix.dtype)
+    product.compute(matrix, scale)
+    return product.coarse
 
 
 def aggregation_of(
@@ -227,10 +209,10 @@ def aggregation_of(
         return None
     Q, coarse = tentative(labels, count, B, block_size, backend)
     nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
-    touched = touched_aggregates(nodes, labels, count)
     diagonals = backend.xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1)
     vanished = backend.xp.flatnonzero(diagonals == 0)
-    return Aggregation(labels, count, Q, touched, vanished if len(vanished) else None), coarse
+    product = GalerkinProduct(matrix, nodes, labels, count, Q, vanished if len(vanished) else None)
+    return Aggregation(labels, count, Q, product), coarse
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, door: Backend) -> Any:

@@ -1,0 +1,232 @@
+"""The prolongator, its adjoint and the matrix of the coarse level: their patterns once, their values again and again.
+
+A step of Jacobi makes the columns of the tentative prolongator T smooth: ``P = T - omega / rho inv(D) A T`` with the
+spectral radius rho of inv(D) A. The coarse matrix is ``P^H A P``. A row of P has all k columns of the aggregates of its
+node and of the neighbors of that, zeros too: so all patterns depend on that of A alone, and new values of A take the
+numeric phase only. It adds up in a fixed order, so that equal matrices have equal coarse matrices, to the last bit.
+
+Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
+Computing 56, 1996, Algorithm 5.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import KernelSet, compile_inlined, compile_part
+from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.multigrid.cycle import lanes_for
+from mcprecond.multigrid.patterns import PARTS, matrix_of_blocks, product_pattern, transposed_pattern
+
+KERNELS = KernelSet(__file__)
+
+
+class GalerkinProduct:
+    """P, R and the coarse matrix of a level.
+
+    Parameters
+    ----------
+    matrix : AdmittedMatrix
+        A, canonical.
+    nodes : AdmittedMatrix
+        With the pattern of its nodes; A itself where a node has one unknown.
+    labels : array of int32, shape (n / block_size,)
+        The aggregate of each node, or -1.
+    count : int
+        How many aggregates there are.
+    Q : array, shape (n, k)
+        The rows of T, see `tentative`.
+    vanished : array of int, or None
+        Unknowns of the coarse level that stand for nothing. They get ones on the diagonal.
+
+    Attributes
+    ----------
+    P, R : sparse matrices
+        Later values go into the same arrays.
+    coarse : AdmittedMatrix
+        R A P, likewise.
+    """
+
+    def __init__(
+        self, matrix: AdmittedMatrix, nodes: AdmittedMatrix, labels: Any, count: int, Q: Any, vanished: Any
+    ) -> None:
+        backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
+        self.labels, self.Q = labels, Q.reshape(-1)
+        self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
+        inside = labels >= 0
+        own_aggregate = xp.append(xp.zeros(1, np.int64), xp.cumsum(inside, dtype=np.int64)), labels[inside]
+        pattern = nodes.indptr, nodes.indices
+        self.touched = product_pattern(pattern, own_aggregate, count, backend)
+        self.between = product_pattern(pattern, self.touched, count, backend)
+        self.members, places = transposed_pattern(self.touched, count, backend)
+        self.places = places.astype(matrix.indptr.dtype)  # P has no more blocks than A
+        self.coupled = product_pattern(self.members, self.between, count, backend)
+        self.P = matrix_of_blocks(self.touched, self.b, self.k, count, dtype, backend)
+        self.R = matrix_of_blocks(self.members, self.k, self.b, nodes.shape[0], dtype, backend)
+        coarse = matrix_of_blocks(self.coupled, self.k, self.k, count, dtype, backend)
+        self.coarse = admitted(coarse, "the matrix of a coarse level")
+        self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
+
+    def compute(self, matrix: AdmittedMatrix, scale: Any) -> None:
+        """``P = T - diag(scale) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
+        backend, n, b, k = matrix.backend, matrix.shape[0], self.b, self.k
+        macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype}
+        per_node, per_product = (k * len(columns) / max(n // b, 1) for _, columns in (self.touched, self.between))
+        AP = backend.xp.empty(len(self.between[1]) * b * k, matrix.dtype)
+        A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
+        run = backend.kernels(KERNELS, **macros, LANES=1)
+        run.smooth_rows(n, b, k, self.count, *A, scale, self.labels, self.Q, *self.touched, P)
+        run.take_adjoint(self.count * k, b, k, *self.members, self.places, self.touched[0], P, self.R.data)
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_node))
+        run.multiply_rows(n, b, k, self.count, *A, *self.touched, P, *self.between, AP)
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_product))
+        run.restrict_rows(
+            self.count * k,
+            b,
+            k,
+            self.count,
+            *self.members,
+            self.R.data,
+            *self.between,
+            AP,
+            *self.coupled,
+            self.coarse.data,
+        )
+        if self._ones is not None:
+            self.coarse.data[self._ones] = 1
+
+
+def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:
+    """Where a CSR matrix has the diagonal entries of some rows."""
+    wanted = xp.zeros(csr.shape[0], bool)
+    wanted[rows] = True
+    row_of_entry = xp.searchsorted(csr.indptr, xp.arange(len(csr.indices)), side="right") - 1
+    return xp.flatnonzero((row_of_entry == csr.indices) & wanted[csr.indices])
+
+
+# The twins. Row r of node v begins at ``k (b indptr[v] + r length)`` in a matrix of b x k blocks. Each part notes in
+# an array of its own where in the row of a node the columns of an aggregate are.
+
+
+@compile_inlined
+def begin_of(v, r, rows, columns, indptr):
+    """Where row r of node v begins in a matrix of blocks."""
+    return (indptr[v] * rows + r * (indptr[v + 1] - indptr[v])) * columns
+
+
+@compile_part
+def note_slots(v, indptr, columns, slots):
+    """Note where in the row of a node each column is."""
+    for t in range(indptr[v], indptr[v + 1]):
+        slots[columns[t]] = t - indptr[v]
+
+
+@compile_part
+def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P):
+    """Add ``T_i - scale_i sum_j a_ij T_j`` to row i of P."""
+    for e in range(indptr[i], indptr[i + 1]):
+        j = indices[e]
+        label = labels[j if b == 1 else j // b]
+        if label >= 0:
+            a, place = scale[i] * values[e], begin + slots[label] * k
+            for c in range(k):
+                P[place + c] -= a * Q[j * k + c]
+    if labels[v] >= 0:
+        place = begin + slots[labels[v]] * k
+        for c in range(k):
+            P[place + c] += Q[i * k + c]
+
+
+@KERNELS.twin
+def smooth_rows(n, b, k, count, indptr, indices, values, scale, labels, Q, touched_indptr, touched, P):
+    """P = T - diag(scale) A T."""
+    nodes = n // b
+    for part in prange(PARTS):
+        slots = np.empty(count, np.int32)
+        for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            note_slots(v, touched_indptr, touched, slots)
+            P[begin_of(v, 0, b, k, touched_indptr) : begin_of(v, b, b, k, touched_indptr)] = 0
+            for r in range(b):
+                begin = begin_of(v, r, b, k, touched_indptr)
+                smooth_row(v * b + r, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P)
+
+
+@KERNELS.twin
+def take_adjoint(n, b, k, member_indptr, members, places, touched_indptr, P, R):
+    """R = P^H."""
+    for row in prange(n):
+        a = row // k
+        c, begin = row - a * k, begin_of(a, row - a * k, k, b, member_indptr)
+        for e in range(member_indptr[a], member_indptr[a + 1]):
+            v = members[e]
+            for r in range(b):
+                own = begin_of(v, r, b, k, touched_indptr) + (places[e] - touched_indptr[v]) * k + c
+                R[begin + (e - member_indptr[a]) * b + r] = np.conj(P[own])
+
+
+@compile_inlined
+def add_row(factor, u, begin, k, indptr, columns, values, slots, own):
+    """own += factor times a row of blocks of node u."""
+    for t in range(indptr[u], indptr[u + 1]):
+        place = slots[columns[t]] * k
+        for c in range(k):
+            own[place + c] += factor * values[begin + c]
+        begin += k
+
+
+@compile_part
+def multiply_row(i, b, k, indptr, indices, values, touched_indptr, touched, P, slots, own):
+    """own = row i of A P."""
+    own[:] = 0
+    for e in range(indptr[i], indptr[i + 1]):
+        j = indices[e]
+        u = j if b == 1 else j // b
+        begin = begin_of(u, j - u * b, b, k, touched_indptr)
+        add_row(values[e], u, begin, k, touched_indptr, touched, P, slots, own)
+
+
+@KERNELS.twin
+def multiply_rows(n, b, k, count, indptr, indices, values, touched_indptr, touched, P, between_indptr, between, AP):
+    """A P."""
+    nodes = n // b
+    for part in prange(PARTS):
+        slots = np.empty(count, np.int32)
+        for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            note_slots(v, between_indptr, between, slots)
+            for r in range(b):
+                begin = begin_of(v, r, b, k, between_indptr)
+                end = begin_of(v, r + 1, b, k, between_indptr)
+                own = AP[begin:end]
+                multiply_row(v * b + r, b, k, indptr, indices, values, touched_indptr, touched, P, slots, own)
+
+
+@compile_part
+def restrict_row(a, c, b, k, member_indptr, members, R, between_indptr, between, AP, slots, own):
+    """own = row c of aggregate a of R A P."""
+    own[:] = 0
+    place = begin_of(a, c, k, b, member_indptr)
+    for e in range(member_indptr[a], member_indptr[a + 1]):
+        v = members[e]
+        for r in range(b):
+            begin = begin_of(v, r, b, k, between_indptr)
+            add_row(R[place], v, begin, k, between_indptr, between, AP, slots, own)
+            place += 1
+
+
+@KERNELS.twin
+def restrict_rows(
+    n, b, k, count, member_indptr, members, R, between_indptr, between, AP, coupled_indptr, coupled, coarse
+):
+    """R A P."""
+    for part in prange(PARTS):
+        slots = np.empty(count, np.int32)
+        for a in range(part * count // PARTS, (part + 1) * count // PARTS):
+            note_slots(a, coupled_indptr, coupled, slots)
+            for c in range(k):
+                begin = begin_of(a, c, k, k, coupled_indptr)
+                end = begin_of(a, c + 1, k, k, coupled_indptr)
+                own = coarse[begin:end]
+                restrict_row(a, c, b, k, member_indptr, members, R, between_indptr, between, AP, slots, own)

@@ -1,0 +1,152 @@
+"""Patterns of products of sparse matrices: a row of the product lists what the rows that it adds up list.
+
+A pattern is a pair of arrays: row offsets in int64, and the sorted columns of each row in int32. Where unknowns come in
+nodes it is a pattern of nodes, and an entry stands for a dense block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
+from mcprecond.multigrid.cycle import lanes_for
+
+KERNELS = KernelSet(__file__)
+
+Pattern = tuple[Any, Any]
+#: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
+PARTS = 16
+#: On a GPU a team takes a round over its row for each column of the product; beyond this length the library does it.
+LONGEST = 2048
+LONGEST_INSERTION = 100
+
+
+def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
+    """Return the pattern of the product of two matrices, the second of which has `width` columns."""
+    xp, rows = backend.xp, len(left[0]) - 1
+    if backend.resident_warps and rows and int(xp.diff(left[0]).max()) > LONGEST:
+        return _library_pattern(left, right, width, backend)
+    run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes_for(len(left[1]) / max(rows, 1)))
+    counts = xp.zeros(rows + 1, np.int64)
+    run.count_union(rows, width, *left, *right, counts[1:])
+    indptr = xp.cumsum(counts, dtype=np.int64)
+    columns = xp.empty(int(indptr[-1]), np.int32)
+    run.list_union(rows, width, *left, *right, indptr, columns)
+    return indptr, columns
+
+
+def _library_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
+    """The same by a product of the library, in which all numbers are positive, so that none cancels another."""
+    xp, sparse = backend.xp, backend.sparse
+    one, other = (
+        sparse.csr_matrix((xp.ones(len(columns), np.float32), columns, indptr), shape=(len(indptr) - 1, n))
+        for (indptr, columns), n in ((left, len(right[0]) - 1), (right, width))
+    )
+    product = (one @ other).tocsr()
+    product.sort_indices()
+    return product.indptr.astype(np.int64), product.indices.astype(np.int32)
+
+
+def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
+    """Return the pattern of the transpose, and where each of its entries is in the pattern itself."""
+    indptr, columns = pattern
+    sparse, places = backend.sparse, backend.xp.arange(len(columns), dtype=np.float64)  # sparse matrices hold floats
+    transpose = sparse.csr_matrix((places, columns, indptr), shape=(len(indptr) - 1, width)).T.tocsr()
+    transpose.sort_indices()
+    rows = transpose.indptr.astype(np.int64), transpose.indices.astype(np.int32)
+    return rows, transpose.data
+
+
+def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtype: Any, backend: Backend) -> Any:
+    """Return a CSR matrix whose entries are full blocks of `rows` x `columns`, with values that are not set yet.
+
+    Row r of node v begins at ``columns (rows indptr[v] + r length)``, where the node has so many blocks.
+
+    Raises
+    ------
+    ValueError
+        If it had 2^31 rows or columns, or more.
+    """
+    xp, (offsets, blocks) = backend.xp, pattern
+    nodes, entries = len(offsets) - 1, len(blocks) * rows * columns
+    if max(nodes * rows, width * columns) >= 2**31:
+        raise ValueError("a level has more unknowns than indices of 32 bits have room for")
+    offset = offset_type(entries)
+    if rows == columns == 1:
+        indptr, indices = offsets.astype(offset), blocks
+    else:
+        indptr, indices = xp.zeros(nodes * rows + 1, offset), xp.empty(entries, np.int32)
+        run = backend.kernels(KERNELS, OFFSET=offset, LANES=1)
+        run.list_blocks(nodes * rows, rows, columns, *pattern, indptr, indices)
+    values = xp.empty(entries, dtype)
+    return backend.sparse.csr_matrix((values, indices, indptr), shape=(nodes * rows, width * columns))
+
+
+# The twins. Each part marks what it has seen in an array of its own.
+
+
+@compile_part
+def unite(v, indptr, members, list_indptr, lists, last_row, own):
+    """Put the union of what the members of a row list into `own`, unsorted; returns how many those are."""
+    count = 0
+    for e in range(indptr[v], indptr[v + 1]):
+        u = members[e]
+        for p in range(list_indptr[u], list_indptr[u + 1]):
+            column = lists[p]
+            if last_row[column] != v:
+                last_row[column] = v
+                if len(own):
+                    own[count] = column
+                count += 1
+    return count
+
+
+@compile_part
+def sort_short(own):
+    """Sort in place: by insertion where so few are that this is faster; lists that follow each other are sorted."""
+    if len(own) > LONGEST_INSERTION:
+        own.sort()
+        return
+    for end in range(1, len(own)):
+        column, place = own[end], end
+        while place > 0 and own[place - 1] > column:
+            own[place] = own[place - 1]
+            place -= 1
+        own[place] = column
+
+
+@KERNELS.twin
+def count_union(n, width, indptr, members, list_indptr, lists, counts):
+    """How many columns each row of a product has."""
+    for part in prange(PARTS):
+        last_row, nothing = np.full(width, -1, np.int32), np.empty(0, np.int32)
+        for v in range(part * n // PARTS, (part + 1) * n // PARTS):
+            counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, nothing)
+
+
+@KERNELS.twin
+def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, result):
+    """These columns, sorted."""
+    for part in prange(PARTS):
+        last_row = np.full(width, -1, np.int32)
+        for v in range(part * n // PARTS, (part + 1) * n // PARTS):
+            own = result[result_indptr[v] : result_indptr[v + 1]]
+            if len(own):
+                unite(v, indptr, members, list_indptr, lists, last_row, own)
+                sort_short(own)
+
+
+@KERNELS.twin
+def list_blocks(n, rows, columns, indptr, blocks, result_indptr, result):
+    """Row offsets and columns of a matrix of blocks."""
+    for i in prange(n):
+        v = i // rows
+        first, length = indptr[v], indptr[v + 1] - indptr[v]
+        begin = (first * rows + (i - v * rows) * length) * columns
+        result_indptr[i + 1] = begin + length * columns
+        for t in range(length):
+            for c in range(columns):
+                result[begin + t * columns + c] = blocks[first + t] * columns + c
