@@ -29,7 +29,7 @@ def test_pages_are_current(report):
 
 def test_a_page_that_is_not_there_is_refused():
     run = subprocess.run([sys.executable, "-m", "report", "colouring"], capture_output=True, text=True, check=False)
-    assert run.returncode == 2 and "no page colouring; there are readme, fenl, colorings" in run.stderr
+    assert run.returncode == 2 and "no page colouring; there are readme, fenl, solves, colorings" in run.stderr
 
 
 def test_names_in_the_papers_figures_are_ours(report):
