@@ -279,8 +279,8 @@ def test_more_than_the_cache_holds(dtype, block_size, sweeps, listed, listed_col
     expected = M @ r
     monkeypatch.setattr(type(backend), "shared_cache", 1)
     passing = MulticolorSGS(A, M.coloring, block_size=block_size, sweeps=sweeps, dtype=dtype)
-    for way in ("dia", "delta"):
-        assert getattr(passing.blocks, way) == (way == listed and block_size == 1)
+    if listed and block_size == 1:
+        assert passing.blocks.layout.name == listed
     for columns in (slice(None), 0, slice(None), 0):
         found = passing @ cupy.ascontiguousarray(r[:, columns])
         difference = float(abs(found - expected[:, columns]).max() / abs(expected).max())
