@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import NAMED, grid5, patterns, stencil27
+from graphs import NAMED, grid5, patterns, star, stencil27
 from hypothesis import HealthCheck, given, settings
 
 from mcprecond import COLORINGS, color
@@ -108,6 +108,12 @@ def test_auto_is_no_method_and_has_no_options(to_device):
         color(A, "auto", order="natural")
     with pytest.raises(ValueError, match=r"known are eb, .*, auto"):
         color(A, "best")
+
+
+def test_at_distance_two_no_graph_of_pairs_is_built(to_device):
+    """A star of so many leaves has 10^9 pairs."""
+    coloring = color(to_device(star(30_000)), distance=2)
+    assert coloring.method == "jp" and coloring.n_colors == coloring.colors.size
 
 
 def test_auto_with_distance_and_refinements(to_device):

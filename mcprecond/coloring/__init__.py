@@ -124,12 +124,12 @@ def color(
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A)
-    if method != "auto" and COLORINGS[method].finds_distance_two:
+    if method == "auto":
+        method = chosen_for(graph, distance)
+    if COLORINGS[method].finds_distance_two:
         options["distance"] = distance
     elif distance == 2:
         graph, distance = graph.squared(), 1
-    if method == "auto":
-        method = chosen_for(graph)
     colors, log = COLORINGS[method](graph, seed=seed, **options)
     coloring = finished(colors, log, method, graph.backend)
     if recolor:

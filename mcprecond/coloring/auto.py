@@ -18,6 +18,8 @@ otherwise                                       "ecl_gc"                  graphs
 The second condition of the second row asks for a boundary. In a banded matrix only a few rows at both ends are short,
 and there fronts follow one another along all n rows.
 
+At distance two "jp" is in place of "ecl_gc", for which the graph of all pairs would have to be built.
+
 How many fronts first-fit has, sets of rows that can be colored at once, is estimated from a sample of rows and the
 longest chain of neighbors in row order.
 
@@ -37,12 +39,13 @@ MOST_FRONTS = 8  # times sqrt(n): on a cube or a square there are fewer
 SAMPLED = 64  # rows
 
 
-def chosen_for(graph: Graph) -> str:
+def chosen_for(graph: Graph, distance: int = 1) -> str:
     """Return the method for a graph, a name in `COLORINGS`."""
+    otherwise = "ecl_gc" if distance == 1 else "jp"
     n, total = graph.n, int(graph.degrees.sum(dtype="int64"))
     if graph.max_degree <= 2 or total < MOSTLY_FULL * n * graph.max_degree or n * graph.max_degree - total < n**0.5:
-        return "ecl_gc"
-    return "greedy" if 0 < fronts_expected(graph) <= MOST_FRONTS * n**0.5 else "ecl_gc"
+        return otherwise
+    return "greedy" if 0 < fronts_expected(graph) <= MOST_FRONTS * n**0.5 else otherwise
 
 
 def fronts_expected(graph: Graph, block_size: int = 1) -> int:
