@@ -52,7 +52,8 @@ def test_row_order_does_not_pay_where_fronts_are_as_many_as_rows():
 def test_row_order_does_not_pay_in_a_random_numbering():
     A = spd(grid5(60))
     order = np.random.default_rng(1).permutation(3600)
-    assert on_gpu(A, 1000).method == "greedy" and on_gpu(A[order][:, order], 1000).method == "ecl_gc"
+    assert on_gpu(A, 1000).method == "greedy"
+    assert [candidate.method for candidate in on_gpu(A[order][:, order], 1000).candidates] == ["ecl_gc"]
 
 
 @given(A=patterns(), iterations=st.sampled_from([1, 100, 100_000]))

@@ -157,7 +157,7 @@ def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: 
     degrees, regular = degrees_of(matrix, block_size), is_regular(matrix, block_size)
 
     def candidate(method: str, share: float, fronts: int = 0) -> Candidate:
-        # Where degrees differ much, all methods have about the same number, whatever it is.
+        # Where degrees differ much, all methods have about the same number, whatever it is: say, the mean degree.
         colors = max(round(share * degrees.longest) if regular else entries // max(n, 1), min(2, n))
         return Candidate(
             method,
@@ -172,7 +172,9 @@ def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: 
     in_row_order = candidate("greedy", IN_ROW_ORDER)
     if speeds.colorings["greedy"].per_front and in_row_order.total_seconds < candidates[0].total_seconds:
         fronts = fronts_expected(Graph.of(matrix), block_size)
-        in_row_order = candidate("greedy", IN_ROW_ORDER if fronts else IN_RANDOM_ORDER, fronts)
+        if not fronts:  # then first-fit has no fewer colors, and nobody knows how many fronts
+            return Choice("ecl_gc", tuple(candidates))
+        in_row_order = candidate("greedy", IN_ROW_ORDER, fronts)
     candidates.append(in_row_order)
     candidates.sort(key=lambda c: c.total_seconds)  # stably: of equals the first
     return Choice(candidates[0].method, tuple(candidates))
