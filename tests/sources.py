@@ -54,6 +54,8 @@ def python(text: str, name: str = "<text>") -> str:
         fields = dict(ast.iter_fields(node))
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and has_docstring(node):
             fields["body"] = node.body[1:]
+        if isinstance(node, ast.JoinedStr):  # some versions end a nested format with an empty text
+            fields["values"] = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
         # What newer versions add is None or empty where it is not used.
         said = ",".join(f"{field}={dumped(value)}" for field, value in fields.items() if value not in (None, []))
         return f"{type(node).__name__}({said})"
