@@ -64,12 +64,12 @@ BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 SHORT = {"TRUNCATED_VECTORS": 1, "LARGE_VECTORS": 1}
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
-    "storage/values.cu": [{}, {"SLICED_DIA": 1}],
+    "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "storage/node_blocks.cu": BLOCK_SIZES,
     "storage/node_values.cu": BLOCK_SIZES,
-    "storage/layouts/interleaved.cu": [{}, {"SLICED_DIA": 1}],
+    "storage/layouts/interleaved.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
-    "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}],
+    "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}, {"CUT_ROWS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "sweeps/triangular.cu": [
         {},
@@ -91,8 +91,10 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"LARGE_MATRIX": 1},
         {"LARGE_MATRIX": 1, "SLICED_DIA": 1, **SHORT},
         {"LARGE_MATRIX": 1, "RHS": 4},
+        {"CUT_ROWS": 1},
+        {"CUT_ROWS": 1, "RHS": 4, **SHORT},
     ],
-    "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}, *BLOCK_SIZES],
+    "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}, {"CUT_ROWS": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.
 REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]

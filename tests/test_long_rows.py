@@ -1,17 +1,19 @@
-"""Long rows: products with matrices that have hubs, on all devices, whatever the pieces are."""
+"""Long rows: products and sweeps with matrices that have hubs, on all devices, whatever the pieces are."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.sparse.linalg as sla
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcprecond import MulticolorSGS, pcg
+from mcprecond import MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
 from mcprecond.matrix import admitted
 from mcprecond.solvers import long_rows
 from mcprecond.solvers.iteration import Product
+from mcprecond.storage import schedule
 
 
 def star_and_grid(n: int, hubs: int, dtype, seed: int) -> sp.csr_array:
@@ -81,3 +83,81 @@ def test_pieces_cover_long_rows_once(short_pieces, backend):
     np.testing.assert_array_equal(rows, [1, 3, 4, 5, 6])
     np.testing.assert_array_equal(np.diff(firsts), -(-lengths[rows] // long_rows.PIECE))
     np.testing.assert_array_equal(owners, np.repeat(np.arange(len(rows)), np.diff(firsts)))
+
+
+def parts(M, backend):
+    """L, D and U in color order, and the permutation, on the host."""
+    A, perm = M.blocks.permuted(), backend.to_host(M.blocks.perm)
+    A = sp.csr_array(A.get() if hasattr(A, "get") else A)
+    return sp.tril(A, -1, format="csr"), sp.diags_array(A.diagonal(), format="csr"), sp.triu(A, 1, format="csr"), perm
+
+
+def in_row_order(x, perm):
+    result = np.empty_like(x)
+    result[perm] = x
+    return result
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [(np.float64, 1), (np.float64, 3), (np.float32, 1), (np.complex128, 1)])
+def test_sweeps_go_through_long_rows_in_pieces(dtype, columns, backend, to_device):
+    @given(n=st.sampled_from([700, 1500, 5000]), hubs=st.integers(1, 4), seed=st.integers(0, 99))
+    def check(n, hubs, seed):
+        A = star_and_grid(n, hubs, dtype, seed)
+        rng = np.random.default_rng(seed)
+        r = rng.standard_normal((n, columns)).astype(dtype)
+        M = MulticolorSGS(to_device(A))
+        assert M.blocks.longest_row >= n - 1
+        L, D, U, perm = parts(M, backend)
+        once = sla.spsolve_triangular(L + D, r[perm].astype(A.dtype), lower=True)
+        expected = in_row_order(sla.spsolve_triangular(D + U, D @ once, lower=False), perm)
+        found = backend.to_host(M @ to_device(r))
+        tolerance = 100 * np.finfo(dtype).eps
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * abs(expected).max())
+        np.testing.assert_array_equal(backend.to_host(M @ to_device(r)), found)
+        M.update(to_device(A))  # values go the same ways again
+        np.testing.assert_array_equal(backend.to_host(M @ to_device(r)), found)
+
+    check()
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "symmetric"])
+def test_smoothing_with_long_rows(direction, backend, to_device):
+    A = star_and_grid(3000, 3, np.float64, 1)
+    rng = np.random.default_rng(2)
+    b, x = rng.standard_normal((2, 3000))
+    M = MulticolorGS(to_device(A), sweep=direction, sweeps=2)
+    found = backend.to_host(M.smooth(to_device(x), to_device(b)))
+    L, D, U, perm = parts(M, backend)
+    z, b = x[perm], b[perm]
+    for _ in range(2):
+        if direction != "backward":
+            z = sla.spsolve_triangular(L + D, b - U @ z, lower=True)
+        if direction != "forward":
+            z = sla.spsolve_triangular(D + U, b - L @ z, lower=False)
+    np.testing.assert_allclose(found, in_row_order(z, perm), rtol=0, atol=1e-13 * abs(z).max())
+
+
+def test_pivots_with_long_rows(backend, to_device):
+    A = star_and_grid(3000, 3, np.float64, 3)
+    M = MulticolorDILU(to_device(A), pivot="raise")
+    L, D, U, perm = parts(M, backend)
+    pivots, upper = D.diagonal().copy(), U.toarray()
+    lower = L.toarray()
+    for i in range(len(pivots)):
+        neighbors = np.flatnonzero(lower[i, :i])
+        pivots[i] -= lower[i, neighbors] @ (upper[neighbors, i] / pivots[neighbors])
+    r = np.random.default_rng(0).standard_normal(3000)
+    E = sp.diags_array(pivots, format="csr")
+    once = sla.spsolve_triangular(L + E, r[perm], lower=True)
+    expected = in_row_order(sla.spsolve_triangular(E + U, E @ once, lower=False), perm)
+    np.testing.assert_allclose(backend.to_host(M @ to_device(r)), expected, rtol=0, atol=1e-12 * abs(expected).max())
+
+
+def test_cut_rows_are_covered_once(backend):
+    lengths, slices = np.array([5, 513, 0, 3000, 512, 7]), np.array([0, 1, 2, 3, 4, 6])
+    indptr = backend.xp.asarray(np.concatenate([[0], np.cumsum(lengths)]))
+    records, n_pieces = schedule.cut_long_rows(backend.xp.asarray(slices), indptr, backend.xp.zeros(7, int), backend)
+    assert n_pieces == 2 + 6
+    expected = [[0, 1, 0, 0], [1, -2, 0, 0], [1, -2, 1, 0], [2, 3, 0, 0]]
+    expected += [[3, -6, piece, 2] for piece in range(6)] + [[4, 6, 0, 0], [6, 6, 0, 0]]
+    np.testing.assert_array_equal(backend.to_host(records), expected)

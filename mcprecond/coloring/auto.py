@@ -30,13 +30,18 @@ and with it about twice the colors of row order.
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 
+from mcprecond.backends import KernelSet
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.priority.jp import longest_chain
+
+KERNELS = KernelSet(__file__)
 
 MOSTLY_FULL = 0.9
 MOST_FRONTS = 8  # times sqrt(n): on a cube or a square there are fewer
 SAMPLED = 64  # rows
+PART = 512  # rows that a warp goes through
+CUDA_CONSTANTS = {"PART": PART}
 
 
 def chosen_for(graph: Graph, distance: int = 1) -> str:
@@ -57,35 +62,66 @@ def fronts_expected(graph: Graph, block_size: int = 1) -> int:
     neighbors that follow one another takes as many fronts as it has members. Where nodes have several unknowns, the
     graph is that of the unknowns.
     """
-    if graph.n == 0:
+    n, backend, samples = graph.n, graph.backend, min(SAMPLED, graph.n)
+    if n == 0:
         return 0
-    found = [_lengths(distances, graph.n, block_size) for distances in _sampled_rows(graph)]
-    lengths = sorted(length for length in found if length)
-    if 2 * len(lengths) <= len(found):
+    parts, offset = -(-n // PART), graph.indptr.dtype
+    found = backend.xp.empty(samples + 3 * parts, np.int32)
+    run, pattern = backend.kernels(KERNELS, OFFSET=offset, LANES=32), (graph.indptr, graph.indices)
+    run.add_lengths(samples, n, block_size, *pattern, found)
+    run.find_breaks(parts, n, *pattern, found[samples:])
+    lengths, breaks = np.split(backend.to_host(found), [samples])
+    lengths = np.sort(lengths[lengths > 0])
+    if 2 * len(lengths) <= samples:
         return 0
-    return max(lengths[len(lengths) // 2], longest_chain(graph) // block_size)
+    return max(int(lengths[len(lengths) // 2]), longest_chain(breaks.reshape(parts, 3), n) // block_size)
 
 
-def _sampled_rows(graph: Graph) -> list[np.ndarray]:
-    """For some rows, by how much their columns lie before them, on the host."""
-    backend, n = graph.backend, graph.n
-    rows = np.unique(np.arange(1, SAMPLED + 1) * n // (SAMPLED + 1))
-    offsets = backend.to_host(graph.indptr[backend.xp.asarray(np.concatenate([rows, rows + 1]))]).astype(np.int64)
-    begins, ends = np.split(offsets, 2)
-    places = np.concatenate([np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)])
-    columns = backend.to_host(graph.indices[backend.xp.asarray(places)])
-    return [row - part for row, part in zip(rows, np.split(columns, np.cumsum(ends - begins)[:-1]), strict=True)]
+def longest_chain(breaks: np.ndarray, n: int) -> int:
+    """The length of the longest chain in row order, from the breaks in each part of the rows."""
+    first, last, longest = breaks[breaks[:, 0] >= 0].T
+    between = np.append(first[1:], n) - last
+    return int(max(longest.max(), between.max()))
 
 
-def _lengths(distances: np.ndarray, n: int, block_size: int) -> int:
+# The twins.
+
+
+@KERNELS.twin
+def add_lengths(samples, n, block_size, indptr, indices, lengths):
     """The sum of the lengths that the distances of a row tell; 0 if its nearest neighbor is no part of its line."""
-    distances = np.unique(distances // block_size)
-    distances = distances[distances > 0]
-    if not len(distances) or int(distances[0]) ** 3 > n:
-        return 0
-    total, stride = 0, 1
-    for distance in distances.tolist():
-        if distance >= 2 * stride:
-            total += distance // stride
-            stride = distance
-    return int(total + n // (stride * block_size))
+    for sample in prange(samples):
+        row = (sample + 1) * n // (samples + 1)
+        total, stride = 0, 0
+        for k in range(indptr[row + 1] - 1, indptr[row] - 1, -1):
+            distance = (row - indices[k]) // block_size
+            if distance <= 0:
+                continue
+            if stride == 0:
+                if distance**3 > n:
+                    break
+                stride = 1
+            if distance >= 2 * stride:
+                total += distance // stride
+                stride = distance
+        lengths[sample] = total + n // (stride * block_size) if stride else 0
+
+
+@KERNELS.twin
+def find_breaks(parts, n, indptr, indices, breaks):
+    """In each part of the rows, the first and the last row that is no neighbor of the one before it, and the longest
+    way from one of them to the next; -1, -1 and 0 if there is none.
+    """
+    for part in prange(parts):
+        first, last, longest = -1, -1, 0
+        for row in range(part * PART, min((part + 1) * PART, n)):
+            columns = indices[indptr[row] : indptr[row + 1]]
+            place = np.searchsorted(columns, row - 1)
+            if row > 0 and place < len(columns) and columns[place] == row - 1:
+                continue
+            if last >= 0:
+                longest = max(longest, row - last)
+            else:
+                first = row
+            last = row
+        breaks[3 * part], breaks[3 * part + 1], breaks[3 * part + 2] = first, last, longest

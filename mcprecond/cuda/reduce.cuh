@@ -57,3 +57,16 @@ __device__ __forceinline__ void add_block_sums(uint64* sums, const uint64 (&valu
     for (int w = 0; w < BLOCK / WARP; ++w) of_block += of_warps[w][threadIdx.x];
     if (of_block) atomicAdd(&sums[threadIdx.x], of_block);
 }
+
+// The sum over the block in a fixed order; only thread 0 gets it.
+__device__ double block_sum(double value) {
+    __shared__ double parts[WARP];
+    value = lane_sum<WARP>(value);
+    __syncthreads();
+    if (lane_id() == 0) parts[threadIdx.x / WARP] = value;
+    __syncthreads();
+    double sum = 0;
+    if (threadIdx.x == 0)
+        for (int w = 0; w < blockDim.x / WARP; ++w) sum += parts[w];
+    return sum;
+}

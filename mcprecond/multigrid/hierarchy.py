@@ -80,6 +80,7 @@ class Multigrid(Preconditioner):
 
     obstacle = "M is a multigrid cycle, not one sweep"
     columns_at_once = 1
+    has_many_kernels = True
 
     #: From the finest to the coarsest one.
     levels: list[Level]

@@ -3,23 +3,39 @@
 #include "cuda/search.cuh"
 #include "multigrid/team.cuh"
 
-// Visit the columns of row v of a product in order. Each round finds the smallest column behind the last one: the
-// threads of the team share the lists, all of which are sorted.
+#define HELD 4  // lists whose smallest column that is left a thread holds
+
+// Visit the columns of row v of a product in order. Each round finds the smallest column that is left: the threads of
+// the team share the lists, all of which are sorted. In those that a thread does not hold, it searches.
 template <typename Visit>
 __device__ __forceinline__ long long visit_union(long long v, long long width, const OFFSET* indptr, const int* members,
                                                  const long long* list_indptr, const int* lists, Visit visit) {
+    OFFSET own = indptr[v] + team_lane(), row_end = indptr[v + 1];
+    long long next[HELD], end[HELD];
+    int column[HELD];
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        OFFSET e = own + h * LANES;
+        next[h] = e < row_end ? list_indptr[members[e]] : 0;
+        end[h] = e < row_end ? list_indptr[members[e] + 1] : 0;
+        column[h] = next[h] < end[h] ? lists[next[h]] : (int)width;
+    }
     long long count = 0;
-    for (int last = -1;;) {
+    for (int last = -1;; ++count) {
         int least = (int)width;
-        for (OFFSET e = indptr[v] + team_lane(); e < indptr[v + 1]; e += LANES) {
-            long long end = list_indptr[members[e] + 1];
-            long long place = lower_bound(lists, list_indptr[members[e]], end, last + 1LL);
-            if (place < end) least = min(least, lists[place]);
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) least = min(least, column[h]);
+        for (OFFSET e = own + HELD * LANES; e < row_end; e += LANES) {
+            long long list_end = list_indptr[members[e] + 1];
+            long long place = lower_bound(lists, list_indptr[members[e]], list_end, last + 1LL);
+            if (place < list_end) least = min(least, lists[place]);
         }
         for (int step = LANES / 2; step > 0; step /= 2) least = min(least, __shfl_xor_sync(team_mask(), least, step));
         if (least == width) return count;
         if (team_lane() == 0) visit(count, least);
-        ++count;
+#pragma unroll
+        for (int h = 0; h < HELD; ++h)
+            if (column[h] == least) column[h] = ++next[h] < end[h] ? lists[next[h]] : (int)width;
         last = least;
     }
 }

@@ -12,8 +12,10 @@ extern "C" __global__ void count_couplings(long long samples, long long n, const
     __syncthreads();
     for (long long sample = thread_id() / LANES; sample < samples; sample += thread_count() / LANES) {
         int i = (int)(samples == n ? sample : mix((uint32)sample, 0) % n), row = colors[i] * (int)n_colors;
-        for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
-            if (indices[k] != i) atomicAdd(&own[row + colors[indices[k]]], 1u);
+        OFFSET begin = indptr[i], end = indptr[i + 1];
+        uint32 each = (uint32)((end - begin) / SAMPLED_ENTRIES) + 1;  // one for so many
+        for (OFFSET k = begin + threadIdx.x % LANES * (OFFSET)each; k < end; k += LANES * (OFFSET)each)
+            if (indices[k] != i) atomicAdd(&own[row + colors[indices[k]]], each);
     }
     __syncthreads();
     for (int place = threadIdx.x; place < size; place += blockDim.x)

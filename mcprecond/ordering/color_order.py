@@ -39,13 +39,13 @@ from mcprecond.matrix import AdmittedMatrix, admitted
 KERNELS = KernelSet(__file__)
 
 MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least
-SAMPLED = 2**13  # rows
+SAMPLED, SAMPLED_ENTRIES = 2**13, 2**10  # rows, and entries of a row
 PARTS = 16  # of the sample, on a CPU
 STARTS = 8
 WAITING = 0.3  # in shares of the remainder, if all edges led to the color just before
 WORTH_IT = 0.95  # of the remainder; a sample does not tell smaller differences
 LARGE = 0.5  # of the rows of the largest color
-CUDA_CONSTANTS = {"MOST_COLORS": MOST_COLORS}
+CUDA_CONSTANTS = {"MOST_COLORS": MOST_COLORS, "SAMPLED_ENTRIES": SAMPLED_ENTRIES}
 
 
 def swept_coloring(A: Any, coloring: Any) -> Coloring:
@@ -244,8 +244,9 @@ def count_couplings(samples, n, indptr, indices, colors, n_colors, table):
         own = np.zeros(n_colors * n_colors, np.int64)
         for sample in range(part * samples // PARTS, (part + 1) * samples // PARTS):
             i = sample if samples == n else mix(sample, 0) % n
-            for k in range(indptr[i], indptr[i + 1]):
+            each = (indptr[i + 1] - indptr[i]) // SAMPLED_ENTRIES + 1  # one for so many
+            for k in range(indptr[i], indptr[i + 1], each):
                 if indices[k] != i:
-                    own[colors[i] * n_colors + colors[indices[k]]] += 1
+                    own[colors[i] * n_colors + colors[indices[k]]] += each
         for place in range(len(own)):
             atomic_add(table, place, own[place])

@@ -90,6 +90,8 @@ class Preconditioner:
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A, or why its T is not good
     #: for Eisenstat's form; None if it is.
     obstacle: str | None
+    #: Whether an application is much longer than the other steps of an iteration of CG.
+    has_many_kernels = False
     #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
     blocks: ColorBlocks
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.

@@ -6,11 +6,11 @@
 #include "pivots.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK) find_pivots(
-        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
+        long long n_slices, const int* slices, void* sums, const OFFSET* lower_indptr, const int* lower_columns,
         const STORED* lower, const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
         const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
         double tiny, double least, double theta, VALUE* pivots, VALUE* shifts, int* found) {
-    for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, sums, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         int own = slice.row < slice.rows ? perm[i] : 0;
         VALUE subtracted = VALUE();
@@ -24,9 +24,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) find_pivots(
             OFFSET place = find(indices, indptr[row], indptr[row + 1], own);
             if (place >= 0) subtracted += (VALUE)a / pivot * values[place];
         });
-        subtracted = slice.sum(subtracted);
-        largest = most(slice, largest);
-        if (slice.is_row_leader()) {
+        Vec<VALUE, 2> found_by_row = {slice.sum(subtracted), VALUE(most(slice, largest))};
+        bool has_result = slice.fold_pieces<sizeof(found_by_row)>(
+            found_by_row, [](const Vec<VALUE, 2>& a, const Vec<VALUE, 2>& b) -> Vec<VALUE, 2> {
+                return {a.at[0] + b.at[0], VALUE(max(real_part(a.at[1]), real_part(b.at[1])))};
+            });
+        if (has_result) {
+            VALUE subtracted = found_by_row.at[0];
+            REAL largest = real_part(found_by_row.at[1]);
             VALUE d = diagonal[i], relaxed = d - (REAL)theta * subtracted;
             VALUE pivot = safe_pivot(relaxed, max(largest, (REAL)fabs(d)), (REAL)tiny);
             publish(&pivots[i], pivot);

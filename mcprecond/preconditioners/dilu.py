@@ -104,6 +104,7 @@ class MulticolorDILU(Factored):
         run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32, **blocks.macros
         )
+        sums = blocks.new_sums()
         shifts, found = xp.zeros(self.shape[0], blocks.dtype), xp.zeros(3, np.int32)
         triangles = [
             array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.columns, part.values)
@@ -114,7 +115,7 @@ class MulticolorDILU(Factored):
             make_empty(self._pivots)
             found.fill(0)
             run.find_pivots(
-                len(blocks.slices) - 1, blocks.slices, *triangles, blocks.diagonal, blocks.perm, *pattern, csr.data,
+                blocks.n_slices, blocks.slices, sums, *triangles, blocks.diagonal, blocks.perm, *pattern, csr.data,
                 tiny, least, theta, self._pivots, shifts, found,
             )  # fmt: skip
             return self.backend.to_host(found), shifts
@@ -152,8 +153,8 @@ def find_pivots_of_rows(
 
 @KERNELS.resident_twin
 def find_pivots(
-    n_slices, slices, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, indptr,
-    indices, values, tiny, least, theta, pivots, shifts, found,
+    n_slices, slices, sums, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm,
+    indptr, indices, values, tiny, least, theta, pivots, shifts, found,
 ):  # fmt: skip
     """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
 

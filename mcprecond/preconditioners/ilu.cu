@@ -251,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT) factorize(
             upper.stored[upper.places[sorted]] = (STORED)(inverse * upper.values[sorted]);
         }
     };
-    for_slices(0, n_pieces, false, pieces, lower_indices, [&](const Slice& piece) {
+    for_slices(0, n_pieces, false, pieces, nullptr, lower_indices, [&](const Slice& piece) {
         int end = (int)piece.first + piece.rows;
         for (int first = (int)piece.first, rows; first < end; first += rows) {
             for (rows = end - first;; rows = (rows + 1) / 2) {  // fewer at once where some are long

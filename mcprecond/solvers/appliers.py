@@ -21,6 +21,8 @@ class Applier:
 
     #: Whether `enqueue` only launches kernels, so that it may be captured.
     captures = True
+    #: Whether an application takes much longer than the other steps of an iteration.
+    has_many_kernels = False
     #: 2^exponent is about the magnitude of M; None if that is not known before it is applied.
     exponent: int | None
 
@@ -67,7 +69,7 @@ class Sweeping(Applier):
 
     def __init__(self, M: Preconditioner, own: Workspace, dtype: np.dtype[Any], backend: Backend) -> None:
         self.M, self.own = M, own
-        self.exponent = -M.exponent
+        self.exponent, self.has_many_kernels = -M.exponent, M.has_many_kernels
         self.splits = is_split(M, dtype)
         real = np.dtype(dtype.char.lower()) if self.splits else dtype
         shape = (M.shape[0], 2) if self.splits else (M.shape[0],)

@@ -46,7 +46,7 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
 
 
 @KERNELS.resident_twin
-def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
+def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
         solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
@@ -78,7 +78,7 @@ def sweep_first_rows(end, indptr, columns, values, dinv, omega, rho, step, t, ts
 
 @KERNELS.resident_twin
 def sweep_back(
-    n_slices, slices, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
+    n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):  # fmt: skip
     """q = rho + beta q and t = inv(T + U) T q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
@@ -111,7 +111,7 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    n_slices, slices, sums, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
     partials,
 ):  # fmt: skip
     """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
@@ -174,7 +174,7 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
+def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         solve_first_rows(

@@ -24,35 +24,34 @@ struct PairVector : KnownVector<Pair> {
 #endif
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_lower(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
+        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
         const DiagonalEntry* Tinv, const VectorEntry* r, VectorEntry* rho) {
-    for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         DiagonalEntry d = is_leader ? Tinv[i] : DiagonalEntry();
         VectorEntry b = is_leader ? r[i] : VectorEntry(), total = VectorEntry();
         slice.entries(indptr, columns, values, by_sentinel(rho),
                       [&](MatrixEntry a, int, VectorEntry rho_j) { total += a * rho_j; });
-        total = slice.sum(total);
-        if (is_leader) publish(&rho[i], d * (b - total));
+        if (slice.sum_row(total)) publish(&rho[i], d * (b - total));
     });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
+        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
         long long first_rows, const DiagonalEntry* dinv, double omega, const VectorEntry* rho, VectorEntry* q,
         VectorEntry* t, Pair* ts, const long long* control, const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
-    for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, true, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader(), is_first = slice.first < first_rows;
         DiagonalEntry d = is_leader ? dinv[i] : DiagonalEntry();
         VectorEntry rho_i = is_leader ? rho[i] : VectorEntry(), q_i = is_leader && !is_first ? q[i] : VectorEntry();
         VectorEntry total = VectorEntry();
         slice.entries(indptr, columns, values, by_sentinel(t), [&](MatrixEntry a, int, VectorEntry t_j) { total += a * t_j; });
-        total = rounded_product((REAL)omega, divided(slice.sum(total), d));
-        if (!is_leader) return;
+        if (!slice.sum_row(total)) return;
+        total = rounded_product((REAL)omega, divided(total, d));
         if (is_first) {
             ts[i].t = step * rho_i - total;
             publish(&ts[i].s, total);
@@ -67,13 +66,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forward(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
+        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
         long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv, const DiagonalEntry* diagonal, const
         VectorEntry* q, Pair* ts, VectorEntry* At, long long* control, double* scalars, double* history, double*
         partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
-    for_slices(first, n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(first, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         VectorEntry L_t = VectorEntry(), L_s = VectorEntry(), t_i = VectorEntry(), q_i = VectorEntry();
@@ -83,9 +82,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forwa
             L_t += a * both.t;
             L_s += a * both.s;
         });
-        L_t = slice.sum(L_t);
-        L_s = slice.sum(L_s);
-        if (is_leader) {
+        if (slice.sum_row(L_t, L_s)) {
             // These products wait for loads: they come after the loop, which issues its own first.
             VectorEntry T_q = T_i * q_i, T_t = T_i * t_i, D_t = D_i * t_i;
             VectorEntry s_i = INVERTED(T_i, i) * (T_q - ((REAL)2 * T_t - D_t) - L_s);
@@ -138,18 +135,17 @@ extern "C" __global__ void advance_all(
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_first(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
+        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
         const DiagonalEntry* dinv, double omega, const VectorEntry* b, const VectorEntry* r, VectorEntry* x, const
         long long* control, const double* scalars) {
     if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
     REAL left = (REAL)scalars[LEFT];
-    for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
         VectorEntry total = VectorEntry();
         auto add = [&](MatrixEntry a, int, VectorEntry x_j) { total += a * x_j; };
         slice.entries(indptr, columns, values, known((const VectorEntry*)x), add);
-        total = slice.sum(total);
+        if (!slice.sum_row(total)) return;
         int i = slice.index();
-        if (!slice.is_row_leader()) return;
         DiagonalEntry d = dinv[i];
         x[i] = (REAL)omega * (d * (b[i] - left * r[i]) - divided(total, d));
     });

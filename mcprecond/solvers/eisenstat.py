@@ -80,7 +80,8 @@ class EisenstatIteration(Iteration):
         kernels = BLOCK_KERNELS if blocks.block_size > 1 else KERNELS
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
         self.sweep, self.vector = backend.kernels(kernels, LANES=32, **macros), backend.kernels(kernels, **macros)
-        self.blocks, self.slices = blocks, (len(blocks.slices) - 1, blocks.slices)
+        sums = blocks.new_sums()
+        self.blocks, self.slices = blocks, (blocks.n_slices, blocks.slices, sums)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
         self.b = b.astype(csr.dtype).reshape(shape)[blocks.perm]
@@ -89,7 +90,8 @@ class EisenstatIteration(Iteration):
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
-        self.first_slices, self.others = (first, blocks.slices), (len(blocks.slices) - 1 - first, blocks.slices[first:])
+        self.first_slices = (first, blocks.slices, sums)
+        self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
         self.r, self.q, self.At = (xp.empty(shape, csr.dtype) for _ in range(3))
         self._awaited = xp.empty((2, *shape), csr.dtype)  # emptied together
         self.rho, self.t = self._awaited
@@ -149,7 +151,7 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
 
 
 @KERNELS.resident_twin
-def solve_lower(n_slices, slices, indptr, columns, values, Tinv, r, rho):
+def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
         solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
@@ -173,7 +175,7 @@ def sweep_back_rows(first, end, apart, indptr, columns, values, omega, rho, beta
 
 @KERNELS.resident_twin
 def sweep_back(
-    n_slices, slices, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
+    n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):  # fmt: skip
     """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
@@ -203,7 +205,7 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    n_slices, slices, sums, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
     partials,
 ):  # fmt: skip
     """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
@@ -262,7 +264,7 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
 
 
 @KERNELS.resident_twin
-def solve_first(n_slices, slices, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
+def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         solve_first_rows(

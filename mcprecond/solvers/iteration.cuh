@@ -63,19 +63,6 @@ __device__ void apply_reduction(int role, double total, long long* control, doub
     }
 }
 
-// The sum over the block in a fixed order; only thread 0 gets it.
-__device__ double block_sum(double value) {
-    __shared__ double parts[WARP];
-    value = lane_sum<WARP>(value);
-    __syncthreads();
-    if (lane_id() == 0) parts[threadIdx.x / WARP] = value;
-    __syncthreads();
-    double sum = 0;
-    if (threadIdx.x == 0)
-        for (int w = 0; w < blockDim.x / WARP; ++w) sum += parts[w];
-    return sum;
-}
-
 // Sum up a value, or several, over the grid, and apply the results one after the other. All threads call it once, at
 // the end. To the first value belong `count` more terms, which the grid has written.
 template <int COUNT>

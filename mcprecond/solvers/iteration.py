@@ -40,7 +40,8 @@ PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR
 )
 
 HISTORY = 1024  # residuals kept on the device between two looks
-BUNDLE = 4  # iterations in one captured graph: from kernel to kernel it is not as far as from graph to graph
+BUNDLE = 4  # iterations in one captured graph, unless M has many kernels: from kernel to kernel it is not as far as
+# from graph to graph
 CUDA_CONSTANTS = {
     **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},
     **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
@@ -82,8 +83,8 @@ class Iteration:
     A subclass holds the vectors, and defines `solution`, `find_residual`, `precondition` and `_step`.
     """
 
-    #: Whether iterations may be captured.
-    captures = True
+    #: Whether iterations may be captured, and how many in one graph.
+    captures, bundle = True, BUNDLE
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
@@ -232,7 +233,7 @@ class Iteration:
 
     @cached_property
     def _several(self) -> Callable[[], None]:
-        return self._captured(BUNDLE)
+        return self._captured(self.bundle)
 
     def _captured(self, iterations: int) -> Callable[[], None]:
         def run() -> None:
@@ -243,9 +244,9 @@ class Iteration:
 
     def enqueue(self, iterations: int) -> None:
         """Run so many iterations, or until the state is no longer RUNNING."""
-        for _ in range(iterations % BUNDLE):
+        for _ in range(iterations % self.bundle):
             self._one()
-        for _ in range(iterations // BUNDLE):
+        for _ in range(iterations // self.bundle):
             self._several()  # captured while the device works on those before
 
     def look(self, ahead: int = 0) -> int:
@@ -270,6 +271,8 @@ class PlainIteration(Iteration):
         self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
         self.z = self.r if M is None else xp.empty(n, csr.dtype)
         self.M, self.captures = M, M is None or M.captures
+        if M is not None and M.has_many_kernels:
+            self.bundle = 1
 
     def iterate(self) -> Any:
         """See `Iteration`."""

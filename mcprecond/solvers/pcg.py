@@ -228,6 +228,8 @@ def _iterate(
     iterations = 1 if callback else iteration.backend.iterations_per_look
     adapts = iterations > 1
     ahead = AHEAD if adapts and iteration.captures else 0
+    if iteration.bundle == 1:  # few iterations, each of which takes long
+        iterations, ahead = 1, min(ahead, 1)
     called = 0
     while True:
         state = iteration.look(ahead)

@@ -22,9 +22,11 @@ from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage import layouts
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
-from mcprecond.storage.schedule import cut_slices, rows_per_slice
+from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
+
+SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
 
 
 @dataclass
@@ -82,8 +84,8 @@ class ColorBlocks:
         New number -> old number, sorted by color and stable inside a color; and back.
     offsets : numpy.ndarray of int64, shape (n_colors + 1,)
         Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
-    slices : array of int32, shape (n_slices + 1,)
-        Where the pieces begin in which colors are swept.
+    slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
+        The pieces in which colors are swept, see schedule.py: where they begin, or records where rows are cut.
     layout : Layout
         How the triangles are stored; its name is "csr", "dia" or "delta", the last two on a GPU only.
     lower, upper : Triangle
@@ -152,6 +154,9 @@ class ColorBlocks:
         rows = rows_per_slice(self.coloring.sizes, entries_per_row, backend.resident_warps)
         colors = self.coloring.colors[self.perm]
         slices = cut_slices(self.offsets, colors, lower.indptr, upper.indptr, backend, rows)
+        self._n_pieces = 0
+        if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
+            slices, self._n_pieces = cut_long_rows(slices, lower.indptr, upper.indptr, backend)
         # Blocks of nodes have many bytes for each column anyway.
         self.layout, self.slices, columns = layouts.chosen(
             slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
@@ -185,6 +190,19 @@ class ColorBlocks:
     def n_colors(self) -> int:
         """The number of colors, and of blocks."""
         return self.coloring.n_colors
+
+    @property
+    def n_slices(self) -> int:
+        """The number of slices."""
+        return len(self.slices) - 1
+
+    def new_sums(self, columns: int = 1) -> Any:
+        """Zeros for what a kernel finds for the pieces of long rows, with so many right-hand sides: two elements of a
+        vector for each piece, and how many are done.
+        """
+        element = self.dtype.itemsize * columns * math.prod(self.vector_shape[1:])
+        bytes_each = SUM_ALIGNMENT + -(-2 * element // SUM_ALIGNMENT) * SUM_ALIGNMENT
+        return self.backend.xp.zeros(self._n_pieces * bytes_each, np.uint8)
 
     @property
     def nbytes(self) -> int:
@@ -225,7 +243,8 @@ class ColorBlocks:
     def color_slices(self) -> np.ndarray:
         """The number of the first slice of each color, and how many slices there are at the end. On the host."""
         xp = self.backend.xp
-        return self.backend.to_host(xp.searchsorted(self.slices, xp.asarray(self.offsets, dtype=np.int32)))
+        first_rows = self.slices if self.slices.ndim == 1 else xp.ascontiguousarray(self.slices[:, 0])
+        return self.backend.to_host(xp.searchsorted(first_rows, xp.asarray(self.offsets, dtype=np.int32)))
 
     def rows_of(self, c: int) -> tuple[int, int]:
         """Return how many rows color c has, and the new number of the first."""
@@ -299,7 +318,7 @@ class ColorBlocks:
     def divide_upper(self, pivots: Any) -> None:
         """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
         self._run.divide_rows(
-            len(self.slices) - 1, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
+            self.n_slices, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
         )  # fmt: skip
         self.pivots = pivots
 
@@ -373,7 +392,7 @@ class ColorBlocks:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
-            len(self.slices) - 1, self.slices, self.perm, self.pattern_of(csr)[0], csr.data, *lower, *upper,
+            self.n_slices, self.slices, self.perm, self.pattern_of(csr)[0], csr.data, *lower, *upper,
             self._diagonal_source, self.diagonal, self.dinv, int(self._divides), self._expected, found,
         )  # fmt: skip
 

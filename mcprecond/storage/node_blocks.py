@@ -96,7 +96,7 @@ class NodeBlocks(ColorBlocks):
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
         run.fill_blocks(
-            len(self.slices) - 1, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
+            self.n_slices, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
             int(self._full), *self.pattern_of(csr), csr.data, self._expected, found,
         )  # fmt: skip
         run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, found)
@@ -135,7 +135,7 @@ class NodeBlocks(ColorBlocks):
     def _values_by_rows(self, triangle: Triangle) -> Any:
         values = self.backend.xp.empty_like(triangle.values)
         self._kernels(KERNELS, 32).blocks_by_rows(
-            len(self.slices) - 1, self.slices, triangle.indptr, triangle.columns, triangle.values, values
+            self.n_slices, self.slices, triangle.indptr, triangle.columns, triangle.values, values
         )
         return values.astype(self.dtype)
 

@@ -8,7 +8,7 @@ extern "C" __global__ void mark_slices(long long n, const int* colors, const lon
     long long i = thread_id();
     if (i >= n) return;
     int color = colors[i], rows = rows_per_slice[color];
-    OFFSET longest = LONG * (MOST_ROWS / rows);
+    OFFSET longest = min(LONG * (MOST_ROWS / rows), SWEPT_PIECE);
     bool begin = (i - offsets[color]) % rows == 0;
     for (long long j = i > 0 ? i - 1 : 0; j <= i; ++j)
         begin |= lower_indptr[j + 1] - lower_indptr[j] > longest || upper_indptr[j + 1] - upper_indptr[j] > longest;

@@ -5,6 +5,12 @@ two, every row has 32 / m threads, its lanes. Large colors have slices of many r
 together; small ones have slices of few rows, so that all warps have work. A row that is much longer than those around
 it is a slice by itself.
 
+A warp would take a millisecond for a row of 10^5 entries, while those that need the row wait. So a row with more than
+SWEPT_PIECE entries in a triangle is cut into pieces, each the work of one warp, and the last warp to be done adds up
+what all of them have found, in the order of the pieces. Then the slices are listed as records of four numbers: the
+first row and the end; or the row, minus the number of its pieces, the number of this one, and how many pieces come
+before those of the row.
+
 How the entries of a slice are stored is the matter of a layout: see storage/layouts.
 
 On the CPU a slice is a whole color.
@@ -23,8 +29,9 @@ KERNELS = KernelSet(__file__)
 
 MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself
+SWEPT_PIECE = 512  # entries of a piece; a row with more is a slice by itself, too
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
-CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG}
+CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG, "SWEPT_PIECE": SWEPT_PIECE}
 
 
 def cut_slices(
@@ -52,6 +59,28 @@ def cut_slices(
     return xp.flatnonzero(begins).astype(np.int32)
 
 
+def cut_long_rows(slices: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend) -> tuple[Any, int]:
+    """Return the slices as records, long rows in pieces, and the number of these.
+
+    The last record stands for the end.
+    """
+    xp, begins = backend.xp, slices.astype(np.int64)
+    first, end = begins[:-1], begins[1:]
+    lengths = xp.maximum(*(indptr[first + 1] - indptr[first] for indptr in (lower_indptr, upper_indptr)))
+    pieces = xp.where(end - first == 1, -(-lengths // SWEPT_PIECE), 1).clip(1)
+    ends = xp.cumsum(pieces)
+    numbers = xp.arange(int(ends[-1]))
+    owner = xp.searchsorted(ends, numbers, side="right")
+    of_row, piece = pieces[owner], numbers - (ends - pieces)[owner]
+    is_cut = of_row > 1
+    before = xp.cumsum(is_cut) - 1 - piece  # means nothing for what is not cut
+    records = xp.empty((len(numbers) + 1, 4), np.int32)
+    records[:-1, 0], records[:-1, 1] = first[owner], xp.where(is_cut, -of_row, end[owner])
+    records[:-1, 2], records[:-1, 3] = piece, xp.where(is_cut, before, 0)
+    records[-1] = xp.asarray([len(lower_indptr) - 1, len(lower_indptr) - 1, 0, 0], dtype=np.int32)
+    return records, int(is_cut.sum())
+
+
 def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     """Choose the rows per slice for colors of the given sizes in a matrix with so many entries per row: powers of two.
 
@@ -72,7 +101,7 @@ def mark_slices(n, colors, offsets, rows_per_slice, lower_indptr, upper_indptr, 
     for i in prange(n):
         color = colors[i]
         rows = rows_per_slice[color]
-        longest = LONG * (MOST_ROWS // rows)
+        longest = min(LONG * (MOST_ROWS // rows), SWEPT_PIECE)
         begin = (i - offsets[color]) % rows == 0
         for j in range(max(i - 1, 0), i + 1):
             begin |= lower_indptr[j + 1] - lower_indptr[j] > longest or upper_indptr[j + 1] - upper_indptr[j] > longest

@@ -8,20 +8,80 @@
     for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
 
 extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, const int* indices, const int* inverse,
-                                         OFFSET* lower_counts, OFFSET* upper_counts) {
+                                         long long uncut, OFFSET* lower_counts, OFFSET* upper_counts) {
     long long v = thread_id() / LANES;
     int i = v < n ? inverse[v] : 0, lower = 0, upper = 0;
-    if (v < n)
-        for (OFFSET k = indptr[v] + threadIdx.x % LANES, end = indptr[v + 1]; k < end; k += LANES) {
+    OFFSET begin = v < n ? indptr[v] : 0, end = v < n ? indptr[v + 1] : 0;
+    bool is_counted = v < n && end - begin <= uncut;
+    if (is_counted)
+        for (OFFSET k = begin + threadIdx.x % LANES; k < end; k += LANES) {
             int j = inverse[indices[k]];
             lower += j < i;
             upper += j > i;
         }
     lower = lane_sum<LANES>(lower);
     upper = lane_sum<LANES>(upper);
-    if (v < n && threadIdx.x % LANES == 0) {
+    if (is_counted && threadIdx.x % LANES == 0) {
         lower_counts[i] = lower;
         upper_counts[i] = upper;
+    }
+}
+
+// A piece of a long row of A, which is row i in color order: the work of one warp, so LANES is 32.
+struct Piece {
+    int i;
+    OFFSET row_begin, begin, end;
+
+    __device__ __forceinline__ Piece(long long p, const int* rows, const OFFSET* begins, const OFFSET* indptr,
+                                     const int* inverse) {
+        i = inverse[rows[p]];
+        row_begin = indptr[rows[p]], begin = begins[p];
+        OFFSET row_end = indptr[rows[p] + 1];
+        end = row_end - begin > PIECE ? begin + PIECE : row_end;
+    }
+};
+
+extern "C" __global__ void count_pieces(long long n_pieces, const int* rows, const OFFSET* begins, const OFFSET* indptr,
+                                        const int* indices, const int* inverse, OFFSET* lower_counts,
+                                        OFFSET* upper_counts) {
+    long long p = thread_id() / WARP;
+    if (p >= n_pieces) return;
+    Piece piece(p, rows, begins, indptr, inverse);
+    int lower = 0, upper = 0;
+    for (OFFSET k = piece.begin + lane_id(); k < piece.end; k += WARP) {
+        int j = inverse[indices[k]];
+        lower += j < piece.i;
+        upper += j > piece.i;
+    }
+    lower = lane_sum<WARP>(lower);
+    upper = lane_sum<WARP>(upper);
+    if (lane_id()) return;
+    lower_counts[p] = lower;
+    upper_counts[p] = upper;
+}
+
+extern "C" __global__ void fill_pieces(long long n_pieces, const int* rows, const OFFSET* begins, const OFFSET* indptr,
+                                       const int* indices, const int* inverse, const OFFSET* lower_places,
+                                       const OFFSET* upper_places, int* lower_columns, SOURCE* lower_source,
+                                       int* upper_columns, SOURCE* upper_source, SOURCE* diagonal_source) {
+    long long p = thread_id() / WARP;
+    if (p >= n_pieces) return;
+    Piece piece(p, rows, begins, indptr, inverse);
+    OFFSET lower = lower_places[p], upper = upper_places[p];
+    for (OFFSET first = piece.begin; first < piece.end; first += WARP) {
+        OFFSET k = first + lane_id();
+        int j = k < piece.end ? inverse[indices[k]] : piece.i;
+        SOURCE number = (SOURCE)(k - piece.row_begin);
+        OFFSET lower_place = place_in_row<WARP>(j < piece.i, lower), upper_place = place_in_row<WARP>(j > piece.i, upper);
+        if (j < piece.i) {
+            lower_columns[lower_place] = j;
+            lower_source[lower_place] = number;
+        } else if (j > piece.i) {
+            upper_columns[upper_place] = j;
+            upper_source[upper_place] = number;
+        } else if (k < piece.end) {
+            diagonal_source[piece.i] = number;
+        }
     }
 }
 
@@ -32,7 +92,7 @@ extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, cons
 template <typename Store>
 __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET* indptr, const int* indices,
                                           const int* perm, const int* inverse, long long sorted_length,
-                                          const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
+                                          long long uncut, const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
     int lane = threadIdx.x % LANES;
     OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
     OFFSET lower = active ? lower_indptr[i] : 0, upper = active ? upper_indptr[i] : 0;
@@ -71,8 +131,8 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
             }
     }
 
-    // A long row keeps its order.
-    if (sorts) begin = end;
+    // A longer row keeps its order; fill_pieces stores those that are too long for a few threads.
+    if (sorts || end - begin > uncut) begin = end;
     FOR_STRETCHES(k, begin, end) {
         int j = k < end ? inverse[indices[k]] : (int)i, triangle = (j > i) - (j < i);
         OFFSET lower_place = place_in_row<LANES>(k < end && triangle < 0, lower);
@@ -82,11 +142,12 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 }
 
 extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const int* indices, const int* perm,
-                                        const int* inverse, long long sorted_length, const OFFSET* lower_indptr,
+                                        const int* inverse, long long sorted_length, long long uncut,
+                                        const OFFSET* lower_indptr,
                                         int* lower_columns, SOURCE* lower_source, const OFFSET* upper_indptr,
                                         int* upper_columns, SOURCE* upper_source, SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
-    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, lower_indptr, upper_indptr,
+    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, uncut, lower_indptr, upper_indptr,
               [&](OFFSET k, int j, OFFSET place, int triangle) {
                   SOURCE number = (SOURCE)(k - indptr[perm[i]]);
                   if (triangle == 0) {

@@ -11,6 +11,9 @@ from mcprecond.backends import Backend, KernelSet, compile_inlined, unsigned
 
 KERNELS = KernelSet(__file__)
 
+PIECE = 1024  # entries; on a GPU longer rows are cut into pieces of so many, one for each warp
+CUDA_CONSTANTS = {"PIECE": PIECE}
+
 
 class TrianglePattern(NamedTuple):
     """Where the entries of a strict triangle are, row by row in color order.
@@ -59,15 +62,71 @@ def split(
     sorted_length = min(8 * lanes, 255) if backend.resident_warps else 0
     run = backend.kernels(KERNELS, OFFSET=offset, SOURCE=source, LANES=lanes)
     pattern = unsigned(indptr), unsigned(indices)
+    cuts = bool(backend.resident_warps) and longest > PIECE
+    uncut = PIECE if cuts else 2**62
     counts = [xp.zeros(n + 1, offset) for _ in range(2)]
-    run.count_entries(n, *pattern, inverse, *(count[1:] for count in counts))
+    run.count_entries(n, *pattern, inverse, uncut, *(count[1:] for count in counts))
+    if cuts:
+        pieces, by_warps = cut_rows(indptr, backend), backend.kernels(KERNELS, OFFSET=offset, SOURCE=source, LANES=32)
+        n_pieces, before = len(pieces.rows), []
+        of_pieces = [xp.zeros(n_pieces + 1, offset) for _ in range(2)]
+        by_warps.count_pieces(
+            n_pieces, pieces.rows, pieces.begins, *pattern, inverse, *(count[1:] for count in of_pieces)
+        )
+        for count, of_piece in zip(counts, of_pieces, strict=True):
+            total = xp.cumsum(of_piece, dtype=offset)
+            count[1:][inverse[pieces.long_rows]] = xp.diff(total[pieces.bounds])
+            before.append(total[:-1] - total[pieces.first_of_row])
     offsets = [xp.cumsum(count, dtype=offset) for count in counts]
     lower, upper = (
         TrianglePattern(ends, xp.empty(int(ends[-1]), np.int32), xp.empty(int(ends[-1]), source)) for ends in offsets
     )
     diagonal_source = xp.full(n, np.iinfo(source).max, source)
-    run.fill_columns(n, *pattern, perm, inverse, sorted_length, *lower, *upper, diagonal_source)
+    run.fill_columns(n, *pattern, perm, inverse, sorted_length, uncut, *lower, *upper, diagonal_source)
+    if cuts:
+        places = (ends[inverse[pieces.rows]] + b for ends, b in zip(offsets, before, strict=True))
+        by_warps.fill_pieces(
+            n_pieces, pieces.rows, pieces.begins, *pattern, inverse, *places, *lower[1:], *upper[1:], diagonal_source
+        )
     return lower, upper, diagonal_source, longest <= sorted_length
+
+
+class Pieces(NamedTuple):
+    """Pieces of the long rows of a matrix.
+
+    Attributes
+    ----------
+    rows : array of int32, shape (n_pieces,)
+        The row of each piece, rising.
+    begins : array of int32 or int64, shape (n_pieces,)
+        Its first entry.
+    first_of_row : array of int, shape (n_pieces,)
+        The number of the first piece of the same row.
+    long_rows : array of int, shape (n_rows,)
+        The rows.
+    bounds : array of int, shape (n_rows + 1,)
+        The number of the first piece of each, and how many pieces there are.
+    """
+
+    rows: Any
+    begins: Any
+    first_of_row: Any
+    long_rows: Any
+    bounds: Any
+
+
+def cut_rows(indptr: Any, backend: Backend) -> Pieces:
+    """Cut the rows with more than PIECE entries."""
+    xp = backend.xp
+    lengths = xp.diff(indptr)
+    long_rows = xp.flatnonzero(lengths > PIECE)
+    bounds = xp.zeros(len(long_rows) + 1, np.int64)
+    xp.cumsum(-(-lengths[long_rows] // PIECE), out=bounds[1:])
+    numbers = xp.arange(int(bounds[-1]))
+    owner = xp.searchsorted(bounds[1:], numbers, side="right")
+    rows, first = long_rows[owner], bounds[owner]
+    begins = indptr[rows] + PIECE * (numbers - first)
+    return Pieces(rows.astype(np.int32), begins.astype(indptr.dtype), first, long_rows, bounds)
 
 
 # In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
@@ -75,10 +134,12 @@ def split(
 
 
 @KERNELS.twin
-def count_entries(n, indptr, indices, inverse, lower_counts, upper_counts):
-    """Entries of each triangle per row of the color order."""
+def count_entries(n, indptr, indices, inverse, uncut, lower_counts, upper_counts):
+    """Entries of each triangle per row of the color order, in rows that have at most so many."""
     for v in prange(n):
         i, lower, upper = inverse[v], 0, 0
+        if indptr[v + 1] - indptr[v] > uncut:
+            continue
         for k in range(indptr[v], indptr[v + 1]):
             j = inverse[indices[k]]
             lower += j < i
@@ -98,12 +159,16 @@ def insert(column, number, begin, end, by_column, columns, source):
 
 @KERNELS.twin
 def fill_columns(
-    n, indptr, indices, perm, inverse, sorted_length, lower_indptr, lower_columns, lower_source, upper_indptr,
+    n, indptr, indices, perm, inverse, sorted_length, uncut, lower_indptr, lower_columns, lower_source, upper_indptr,
     upper_columns, upper_source, diagonal_source,
 ):  # fmt: skip
-    """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are."""
+    """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are; in rows
+    that have at most so many.
+    """
     for v in prange(n):
         i, begin, end = inverse[v], indptr[v], indptr[v + 1]
+        if end - begin > uncut:
+            continue
         lower, upper, by_column = np.int64(lower_indptr[i]), np.int64(upper_indptr[i]), end - begin <= sorted_length
         for k in range(begin, end):
             j, number = inverse[indices[k]], k - begin
@@ -112,6 +177,38 @@ def fill_columns(
                 lower += 1
             elif j > i:
                 insert(j, number, upper_indptr[i], upper, by_column, upper_columns, upper_source)
+                upper += 1
+            else:
+                diagonal_source[i] = number
+
+
+@KERNELS.twin
+def count_pieces(n_pieces, rows, begins, indptr, indices, inverse, lower_counts, upper_counts):
+    """Entries of each triangle per piece."""
+    for p in prange(n_pieces):
+        i, lower, upper = inverse[rows[p]], 0, 0
+        for k in range(begins[p], min(begins[p] + PIECE, indptr[rows[p] + 1])):
+            j = inverse[indices[k]]
+            lower += j < i
+            upper += j > i
+        lower_counts[p], upper_counts[p] = lower, upper
+
+
+@KERNELS.twin
+def fill_pieces(
+    n_pieces, rows, begins, indptr, indices, inverse, lower_places, upper_places, lower_columns, lower_source,
+    upper_columns, upper_source, diagonal_source,
+):  # fmt: skip
+    """As fill_columns, from the places of a piece's first entries on; rows keep their order."""
+    for p in prange(n_pieces):
+        i, lower, upper = inverse[rows[p]], np.int64(lower_places[p]), np.int64(upper_places[p])
+        for k in range(begins[p], min(begins[p] + PIECE, indptr[rows[p] + 1])):
+            j, number = inverse[indices[k]], k - indptr[rows[p]]
+            if j < i:
+                lower_columns[lower], lower_source[lower] = j, number
+                lower += 1
+            elif j > i:
+                upper_columns[upper], upper_source[upper] = j, number
                 upper += 1
             else:
                 diagonal_source[i] = number

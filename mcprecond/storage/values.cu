@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
                                         const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv, long long divides,
                                         const uint64* expected, uint64* found) {
     if (!are_taken(expected, found)) return;
-    for_slices(0, n_slices, false, slices, lower_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, nullptr, lower_columns, [&](const Slice& slice) {
         // As few loads as possible wait for each other: those that need no other one come first.
         auto lower_cursor = slice.cursor(lower_indptr), upper_cursor = slice.cursor(upper_indptr);
         int i = slice.index();
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
 
 extern "C" __global__ void divide_rows(long long n_slices, const int* slices, const OFFSET* indptr, const int* columns,
                                        STORED* values, const VALUE* dinv) {
-    for_slices(0, n_slices, false, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, nullptr, columns, [&](const Slice& slice) {
         VALUE inverse = slice.row < slice.rows ? dinv[slice.index()] : VALUE();
         slice.batches<FETCHES>(slice.cursor(indptr), columns, [&](const OFFSET* places) {
             STORED value[FETCHES];

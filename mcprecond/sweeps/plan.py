@@ -65,10 +65,11 @@ class Sweeps:
         self._move = partial(backend.kernels, VECTOR_KERNELS, **macros)
         if self._orders:
             self._move()  # loaded now: nothing may be compiled while kernels are captured
-        self._slices = (len(blocks.slices) - 1, blocks.slices)
+        sums = blocks.new_sums(columns)
+        self._slices = (blocks.n_slices, blocks.slices, sums)
         # Rows of the last color have no entries above the diagonal.
         self._last_rows = int(blocks.offsets[-2:][0])
-        self._before_last = (int(blocks.color_slices[-2:][0]), blocks.slices)
+        self._before_last = (int(blocks.color_slices[-2:][0]), blocks.slices, sums)
         # Whether the matrix passes through L2 with nothing left of it. (Blocks of the diagonal are read piece by piece,
         # for which they have to be in L1.)
         entries = sum(triangle.columns.nbytes + triangle.values.nbytes for triangle in (blocks.lower, blocks.upper))

@@ -8,10 +8,10 @@
 // the other triangle, so that `substitute` finds their final result; it leaves them at epoch 0.
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
-        long long n_slices, const int* slices, long long backwards, const OFFSET* indptr, const int* columns,
+        long long n_slices, const int* slices, void* sums, long long backwards, const OFFSET* indptr, const int* columns,
         const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega,
         double scale, WorkEntry* y, long long last, long long finish, VectorEntry* z) {
-    for_slices(0, n_slices, backwards, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, backwards, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         DiagonalEntry d = is_leader ? load_once(dinv + i) : DiagonalEntry();
@@ -23,8 +23,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
             [&] {
                 if (is_leader) b = load_once(r + place);
             });
-        total = slice.sum(total);
-        if (is_leader) {
+        if (slice.sum_row(total)) {
             b = rounded_product((REAL)scale, b);
             total = rounded_product((REAL)omega, total);
             VectorEntry value = backwards ? d * b - divided(total, d) : d * (b - total);
@@ -35,9 +34,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) substitute(
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitute(
-        long long n_slices, const int* slices, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
+        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
         const DiagonalEntry* dinv, const int* perm, double omega, WorkEntry* y, VectorEntry* z) {
-    for_slices(0, n_slices, true, slices, columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, true, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         DiagonalEntry d = is_leader ? dinv[i] : DiagonalEntry();
@@ -46,8 +45,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitut
         slice.entries(
             indptr, columns, values, by_epoch((const WorkEntry*)y, 0),
             [&](MatrixEntry a, int, WorkEntry y_j) { total += a * converted<VectorEntry>(y_j); });
-        total = slice.sum(total);
-        if (is_leader) {
+        if (slice.sum_row(total)) {
             VectorEntry value = own - (REAL)omega * divided(total, d);
             store_volatile(&y[i], with_epoch(converted<WorkEntry>(value), 0));
             if (z) z[place] = value;
@@ -56,11 +54,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) back_substitut
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) relax(
-        long long n_slices, const int* slices, long long backwards, const OFFSET* lower_indptr, const int*
+        long long n_slices, const int* slices, void* sums, long long backwards, const OFFSET* lower_indptr, const int*
         lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
         MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega, const
         WorkEntry* old, WorkEntry* latest, VectorEntry* z) {
-    for_slices(0, n_slices, backwards, slices, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, backwards, slices, sums, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         DiagonalEntry d = is_leader ? load_once(dinv + i) : DiagonalEntry();
@@ -79,9 +77,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) relax(
             slice.entries(upper_indptr, upper_columns, upper, known(old), add_above, fetch);
             slice.entries(lower_indptr, lower_columns, lower, by_sentinel(latest), add_below);
         }
-        below = slice.sum(below);
-        above = slice.sum(above);
-        if (is_leader) {
+        if (slice.sum_row(below, above)) {
             VectorEntry value = rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - divided(above, d));
             publish(&latest[i], converted<WorkEntry>(value));
             z[place] = value;
@@ -96,11 +92,11 @@ __device__ __forceinline__ VectorEntry undivided(const VectorEntry& sum, const D
 #endif
 
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) residual(
-        long long n_slices, const int* slices, long long substituted, const OFFSET* lower_indptr, const int*
+        long long n_slices, const int* slices, void* sums, long long substituted, const OFFSET* lower_indptr, const int*
         lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns, const
         MatrixEntry* upper, const DiagonalEntry* diagonal, const DiagonalEntry* pivots, const int* perm, const
         VectorEntry* b, const WorkEntry* y, VectorEntry* r) {
-    for_slices(0, n_slices, false, slices, upper_columns, [&](const Slice& slice) {
+    for_slices(0, n_slices, false, slices, sums, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
         DiagonalEntry pivot = is_leader ? pivots[i] : DiagonalEntry();
@@ -111,9 +107,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) residual(
         if (!substituted)
             slice.entries(lower_indptr, lower_columns, lower, known(y),
                           [&](MatrixEntry a, int, WorkEntry value) { below += a * converted<VectorEntry>(value); });
-        below = slice.sum(below);
-        above = slice.sum(above);
-        if (is_leader) {
+        if (slice.sum_row(below, above)) {
             above = undivided(above, pivot);
             VectorEntry rest = substituted ? VectorEntry() : b[place] - below - diagonal[i] * converted<VectorEntry>(y[i]);
             r[place] = rest - above;

@@ -62,7 +62,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
 
 @KERNELS.resident_twin
 def substitute(
-    n_slices, slices, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
+    n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):  # fmt: skip
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; a turn from 0 to 1.
 
@@ -91,7 +91,7 @@ def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z)
 
 
 @KERNELS.resident_twin
-def back_substitute(n_slices, slices, indptr, columns, values, dinv, perm, omega, y, z):
+def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
     for k in range(n_slices - 1, -1, -1):
         back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, perm, omega, y, z)
@@ -116,8 +116,8 @@ def relax_rows(
 
 @KERNELS.resident_twin
 def relax(
-    n_slices, slices, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r,
-    omega, old, new, z,
+    n_slices, slices, sums, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv,
+    perm, r, omega, old, new, z,
 ):  # fmt: skip
     """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
     for c in range(n_slices):
@@ -146,8 +146,8 @@ def residual_rows(
 
 @KERNELS.resident_twin
 def residual(
-    n_slices, slices, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
-    pivots, perm, b, y, r,
+    n_slices, slices, sums, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
+    diagonal, pivots, perm, b, y, r,
 ):  # fmt: skip
     """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
     known to be zero if y is what substitution with D + L gives.

@@ -21,12 +21,6 @@ __device__ __forceinline__ bool begins_chain(long long p, const OFFSET* indptr, 
     return place == end || indices[place] != before;
 }
 
-extern "C" __global__ void mark_chains(long long n, const OFFSET* indptr, const int* indices, const int* sequence,
-                                       bool* begins) {
-    long long p = thread_id();
-    if (p < n) begins[p] = begins_chain(p, indptr, indices, sequence);
-}
-
 // List the places where chains begin, in order; returns how many there are. Blocks take stretches of the order, and
 // warps stretches of these. Afterwards all states are sentinels; in the meantime they hold what was found.
 __device__ long long list_chains(long long n, const OFFSET* indptr, const int* indices, const int* sequence,

@@ -86,14 +86,6 @@ def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> 
     return states
 
 
-def longest_chain(graph: Graph) -> int:
-    """The length of the longest chain in row order: there are at least as many fronts."""
-    xp, n = graph.backend.xp, graph.n
-    begins = xp.empty(n, np.bool_)
-    _kernels(graph, None).mark_chains(n, graph.indptr, graph.indices, xp.arange(n, dtype=np.int32), begins)
-    return int(xp.diff(xp.flatnonzero(begins), append=n).max()) if n else 0
-
-
 def _kernels(graph: Graph, sequence: Any | None) -> Any:
     return graph.backend.kernels(
         KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(sequence is None)
@@ -109,19 +101,6 @@ def _lanes(graph: Graph) -> int:
     while lanes < 32 and 4 * lanes < mean:
         lanes *= 2
     return lanes
-
-
-@KERNELS.twin
-def mark_chains(n, indptr, indices, sequence, begins):
-    """Where a chain begins in the order: at every vertex that is no neighbor of the one before it."""
-    for p in prange(n):
-        v = sequence[p]
-        row = indices[indptr[v] : indptr[v + 1]]
-        begin = True
-        if p > 0:
-            place = np.searchsorted(row, sequence[p - 1])
-            begin = place == len(row) or row[place] != sequence[p - 1]
-        begins[p] = begin
 
 
 @compile_part

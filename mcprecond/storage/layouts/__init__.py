@@ -10,13 +10,13 @@ from typing import Any
 
 from mcprecond.backends import Backend
 from mcprecond.storage.layouts import csr
-from mcprecond.storage.layouts.csr import CSR
+from mcprecond.storage.layouts.csr import CSR, CSR_IN_PIECES
 from mcprecond.storage.layouts.delta import DELTA
 from mcprecond.storage.layouts.dia import DIA
 from mcprecond.storage.layouts.interleaved import interleaved
 from mcprecond.storage.layouts.layout import Layout, Pattern
 
-__all__ = ["CSR", "DELTA", "DIA", "Layout", "Pattern", "chosen", "interleaved"]
+__all__ = ["CSR", "CSR_IN_PIECES", "DELTA", "DIA", "Layout", "Pattern", "chosen", "interleaved"]
 
 # Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
 # with less, the time is not that of reading them.
@@ -30,8 +30,8 @@ def chosen(
 
     Parameters
     ----------
-    slices : array of int32, shape (n_slices + 1,)
-        Where slices begin, and n at the end.
+    slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
+        Where slices begin, and n at the end; or records where long rows are cut.
     patterns : list of two pairs of arrays
         Row offsets and columns of the lower and of the upper triangle, row by row.
     n_colors : int
@@ -46,6 +46,8 @@ def chosen(
     columns : list of two arrays
         What the layout stores in place of columns.
     """
+    if slices.ndim == 2:
+        return CSR_IN_PIECES, *csr.stored(slices, patterns, backend, **CSR_IN_PIECES.order_macros)
     n, n_slices, warps = len(patterns[0][0]) - 1, len(slices) - 1, backend.resident_warps
     pays = rows_are_sorted and n >= LEAST_ROWS * n_slices and n_slices >= LEAST_SLICES * warps * n_colors
     if warps and n and pays:

@@ -8,13 +8,15 @@ from mcprecond.backends import Backend
 from mcprecond.storage.layouts.interleaved import interleaved
 from mcprecond.storage.layouts.layout import Layout, Pattern
 
+IN_PIECES = {"CUT_ROWS": 1}
 
-def stored(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any, list[Any]]:
+
+def stored(slices: Any, patterns: list[Pattern], backend: Backend, **macros: int) -> tuple[Any, list[Any]]:
     """Return the slices, and the columns of each triangle in the order of its entries."""
     if not backend.resident_warps:  # row by row, as they are
         return slices, [columns for _, columns in patterns]
     lists = [
-        interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, back=False)
+        interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, False, **macros)
         for indptr, columns in patterns
     ]
     return slices, lists
@@ -22,8 +24,11 @@ def stored(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any,
 
 def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backend: Backend) -> Any:
     """Return the column of each entry of a triangle, row by row: int32, shape (entries,)."""
-    return interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, back=True)
+    macros = IN_PIECES if slices.ndim == 2 else {}
+    return interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, True, **macros)
 
 
 #: The layout that serves any matrix.
 CSR = Layout("csr", stored, columns_by_rows, {}, {})
+#: The same where slices are records, since long rows are cut.
+CSR_IN_PIECES = Layout("csr", stored, columns_by_rows, IN_PIECES, IN_PIECES)

@@ -212,7 +212,7 @@ struct Slice : SliceRows {
 
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int*,
-                                           const int* columns, Work work) {
+                                           void*, const int* columns, Work work) {
     int w = (int)(thread_id() / WARP), stride = (int)(thread_count() / WARP);
     auto number = [&](int w) { return (int)(first + (backwards ? n_slices - 1 - w : w)); };
     if (w >= n_slices) return;

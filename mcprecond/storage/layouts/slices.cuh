@@ -3,12 +3,16 @@
 // There are three layouts of columns. Plain ones, and those as bases and offsets (COMPRESSED_COLUMNS, see
 // delta.cuh), have one for each entry: a struct Columns with the same interface. Sliced DIA (SLICED_DIA) has a
 // struct Slice and a function for_slices of its own, in dia.cuh.
+//
+// With plain columns a slice may be a piece of one long row (CUT_ROWS). Then `slices` is a list of records, and `sums`
+// has room for what the pieces of a row find; of zeros at first.
 #pragma once
 
 #include "cuda/compact.cuh"
 #include "cuda/numbers.cuh"
 #include "cuda/reduce.cuh"
 #include "cuda/syncfree.cuh"
+#include "storage/schedule.cuh"
 
 // ---- What all slices have.
 
@@ -25,14 +29,28 @@ struct SliceRows {
     int log_lanes;    // logarithm of the number of threads per row
     int row, lane;    // this thread's row in the slice, and its number among the threads of that row
     int lane_stride;  // how many threads of the warp it is from one thread of a row to the next
+#ifdef CUT_ROWS
+    int piece = 0, pieces = 1, slot = 0;
+    char* sums = nullptr;
+#endif
 
     __device__ __forceinline__ SliceRows(int first, int end) : first(first), rows(end - first) {
         log_lanes = rows > 1 ? __clz(rows - 1) - 27 : 5;
     }
     __device__ __forceinline__ int index() const { return first + row; }
+    // Whether this thread is the first one of a row, or of a piece of it.
     __device__ __forceinline__ bool is_row_leader() const { return row < rows && lane == 0; }
     __device__ __forceinline__ int length(const OFFSET* indptr) const {
         return row < rows ? (int)(indptr[index() + 1] - indptr[index()]) : 0;
+    }
+    // Cut the entries from `first` on to those of the piece.
+    __device__ __forceinline__ void cut(OFFSET& first, int& length) const {
+#ifdef CUT_ROWS
+        if (pieces == 1) return;
+        int before = min(piece * SWEPT_PIECE, length);
+        first += before;
+        length = min(length - before, SWEPT_PIECE);
+#endif
     }
 
     // Reduce the values of the threads of a row by `both(a, b)`; each of them gets the result. Whole warps call it.
@@ -45,6 +63,51 @@ struct SliceRows {
     template <typename Value>
     __device__ __forceinline__ Value sum(Value value) const {
         return fold(value, [](Value a, Value b) { return a + b; });
+    }
+    // Add up what the threads of a row have found, one value or two, and of a long row what its pieces have. Each row has
+    // one thread for which this is true and that has the result. Whole warps call it.
+    template <typename Value>
+    __device__ __forceinline__ bool sum_row(Value& a) const {
+        a = sum(a);
+        return fold_pieces<2 * sizeof(Value)>(a, [](const Value& a, const Value& b) { return a + b; });
+    }
+    template <typename Value>
+    __device__ __forceinline__ bool sum_row(Value& a, Value& b) const {
+        a = sum(a);
+        b = sum(b);
+        Vec<Value, 2> both = {a, b};
+        auto add = [](const Vec<Value, 2>& a, const Vec<Value, 2>& b) { return a + b; };
+        bool has_result = fold_pieces<sizeof(both)>(both, add);
+        a = both.at[0], b = both.at[1];
+        return has_result;
+    }
+    // Fold what the pieces of a long row have found, by any `both(a, b)` that zero does not change. There are ROOM bytes
+    // for each piece, as many in all kernels that share `sums`.
+    template <int ROOM, typename Value, typename Both>
+    __device__ __forceinline__ bool fold_pieces(Value& value, Both both) const {
+#ifdef CUT_ROWS
+        static_assert(sizeof(Value) <= ROOM, "a value does not fit");
+        if (pieces > 1) {
+            struct __align__(16) Found {
+                uint32 done;  // for the first piece: how many of the row are
+                __align__(16) char value[ROOM];
+            };
+            Found* found = (Found*)sums + slot;
+            bool is_last = false;
+            if (lane_id() == 0) {
+                *(Value*)found[piece].value = value;
+                __threadfence();
+                is_last = atomicAdd(&found[0].done, 1u) == (uint32)(pieces - 1);
+            }
+            if (!__any_sync(FULL_WARP, is_last)) return false;
+            __threadfence();
+            value = Value();
+            for (int k = lane_id(); k < pieces; k += WARP) value = both(value, load_l2((const Value*)found[k].value));
+            value = fold(value, both);
+            if (lane_id() == 0) found[0].done = 0;
+        }
+#endif
+        return is_row_leader();
     }
 };
 
@@ -97,6 +160,7 @@ struct Columns {
     __device__ __forceinline__ Columns(const OFFSET* indptr, const int* stored, const SliceRows& slice, int) {
         first = indptr[slice.first];
         length = slice.length(indptr);
+        slice.cut(first, length);
         this->stored = ptx::keep_in_register(stored + first);
     }
     __device__ __forceinline__ int prefetch(OFFSET place) const { return load_streaming(&stored[place]); }
@@ -108,7 +172,15 @@ struct Columns {
 struct Slice : SliceRows {
     int number;
 
+#ifdef CUT_ROWS
+    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(Record(slices, k), nullptr) {}
+    __device__ __forceinline__ Slice(const Record& record, void* sums) : Slice(record.first, record.end_row()) {
+        piece = record.piece, pieces = record.pieces(), slot = record.slot;
+        this->sums = (char*)sums;
+    }
+#else
     __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1], (int)k) {}
+#endif
     __device__ __forceinline__ Slice(int first, int end, int number = -1) : SliceRows(first, end), number(number) {
         row = lane_id() >> log_lanes;
         lane = lane_id() & ((1 << log_lanes) - 1);
@@ -124,7 +196,10 @@ struct Slice : SliceRows {
             left = (length - slice.lane + (1 << slice.log_lanes) - 1) >> slice.log_lanes;
         }
         __device__ __forceinline__ Steps(const Slice& slice, const OFFSET* indptr)
-            : Steps(slice, indptr[slice.first], slice.length(indptr)) {}
+            : first(indptr[slice.first]), left(slice.length(indptr)) {
+            slice.cut(first, left);
+            *this = Steps(slice, first, left);
+        }
         __device__ __forceinline__ bool more() const { return __any_sync(FULL_WARP, left > 0); }
 
         // The next step, and whether this thread takes part.
@@ -142,6 +217,8 @@ struct Slice : SliceRows {
     template <typename Visit>
     __device__ __forceinline__ void steps(const OFFSET* indptr, const int*, Visit visit) const {
         OFFSET e = row < rows ? indptr[index()] + lane : 0;
+        int length = this->length(indptr);
+        cut(e, length);
         for (Steps steps(*this, indptr); steps.more(); e += 1 << log_lanes) {
             Step step;
             if (steps.next(step)) visit(step, e);
@@ -217,14 +294,25 @@ struct Slice : SliceRows {
 
 // Call `work(slice)` for `n_slices` slices from number `first` on, in order or backwards, on a resident grid, one warp
 // each. So what a slice waits for is done or in the hands of another warp. `slices` are the first rows, from that of
-// slice `first` on. Those of the next slice are prefetched while a warp works. `columns` are those of the triangle that
-// `work` begins with.
+// slice `first` on, or records. Those of the next slice are prefetched while a warp works. `columns` are those of the
+// triangle that `work` begins with. `sums` is for long rows.
 template <typename Work>
 __device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int* slices,
-                                           const int*, Work work) {
+                                           void* sums, const int*, Work work) {
     int w = (int)(thread_id() / WARP), stride = (int)(thread_count() / WARP);
     auto number = [&](int w) { return (int)(backwards ? n_slices - 1 - w : w); };
     if (w >= n_slices) return;
+#ifdef CUT_ROWS
+    Record record(slices, number(w));
+    while (true) {
+        bool is_last = w + stride >= n_slices;
+        Record next(slices, number(is_last ? w : w + stride));
+        work(Slice(record, sums));
+        if (is_last) return;
+        record = next;
+        w += stride;
+    }
+#else
     int begin = ptx::load_early(slices + number(w)), end = ptx::load_early(slices + number(w) + 1);
     while (true) {
         bool is_last = w + stride >= n_slices;
@@ -235,6 +323,7 @@ __device__ __forceinline__ void for_slices(long long first, long long n_slices, 
         begin = next_begin, end = next_end;
         w += stride;
     }
+#endif
 }
 
 #endif
