@@ -9,7 +9,7 @@ import scipy.sparse.linalg as sla
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcprecond import MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
+from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
 from mcprecond.matrix import admitted
 from mcprecond.solvers import long_rows
 from mcprecond.solvers.iteration import Product
@@ -98,20 +98,29 @@ def in_row_order(x, perm):
     return result
 
 
-@pytest.mark.parametrize(("dtype", "columns"), [(np.float64, 1), (np.float64, 3), (np.float32, 1), (np.complex128, 1)])
-def test_sweeps_go_through_long_rows_in_pieces(dtype, columns, backend, to_device):
+@pytest.mark.parametrize(
+    ("dtype", "stored", "columns"),
+    [
+        (np.float64, None, 1),
+        (np.float64, None, 3),
+        (np.float64, np.float32, 1),
+        (np.float32, None, 1),
+        (np.complex128, None, 1),
+    ],
+)
+def test_sweeps_go_through_long_rows_in_pieces(dtype, stored, columns, backend, to_device):
     @given(n=st.sampled_from([700, 1500, 5000]), hubs=st.integers(1, 4), seed=st.integers(0, 99))
     def check(n, hubs, seed):
         A = star_and_grid(n, hubs, dtype, seed)
         rng = np.random.default_rng(seed)
         r = rng.standard_normal((n, columns)).astype(dtype)
-        M = MulticolorSGS(to_device(A))
+        M = MulticolorSGS(to_device(A), dtype=stored)
         assert M.blocks.longest_row >= n - 1
         L, D, U, perm = parts(M, backend)
         once = sla.spsolve_triangular(L + D, r[perm].astype(A.dtype), lower=True)
         expected = in_row_order(sla.spsolve_triangular(D + U, D @ once, lower=False), perm)
         found = backend.to_host(M @ to_device(r))
-        tolerance = 100 * np.finfo(dtype).eps
+        tolerance = 100 * np.finfo(stored or dtype).eps
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * abs(expected).max())
         np.testing.assert_array_equal(backend.to_host(M @ to_device(r)), found)
         M.update(to_device(A))  # values go the same ways again
@@ -151,6 +160,24 @@ def test_pivots_with_long_rows(backend, to_device):
     once = sla.spsolve_triangular(L + E, r[perm], lower=True)
     expected = in_row_order(sla.spsolve_triangular(E + U, E @ once, lower=False), perm)
     np.testing.assert_allclose(backend.to_host(M @ to_device(r)), expected, rtol=0, atol=1e-12 * abs(expected).max())
+
+
+@pytest.mark.parametrize("ordering", ["color", "natural"])
+def test_factors_with_long_rows(ordering, backend, to_device):
+    A = star_and_grid(1200, 2, np.float64, 4)
+    M = ILU0(to_device(A), ordering=ordering)
+    perm = backend.to_host(M.blocks.perm)
+    B = A[perm][:, perm].toarray()
+    stored = B != 0
+    for i in range(1, len(B)):
+        for k in np.flatnonzero(stored[i, :i]):
+            B[i, k] /= B[k, k]
+            B[i, k + 1 :] -= np.where(stored[i, k + 1 :], B[i, k] * B[k, k + 1 :], 0)
+    L, U = np.tril(B, -1) + np.eye(len(B)), np.triu(B)
+    r = np.random.default_rng(0).standard_normal(len(B))
+    expected = in_row_order(np.linalg.solve(U, np.linalg.solve(L, r[perm])), perm)
+    found = backend.to_host(M @ to_device(r))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * abs(expected).max())
 
 
 def test_cut_rows_are_covered_once(backend):

@@ -133,3 +133,28 @@ __device__ __forceinline__ void spin_wait(const Vector& vector, Value (&prefetch
             if (vector.not_ready(prefetched[e]) & 1) prefetched[e] = vector.poll(column(e));
     }
 }
+
+// The same by a whole warp, which polls one element at a time: that nearest to its row in the order of the sweep, which
+// is probably the last one to be ready. Where thousands of warps wait for a few rows, polls for all that they need would
+// keep the memory busy.
+template <typename Vector, typename Value, int BATCH, typename Column>
+__device__ __forceinline__ void spin_wait_by_warp(const Vector& vector, Value (&prefetched)[BATCH], Column column, int row) {
+    while (true) {
+        int nearest = 0x7fffffff, awaited = 0;
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) {
+            int distance = abs(column(e) - row);
+            if ((vector.not_ready(prefetched[e]) & 1) && distance < nearest) nearest = distance, awaited = column(e);
+        }
+        int least = nearest;
+#pragma unroll
+        for (int step = WARP / 2; step > 0; step /= 2) least = min(least, __shfl_xor_sync(FULL_WARP, least, step));
+        if (least == 0x7fffffff) return;
+        awaited = __shfl_sync(FULL_WARP, awaited, __ffs(__ballot_sync(FULL_WARP, nearest == least)) - 1);
+        while (vector.not_ready(vector.poll(awaited)) & 1) {
+        }
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e)
+            if (vector.not_ready(prefetched[e]) & 1) prefetched[e] = vector.poll(column(e));
+    }
+}

@@ -35,7 +35,7 @@ __device__ __forceinline__ long long visit_union(long long v, long long width, c
         if (team_lane() == 0) visit(count, least);
 #pragma unroll
         for (int h = 0; h < HELD; ++h)
-            if (column[h] == least) column[h] = ++next[h] < end[h] ? lists[next[h]] : (int)width;
+            while (column[h] == least) column[h] = ++next[h] < end[h] ? lists[next[h]] : (int)width;
         last = least;
     }
 }

@@ -79,7 +79,8 @@ def split(
             before.append(total[:-1] - total[pieces.first_of_row])
     offsets = [xp.cumsum(count, dtype=offset) for count in counts]
     lower, upper = (
-        TrianglePattern(ends, xp.empty(int(ends[-1]), np.int32), xp.empty(int(ends[-1]), source)) for ends in offsets
+        TrianglePattern(ends, xp.empty(stored, np.int32), xp.empty(stored, source))
+        for ends, stored in ((ends, int(ends[-1])) for ends in offsets)
     )
     diagonal_source = xp.full(n, np.iinfo(source).max, source)
     run.fill_columns(n, *pattern, perm, inverse, sorted_length, uncut, *lower, *upper, diagonal_source)

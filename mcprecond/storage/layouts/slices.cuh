@@ -279,7 +279,11 @@ struct Slice : SliceRows {
                 if (column[e] >= 0) column[e] = columns.column(column[e]);
                 prefetched[e] = column[e] >= 0 ? vector.load(column[e]) : vector.none();
             }
+#ifdef CUT_ROWS
+            spin_wait_by_warp(vector, prefetched, [&](int e) { return column[e]; }, index());
+#else
             spin_wait(vector, prefetched, [&](int e) { return column[e]; });
+#endif
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) add(value[e], column[e], prefetched[e]);
             if (!more) return;
