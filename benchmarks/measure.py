@@ -40,14 +40,22 @@ def timed_row(
     return _row(times)
 
 
+SETTLING = 0.2  # seconds
+
+
 def timed_in_turns(
     functions: dict[str, Callable[[], Any]], repeats: int, synchronize: Callable[[], None] = lambda: None
 ) -> dict[str, dict[str, Any]]:
-    """The same for several warm calls that take turns, so that what else runs on the machine meets all of them."""
+    """The same for several warm calls that take turns, so that what else runs on the machine meets all of them.
+
+    Before each there is a pause: threads of other libraries spin for a while after a loop, on the processors that the
+    next call needs.
+    """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
             synchronize()
+            time.sleep(SETTLING)
             started = time.perf_counter()
             function()
             synchronize()

@@ -63,7 +63,7 @@ class AdmittedMatrix:
     is_symmetric : bool
         Whether the pattern is symmetric; known only if `is_canonical`, and False otherwise.
     largest : float or None
-        The largest magnitude of a value, or of a part of a complex one; None if values were not looked at.
+        The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
     """
 
     csr: Any
@@ -108,7 +108,7 @@ class AdmittedMatrix:
 
     @property
     def exponent(self) -> int:
-        """2^exponent is just above the largest magnitude, of values that were looked at."""
+        """2^exponent is just above the largest magnitude, if values were checked."""
         return math.frexp(self.largest or 0.0)[1]
 
     def canonical(self) -> AdmittedMatrix:

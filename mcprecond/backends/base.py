@@ -15,7 +15,7 @@ class Backend(Protocol):
     """NumPy + Numba, or CuPy + CUDA. Array modules differ only where this protocol says so."""
 
     name: str
-    #: How many solver iterations to enqueue before the host looks at the result the first time.
+    #: How many solver iterations to enqueue before the host reads the result the first time.
     iterations_per_look: int
 
     @property
@@ -55,7 +55,7 @@ class Backend(Protocol):
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         """Return a cheap way to run `function` again and again on the same arrays: on the GPU a captured graph.
 
-        `function` must launch kernels and nothing else: no allocation, no look at a value.
+        `function` must launch kernels and do nothing else: allocate nothing, and read nothing back.
         """
 
     def to_host(self, array: Any) -> np.ndarray:

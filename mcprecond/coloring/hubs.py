@@ -1,9 +1,9 @@
 """First-fit at distance two where hubs, vertices with very many neighbors, would take most of the time.
 
-All d neighbors of a hub are within distance two of each other. Whoever goes through the hub's row for each of them
-looks at d^2 entries, and once more for every 64 colors: 10^13 looks on a star of 10^5 leaves. So hubs' rows are not
+All d neighbors of a hub are within distance two of each other. To go through the hub's row for each of them is to visit
+d^2 entries, and as many again for every 64 colors: 10^13 visits on a star of 10^5 leaves. So the rows of hubs are not
 gone through here. Each hub keeps the set of the colors that it and its neighbors have, and the smallest color that is
-not in the set, from which a vertex goes on. That is serial, on the host, and takes little more than a look at every
+not in the set, from which a vertex goes on. That is serial, on the host, and takes little more than one visit to every
 entry of a hub's row. The colors are those of first-fit in the given order.
 
 The sets of all hubs are stored as bits in one hash table. A key consists of a hub and the number of a word; its value
@@ -26,7 +26,7 @@ KNOWN = 2**16  # sets of hubs, of which is remembered which words they have fill
 #: A hub has so many neighbors, and so many times as many as the mean vertex,
 LEAST_DEGREE = 64
 SKEWED = 8
-#: unless the others' rows take more looks than this together, which are seconds: then the first of the two is enough.
+#: unless the others' rows take more visits than this together, which are seconds: then the first of the two is enough.
 MOST_LOOKS = {"cpu": 10**9, "gpu": 10**11}
 #: What hubs take, relative to all else, from which on they are colored in this way.
 LEAST_SHARE = 1.0
@@ -35,7 +35,7 @@ LEAST_SHARE = 1.0
 def hubs_of(graph: Graph) -> Any | None:
     """Which vertices are hubs (bool, shape (n,), on the graph's device); None if they do not take most of the time.
 
-    The row of a hub takes d^3 / 64 looks at distance two, d being its degree, that of another vertex d^2.
+    The row of a hub takes d^3 / 64 visits at distance two, d being its degree, that of another vertex d^2.
     """
     if graph.max_degree < LEAST_DEGREE:
         return None
@@ -155,9 +155,10 @@ def first_fit(indptr, indices, hub, sequence, colors, fronts):
     """Color the vertices of a sequence, which have no colors; those that have count.
 
     `taken_by[c] == v` says that a row near v that is no hub's shows color c. `smallest` is, for each hub, the smallest
-    color that neither it nor a neighbor has, `latest` the largest front that one of them is in. For the hubs near a
-    vertex together, told by a hash, `full` words were full when they were last near somebody: else hubs that share many
-    neighbors, but are no neighbors themselves, would have these look at all words, for the color of the other hub.
+    color that neither it nor a neighbor has, `latest` the largest front that one of them is in. `full` is about the set
+    of all hubs near a vertex, which a hash stands for: how many of their words were full when this set was last near a
+    vertex. Without it, hubs that share many neighbors, but are no neighbors themselves, would make each of these go
+    through all words, for the color of the other hub.
     """
     n = len(hub)
     n_hubs = hub.max() + 1

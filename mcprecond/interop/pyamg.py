@@ -20,7 +20,7 @@ class Smoother:
     Parameters
     ----------
     M : MulticolorGS
-        Of the level's matrix; the A that PyAMG passes is not looked at.
+        Of the level's matrix; the A that PyAMG passes is ignored.
     sweep : {"forward", "backward", "symmetric"}
     iterations : int
     """

@@ -1,6 +1,6 @@
 """Cycles over the levels of a hierarchy: smoothing, restriction, correction, and a dense solve on the coarsest level.
 
-Everything is launched and nothing else: no allocation, no look at a value, so that a cycle can be captured.
+A cycle only launches kernels: it allocates nothing and reads nothing back, so that it can be captured.
 """
 
 from __future__ import annotations

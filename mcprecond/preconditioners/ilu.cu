@@ -179,7 +179,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
         __syncwarp();  // now this thread sees what the others have subtracted from this row
         VALUE factor = theta * (lower.values[e] * inverse);
         OFFSET left_lower = end_lower - e - 1, left = left_lower + 1 + (end_upper - row.begin_upper);
-        if (end - begin <= left) {  // look for the other row's columns in this one
+        if (end - begin <= left) {  // search for the other row's columns in this one
             for (OFFSET m = begin + lane_id(); m < end; m += WARP) {
                 int column = upper.indices[m];
                 VALUE product = factor * upper.values[m];
@@ -195,7 +195,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
                     changes |= place >= 0;
                 }
             }
-        } else {  // look for the columns of this row in the other one
+        } else {  // search for the columns of this row in the other one
             for (OFFSET m = lane_id(); m < left; m += WARP) {
                 OFFSET in_upper = row.begin_upper + m - left_lower - 1;
                 int column = m < left_lower ? lower.indices[e + 1 + m]

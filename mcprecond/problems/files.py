@@ -193,7 +193,7 @@ class _Text(io.RawIOBase):
 
 
 def _mmread(path: Path) -> Any:
-    """Read a Matrix Market file, after a look at its header."""
+    """Read a Matrix Market file, once its header has been checked."""
     packed = path.name.endswith(".gz")
     open_stream: Any = gzip.open if packed else open
     with open_stream(path, "rb") as stream:

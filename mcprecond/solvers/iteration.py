@@ -78,7 +78,7 @@ class Product:
 
 
 class Iteration:
-    """The scalars of a CG run on one device, and how it starts, goes on and is looked at.
+    """The scalars of a CG run on one device, and how the run starts, goes on and is read by the host.
 
     A subclass holds the vectors, and defines `solution`, `find_residual`, `precondition` and `_step`.
     """
@@ -100,7 +100,7 @@ class Iteration:
         lanes = _lanes(entries / max(self.n, 1))
         self.long_rows = long_rows(self.A[0], longest_row, lanes, backend)
         self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=lanes)
-        # Side by side, so that one look fetches all that the host wants to know.
+        # Side by side, so that one copy to the host has all that it reads.
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
         block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
         block[4:].view(np.float64)[UNIT] = 1
@@ -219,7 +219,7 @@ class Iteration:
         self.precondition()
 
     def _go_to(self, state: int) -> None:
-        """Set the state, unless it is that already: only a look finds out what iterations make of it."""
+        """Set the state, unless the host has read that it is so already; iterations change it on the device."""
         if state != self._state:
             self.control[STATE] = self._state = state
 

@@ -19,7 +19,7 @@ CUDA_CONSTANTS = {"PIECE": PIECE}
 
 
 class LongRows(NamedTuple):
-    """What kernels are told of long rows.
+    """The long rows, as kernels take them.
 
     Attributes
     ----------

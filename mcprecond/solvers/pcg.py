@@ -1,7 +1,7 @@
 """Preconditioned conjugate gradients.
 
-The host enqueues iterations and looks at the outcome now and then; iterations enqueued beyond the last one do nothing.
-On the GPU iterations are captured graphs, and a few of them run while the host looks.
+The host enqueues iterations and reads the control block now and then; iterations that are enqueued beyond the last one
+do nothing. On a GPU iterations are captured graphs, and a few of them run while the host reads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mcprecond.solvers.result import Reason, SolveResult
 
 FORMS = ("auto", "plain", "eisenstat")
 MOST_PER_LOOK = 64
-AHEAD = 3  # iterations that a GPU has to do during a look
+AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
 
 STOPPED_BY = {
     REACHED: Reason.STAGNATED,
@@ -224,7 +224,7 @@ def _iterate(
     callback: Callable[[Any], None] | None,
     progress: Callable[[int, float], None] | None,
 ) -> Reason:
-    """Enqueue iterations, look, and start over from the true residual where the recurrence was too optimistic."""
+    """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic."""
     iterations = 1 if callback else iteration.backend.iterations_per_look
     adapts = iterations > 1
     ahead = AHEAD if adapts and iteration.captures else 0
@@ -256,8 +256,8 @@ def _iterate(
 
 
 def _until_converged(residuals: list[float], limit: float, last: int, ahead: int) -> int:
-    """How many iterations to enqueue before the next look: about as many as are left at the present rate, without those
-    that go on during the look.
+    """How many iterations to enqueue before the host reads again: about as many as are left at the present rate,
+    without those that run while it reads.
     """
     window = min(2 * last, len(residuals) - 1)
     if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:

@@ -38,7 +38,7 @@ VARIANTS: Methods = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a study runs, on how much, and who is told.
+    """Where a study runs, on how much, and who hears of its progress.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 // Gunrock's hash coloring in one resident kernel; every __device__ function is the part of hashed.py of that name.
 //
 // No phase reads what another thread may write in it, with one exception that is meant: in `generate_and_propose` a
-// thread looks at a proposal before it raises it atomically; an old value costs an atomic and nothing else. The
+// thread loads a proposal before it raises it atomically; an old value costs an atomic and nothing else. The
 // proposals of colored vertices, which that phase reads too, do not change any more.
 
 #include "coloring/graph.cuh"

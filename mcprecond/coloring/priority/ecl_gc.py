@@ -13,8 +13,8 @@ best one's complement until they are colored, and `possible` that range, as far 
 Two points differ from the paper, neither of which changes a color. A vertex with k neighbors to wait for keeps just the
 k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And vertices are visited
 by priority, on a GPU one by one until they have their colors, so that most of them find all they wait for colored, and
-the lists of edges that the paper shortens exist for high degrees only. Hubs wait for each other in a long chain; what
-counts there is what a GPU needs for one of its steps: one look at memory.
+the lists of edges that the paper shortens exist for high degrees only. Hubs wait for each other in a long chain; a
+step of it takes a GPU one load from memory.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ compare orders.
 
 The ready vertices of each step form a front, an independent set. The CPU goes front by front. On the GPU vertices wait
 for each other one by one: chains, stretches of the order in which each vertex is a neighbor of the one before it,
-cannot be colored but one after the other, so each is in the hands of one team of threads. In row order of a grid a
-chain is a line, all lines are worked on at once, and a step from vertex to vertex costs one look at memory, no barrier.
+can only be colored one after the other, so each is in the hands of one team of threads. In row order of a grid a chain
+is a line, all lines are worked on at once, and a step from vertex to vertex costs one load from memory, no barrier.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _kernels(graph: Graph, sequence: Any | None) -> Any:
 
 
 def _lanes(graph: Graph) -> int:
-    """How many threads of a GPU share a vertex: each looks at 4 neighbors at once; a warp where some have very many."""
+    """How many threads of a GPU share a vertex: each loads 4 neighbors at once; a warp where some have very many."""
     mean = graph.indices.size / max(graph.n, 1)
     if graph.max_degree > 64 * mean:
         return 32

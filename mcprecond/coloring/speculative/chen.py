@@ -6,7 +6,7 @@ a vertex is worked on by a thread, a warp or a block, depending on the length of
 
 The three versions differ in how a round finds its vertices:
 
-- topology-driven: all vertices are looked at in every round;
+- topology-driven: every round visits all vertices;
 - data-driven: two worklists hold the vertices to be processed, in turn. *wlc* fills them by atomic counters; *pq*
   keeps them in order of priority.
 
@@ -35,7 +35,7 @@ KERNELS = KernelSet(__file__)
 
 
 def chen_topo(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
-    """Color by the topology-driven version: every round looks at all vertices.
+    """Color by the topology-driven version: every round visits all vertices.
 
     Parameters
     ----------

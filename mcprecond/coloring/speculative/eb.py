@@ -138,7 +138,7 @@ def lanes_for(graph: Graph, distance: int) -> int:
     if distance == 2:
         return 4 if graph.indices.size > 8 * graph.n else 2
     lanes = 2
-    while lanes < 16 and 4 * lanes * graph.n < graph.indices.size:  # a thread looks at four entries at once
+    while lanes < 16 and 4 * lanes * graph.n < graph.indices.size:  # a thread loads four entries at once
         lanes *= 2
     return lanes
 
@@ -160,8 +160,8 @@ def beyond(degree, color_set):
 def forbid_color(u, v, C, CS, VF):
     """Algorithm 6 on one edge, and whether the edge has to stay in the list (the three rules of Section III-B3).
 
-    Colors that survived conflict detection are final, so an edge is used up once its colored end has told the other
-    end, once both ends are colored, or once the uncolored end has moved to a higher color set.
+    Colors that survived conflict detection are final, so an edge is used up once one end has noted the color of the
+    other, once both ends are colored, or once the uncolored end has moved to a higher color set.
     """
     if C[u] != 0 and C[v] != 0:
         return False
@@ -277,7 +277,7 @@ def to_number(bit, color_set):
 def to_list(v, u, number, color_set):
     """Whether an edge of an uncolored vertex v stays after the first round, as the row of v has it.
 
-    One with a vertex of a later wave does not: that vertex will look for all final colors itself.
+    One with a vertex of a later wave does not: that vertex will collect all final colors itself.
     """
     return u > v if number[u] == UNCOLORED else number[u] // SET_SIZE > color_set
 

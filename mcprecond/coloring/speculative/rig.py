@@ -1,7 +1,7 @@
 """RIG and SIRG, the improved greedy coloring of Rokos et al. as brought to GPUs by Sistla and Nandivada, Figs. 1-4.
 
 Speculation with one barrier per round: a vertex of the worklist that finds itself in conflict is recolored on the spot
-and looked at again in the next round. Of two neighbors in conflict, only the one of lower priority is recolored. That
+and checked again in the next round. Of two neighbors in conflict, only the one of lower priority is recolored. That
 is the lower index in RIG (Fig. 1); in SIRG (Section 3.2) the lower degree, ties by index. As that order is strict, the
 vertex of highest priority leaves the worklist in every round (Section 3.1).
 
@@ -11,10 +11,10 @@ doubles the palette whenever some vertex finds nothing free in it (Section 4.2).
 
 Four points beyond the paper. On a GPU a vertex has a team of threads, which keeps a palette together; the higher the
 degrees, the larger it is. The first colors are given in stretches of rows, as in `eb`: neighbors are seldom colored at
-the same time, so that few conflicts are left to resolve. A vertex of degree d looks at d + 1 colors only. And rounds
+the same time, so that few conflicts are left to resolve. A vertex of degree d considers d + 1 colors only. And rounds
 run inside one kernel, which returns when palettes must grow.
 
-The array `nextVertices` of Section 5 is left out: which of two neighbors comes first is only asked if they have the
+The array `nextVertices` of Section 5 is left out: which of two neighbors comes first matters only if they have the
 same color.
 """
 

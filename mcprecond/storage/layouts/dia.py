@@ -26,8 +26,8 @@ from mcprecond.storage.layouts.layout import Layout, Pattern
 
 KERNELS = KernelSet(__file__)
 
-#: A slice has places for rows x diagonals entries. For each entry there may be so many on average, if diagonals are to
-#: pay; and a slice that has more than the second number is not looked at to the end.
+#: A slice has places for rows x diagonals entries. Diagonals pay if there are at most so many places for each entry on
+#: average; the count stops in a slice that has more than the second number.
 USUAL_PLACES, MOST_PLACES = 2, 4
 PAIRS_OF_HEAD = 2
 CUDA_CONSTANTS = {"PAIRS_OF_HEAD": PAIRS_OF_HEAD}
