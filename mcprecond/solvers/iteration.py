@@ -40,8 +40,8 @@ PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR
 )
 
 HISTORY = 1024  # residuals kept on the device between two looks
-BUNDLE = 4  # iterations in one captured graph, unless M has many kernels: from kernel to kernel it is not as far as
-# from graph to graph
+# Iterations in one captured graph, unless M has many kernels: between graphs a GPU pauses for longer than between kernels.
+BUNDLE = 4
 CUDA_CONSTANTS = {
     **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},
     **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
