@@ -3,7 +3,7 @@
 #include "cuda/grid.cuh"
 #include "cuda/search.cuh"
 
-// A warp per sample, of which one thread works: a few loads follow one another, and nothing else runs.
+// One thread of a warp takes each sample. Its few loads depend on one another, so more threads would not help.
 extern "C" __global__ void add_lengths(long long samples, long long n, long long block_size, const OFFSET* indptr,
                                        const int* indices, int* lengths) {
     long long sample = thread_id() / WARP;

@@ -40,7 +40,7 @@ PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR
 )
 
 HISTORY = 1024  # residuals kept on the device between two looks
-# Iterations in one captured graph, unless M has many kernels: between graphs a GPU pauses for longer than between kernels.
+# Iterations in one captured graph, unless M has many kernels. Between graphs a GPU pauses longer than between kernels.
 BUNDLE = 4
 CUDA_CONSTANTS = {
     **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},

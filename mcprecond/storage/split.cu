@@ -131,7 +131,7 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
             }
     }
 
-    // A longer row keeps its order; fill_pieces stores those that are too long for a few threads.
+    // A longer row keeps its order. The kernel fill_pieces stores rows that are too long for a few threads.
     if (sorts || end - begin > uncut) begin = end;
     FOR_STRETCHES(k, begin, end) {
         int j = k < end ? inverse[indices[k]] : (int)i, triangle = (j > i) - (j < i);

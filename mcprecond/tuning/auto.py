@@ -28,8 +28,9 @@ from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
 #: Skew of degrees up to which first-fit in row order has fewer colors than other methods, if rows are numbered along
 #: lines.
 NEARLY_EQUAL = 0.5
-#: Colors of a mesh, as so many and a share of its longest row: with random priorities, and first-fit in row order. On
-#: meshes of 5, 27 and 81 entries to a row there are 5, 17 and 44 of the first kind, and 2, 8 and 24 of the second.
+#: A mesh whose longest row has d entries has about a + b d colors: (a, b) for random priorities, and for first-fit in row
+#: order. Where rows have 5, 27 and 81 entries, the record has 5, 17 and 44 colors for the former, and 2, 8 and 24 for the
+#: latter.
 IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
 
 
@@ -159,7 +160,7 @@ def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: 
 
     def candidate(method: str, expected: tuple[float, float], fronts: int = 0) -> Candidate:
         few, share = expected
-        # Where degrees differ much, all methods have about the same number, whatever it is: say, the mean degree.
+        # Where degrees differ much, all methods have about the same number of colors; the mean degree stands for it.
         colors = max(
             min(round(few + share * degrees.longest), round(degrees.longest)) if regular else entries // max(n, 1),
             min(2, n),

@@ -26,8 +26,8 @@ from mcprecond.storage.layouts.layout import Layout, Pattern
 
 KERNELS = KernelSet(__file__)
 
-#: A slice has places for rows x diagonals entries. Diagonals pay if there are at most so many places for each entry on
-#: average; the count stops in a slice that has more than the second number.
+#: A slice of diagonals has rows x diagonals places. Diagonals pay if there are on average at most USUAL_PLACES for each
+#: entry; counting stops at a slice that has more than MOST_PLACES.
 USUAL_PLACES, MOST_PLACES = 2, 4
 PAIRS_OF_HEAD = 2
 CUDA_CONSTANTS = {"PAIRS_OF_HEAD": PAIRS_OF_HEAD}
