@@ -1,7 +1,7 @@
 // The numeric phase of the Galerkin product: a team of LANES threads per row, or one thread. See galerkin.py.
 //
-// All threads of a team take the entries of one factor's row after the other; the numbers of the other factor's row are
-// shared out. So every sum is in the order of the entries.
+// For each entry in a row of the one factor a team adds up a row of the other, each thread some numbers of it. So every
+// sum is in the order of the entries.
 
 #include "cuda/numbers.cuh"
 #include "cuda/search.cuh"
@@ -14,18 +14,19 @@ __device__ __forceinline__ long long begin_of(long long v, long long r, long lon
 }
 
 extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
-                                       const int* indices, const VALUE* values, const VALUE* scale, const int* labels,
-                                       const VALUE* Q, const long long* touched_indptr, const int* touched, VALUE* P) {
+                                       const int* indices, const VALUE* values, double factor, const VALUE* dinv,
+                                       const int* labels, const VALUE* Q, const long long* touched_indptr,
+                                       const int* touched, VALUE* P) {
     long long i = thread_id();
     if (i >= n) return;
     long long v = i / b, list = touched_indptr[v], end = touched_indptr[v + 1];
-    VALUE* own = P + begin_of(v, i - v * b, b, k, touched_indptr);
+    VALUE *own = P + begin_of(v, i - v * b, b, k, touched_indptr), scale = (REAL)factor * dinv[i];
     for (long long q = 0; q < (end - list) * k; ++q) own[q] = VALUE();
     for (OFFSET e = indptr[i]; e < indptr[i + 1]; ++e) {
         long long j = indices[e];
         int label = labels[j / b];
         if (label < 0) continue;
-        VALUE a = scale[i] * values[e];
+        VALUE a = scale * values[e];
         long long place = (lower_bound(touched, list, end, label) - list) * k;
         for (long long c = 0; c < k; ++c) own[place + c] -= a * Q[j * k + c];
     }

@@ -70,15 +70,15 @@ class GalerkinProduct:
         self.coarse = admitted(coarse, "the matrix of a coarse level")
         self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
 
-    def compute(self, matrix: AdmittedMatrix, scale: Any) -> None:
-        """``P = T - diag(scale) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
+    def compute(self, matrix: AdmittedMatrix, factor: float, dinv: Any) -> None:
+        """``P = T - factor diag(dinv) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
         backend, n, b, k = matrix.backend, matrix.shape[0], self.b, self.k
         macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype}
         per_node, per_product = (k * len(columns) / max(n // b, 1) for _, columns in (self.touched, self.between))
         AP = backend.xp.empty(len(self.between[1]) * b * k, matrix.dtype)
         A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
         run = backend.kernels(KERNELS, **macros, LANES=1)
-        run.smooth_rows(n, b, k, self.count, *A, scale, self.labels, self.Q, *self.touched, P)
+        run.smooth_rows(n, b, k, self.count, *A, factor, dinv, self.labels, self.Q, *self.touched, P)
         run.take_adjoint(self.count * k, b, k, *self.members, self.places, self.touched[0], P, self.R.data)
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_node))
         run.multiply_rows(n, b, k, self.count, *A, *self.touched, P, *self.between, AP)
@@ -126,12 +126,12 @@ def note_slots(v, indptr, columns, slots):
 
 @compile_part
 def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P):
-    """Add ``T_i - scale_i sum_j a_ij T_j`` to row i of P."""
+    """Add ``T_i - scale sum_j a_ij T_j`` to row i of P."""
     for e in range(indptr[i], indptr[i + 1]):
         j = indices[e]
         label = labels[j if b == 1 else j // b]
         if label >= 0:
-            a, place = scale[i] * values[e], begin + slots[label] * k
+            a, place = scale * values[e], begin + slots[label] * k
             for c in range(k):
                 P[place + c] -= a * Q[j * k + c]
     if labels[v] >= 0:
@@ -141,8 +141,8 @@ def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slo
 
 
 @KERNELS.twin
-def smooth_rows(n, b, k, count, indptr, indices, values, scale, labels, Q, touched_indptr, touched, P):
-    """P = T - diag(scale) A T."""
+def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P):
+    """P = T - factor diag(dinv) A T."""
     nodes = n // b
     for part in prange(PARTS):
         slots = np.empty(count, np.int32)
@@ -150,8 +150,9 @@ def smooth_rows(n, b, k, count, indptr, indices, values, scale, labels, Q, touch
             note_slots(v, touched_indptr, touched, slots)
             P[begin_of(v, 0, b, k, touched_indptr) : begin_of(v, b, b, k, touched_indptr)] = 0
             for r in range(b):
-                begin = begin_of(v, r, b, k, touched_indptr)
-                smooth_row(v * b + r, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P)
+                i, begin = v * b + r, begin_of(v, r, b, k, touched_indptr)
+                scale = dinv.real.dtype.type(factor) * dinv[i]
+                smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P)
 
 
 @KERNELS.twin

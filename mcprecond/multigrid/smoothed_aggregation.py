@@ -194,8 +194,7 @@ class SmoothedAggregation(Multigrid):
 def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix:
     """The matrix of the next level, with new values of it and of the transfers."""
     dinv = 1 / matrix.csr.diagonal()
-    scale = (OMEGA / spectral_radius(matrix, dinv) * dinv).astype(matrix.dtype)
-    product.compute(matrix, scale)
+    product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
     return product.coarse
 
 

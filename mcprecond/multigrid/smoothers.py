@@ -135,7 +135,7 @@ class DILU(Smoother):
         xp, n, sweeps = self.M.backend.xp, self.M.shape[0], Sweeps(self.M.blocks)
         if n == 0:
             return 1.0
-        v, z, norm = start_vector(n, matrix.dtype, xp), xp.empty(n, matrix.dtype), 0.0
+        v, z, norm = start_vector(n, matrix.dtype, self.M.backend), xp.empty(n, matrix.dtype), 0.0
         for _ in range(POWER_STEPS):
             sweeps.solve(matrix.csr @ v, z)
             norm = float(xp.sqrt(xp.sum(abs(z) ** 2) / xp.sum(abs(v) ** 2)))

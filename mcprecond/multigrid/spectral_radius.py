@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.solvers.iteration import Product, inner
+from mcprecond.multigrid.cycle import lanes_for
+from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__)
 
 STEPS = 10
-MOST_BLOCKS = 2**14  # of a grid, each of which leaves a number
+#: Of a grid at most: every block leaves a number there.
+MOST_BLOCKS = 2**14
+#: On a GPU a block shares a row with more entries than these.
+LONGEST = 512
+MULTIPLIER = 2654435761  # makes numbers without a pattern of numbers in a row
+CUDA_CONSTANTS = {"MOST_BLOCKS": MOST_BLOCKS, "LONGEST": LONGEST, "MULTIPLIER": MULTIPLIER}
 
 
 def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> float:
@@ -35,17 +41,16 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
     backend, n = matrix.backend, matrix.shape[0]
     if n == 0:
         return 1.0
-    xp, product, steps = backend.xp, Product(matrix), min(steps, n)
-    run = backend.kernels(KERNELS, VALUE=matrix.dtype)
-    w = start_vector(n, matrix.dtype, xp)
-    before, Aw, scalars = xp.zeros_like(w), xp.empty_like(w), xp.empty(2 * steps + 1)
-    reduction = scalars, xp.empty(MOST_BLOCKS), xp.zeros(1, np.int32)
-    run.find_norm(n, dinv, w, *reduction)
-    for k in range(steps):  # scalars stay on the device until all steps are done
-        product.enqueue(w, Aw)
-        run.find_alpha(n, k, w, Aw, *reduction)
-        run.next_vector(n, k, dinv, Aw, w, before, *reduction)
-        before, w = w, before
+    xp, steps = backend.xp, min(steps, n)
+    w, scalars = xp.empty(n, matrix.dtype), xp.empty(2 * steps + 1)
+    run = backend.kernels(
+        KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes_for(matrix.indices.size / n)
+    )
+    run.start(n, w)
+    run.lanczos(
+        n, matrix.max_degree + 1, steps, matrix.indptr, matrix.indices, matrix.data, dinv, w, xp.zeros_like(w),
+        xp.empty_like(w), scalars, xp.empty(2 * MOST_BLOCKS), xp.zeros(1, np.int32),
+    )  # fmt: skip
     scalars = backend.to_host(scalars)
     diagonal, beside = scalars[1::2], scalars[2::2]
     values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))
@@ -53,13 +58,15 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
     return float(np.max(np.abs(values) + beside[-1] * np.abs(vectors[-1])))
 
 
-def start_vector(n: int, dtype: Any, xp: Any) -> Any:
+def start_vector(n: int, dtype: Any, backend: Backend) -> Any:
     """Numbers between -1/2 and 1/2 without a pattern, the same on every device."""
-    return ((xp.arange(n, dtype=np.uint32) * np.uint32(2654435761)).astype(np.float64) / 2.0**32 - 0.5).astype(dtype)
+    w = backend.xp.empty(n, dtype)
+    backend.kernels(KERNELS, OFFSET=np.int32, VALUE=dtype, LANES=1).start(n, w)
+    return w
 
 
-# The vectors w_k are not divided by their norms, beta_k, but where they are used: v_k = w_k / beta_k. `scalars` has
-# beta_0, alpha_0, beta_1, alpha_1, ...
+# The twins. The vectors w_k are not divided by their norms, beta_k, but where they are used: v_k = w_k / beta_k.
+# `scalars` has beta_0, alpha_0, beta_1, alpha_1, ...
 
 
 @compile_part
@@ -68,31 +75,54 @@ def inverse(norm):
     return 1 / norm if norm > 0 else 1.0
 
 
-@KERNELS.strided_twin
-def find_norm(n, dinv, w, scalars, partials, arrivals):
-    """beta_0: the norm of w_0 by the inner product of D."""
+@KERNELS.twin
+def start(n, w):
+    """The first vector."""
+    for i in prange(n):
+        w[i] = np.float64(np.uint32(np.uint32(i) * np.uint32(MULTIPLIER))) / 4294967296.0 - 0.5
+
+
+@compile_loop
+def norm_of(w, dinv):
+    """The norm of a vector by the inner product of D."""
     square = 0.0
-    for i in prange(n):
+    for i in prange(len(w)):
         square += inner(w[i], w[i]) / dinv[i].real
-    scalars[0] = np.sqrt(square)
+    return np.sqrt(square)
 
 
-@KERNELS.strided_twin
-def find_alpha(n, k, w, Aw, scalars, partials, arrivals):
-    """alpha_k = v_k' A v_k."""
-    product, scale = 0.0, inverse(scalars[2 * k])
-    for i in prange(n):
-        product += inner(w[i], Aw[i])
-    scalars[2 * k + 1] = scale * scale * product
+@compile_loop
+def product_with(indptr, indices, values, w, Aw):
+    """Aw = A w; returns w' A w."""
+    product = 0.0
+    for i in prange(len(w)):
+        total = w.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * w[indices[k]]
+        Aw[i] = total
+        product += inner(w[i], total)
+    return product
 
 
-@KERNELS.strided_twin
-def next_vector(n, k, dinv, Aw, w, before, scalars, partials, arrivals):
-    """w_{k+1} = inv(D) A v_k - alpha_k v_k - beta_k v_{k-1}, in place of w_{k-1}; and its norm."""
-    beta, alpha, square, real = scalars[2 * k], scalars[2 * k + 1], 0.0, w.real.dtype.type
-    scale, scale_before = inverse(beta), beta * inverse(scalars[2 * k - 2]) if k > 0 else 0.0
-    of_Aw, of_w, of_before = real(scale), real(alpha * scale), real(scale_before)
-    for i in prange(n):
-        before[i] = of_Aw * (dinv[i] * Aw[i]) - of_w * w[i] - of_before * before[i]
+@compile_loop
+def next_vector(scale, of_w, of_before, dinv, Aw, w, before):
+    """w_{k+1} = inv(D) A v_k - alpha_k v_k - beta_k v_{k-1}, in place of w_{k-1}; returns its norm."""
+    square, real = 0.0, w.real.dtype.type
+    for i in prange(len(w)):
+        before[i] = real(scale) * (dinv[i] * Aw[i]) - real(of_w) * w[i] - real(of_before) * before[i]
         square += inner(before[i], before[i]) / dinv[i].real
-    scalars[2 * k + 2] = np.sqrt(square)
+    return np.sqrt(square)
+
+
+@KERNELS.resident_twin
+def lanczos(n, longest, steps, indptr, indices, values, dinv, w, before, Aw, scalars, partials, arrivals):
+    """All steps, from w; `before` is zero."""
+    beta, last_inverse = norm_of(w, dinv), 0.0
+    scalars[0] = beta
+    for k in range(steps):
+        scale = inverse(beta)
+        alpha = scale * scale * product_with(indptr, indices, values, w, Aw)
+        beta = next_vector(scale, alpha * scale, beta * last_inverse, dinv, Aw, w, before)
+        last_inverse = scale
+        scalars[2 * k + 1], scalars[2 * k + 2] = alpha, beta
+        w, before = before, w
