@@ -225,6 +225,17 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
     return A, backend
 
 
+def canonical_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], backend: Backend) -> Any:
+    """Return a CSR matrix of arrays that are known to be in canonical form.
+
+    A constructor that gets them would check that, and wait for the GPU.
+    """
+    csr = backend.sparse.csr_matrix(shape, dtype=data.dtype)
+    csr.data, csr.indices, csr.indptr = data, indices, indptr
+    csr.has_canonical_format = True
+    return csr
+
+
 def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
     """Return the dtype that an argument asks for to store a matrix in; that of the matrix for None.
 

@@ -13,12 +13,12 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
-        long long n, const OFFSET* indptr, const int* indices, const signed char* taken, long long* own,
+        long long n, const OFFSET* indptr, const int* indices, const int* degrees, const int* roots, long long* own,
         long long* least, int* worklists, void* scratch) {
     Control* control = (Control*)scratch;
     for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
         long long v = i0 + lane_id();
-        bool stays = v < n && !taken[v];
+        bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
         if (v < n) own[v] = least[v] = OUT;
         int place = warp_append(stays, &control->undecided[0]);
         if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
                 bool is_out = seen == OUT, is_least = seen == mine;
                 for (OFFSET k = indptr[v]; k < indptr[v + 1] && !is_out; ++k) {
                     int u = indices[k];
-                    if (taken[u]) continue;
+                    if (roots[u] >= 0) continue;
                     seen = ptx::load_l2(&least[u]);
                     is_out = seen == OUT;
                     is_least &= seen == mine;
@@ -80,20 +80,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
 }
 
 extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const long long* own,
-                                      long long least_size, int* roots) {
+                                      long long least_size, int* roots, int* sizes) {
     int v = (int)thread_id();
     if (v >= n || own[v] != IN) return;
     int size = 1;
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) size += indices[k] != v && roots[indices[k]] < 0;
     if (size < least_size) return;
-    roots[v] = v;
+    roots[v] = v, sizes[v] = size;
     // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)
         if (roots[indices[k]] < 0) roots[indices[k]] = v;
 }
 
 extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, const int* indices, const int* roots,
-                                          const int* sizes, int* joined) {
+                                          const int* sizes, int* joined, int* is_root) {
     int v = (int)thread_id();
     if (v >= n) return;
     int best = roots[v], most = 0;
@@ -106,5 +106,10 @@ extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, con
             bool smaller = best >= 0 && (sizes[root] < sizes[best] || (sizes[root] == sizes[best] && root < best));
             if (count > most || (count == most && smaller)) most = count, best = root;
         }
-    joined[v] = best;
+    joined[v] = best, is_root[v] = best == v;
+}
+
+extern "C" __global__ void number(long long n, const int* joined, const int* numbers, int* labels) {
+    long long v = thread_id();
+    if (v < n) labels[v] = joined[v] >= 0 ? numbers[joined[v]] - 1 : -1;
 }

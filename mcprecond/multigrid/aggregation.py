@@ -48,32 +48,31 @@ def aggregates(graph: Graph) -> tuple[Any, int]:
         return xp.empty(0, np.int32), 0
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     pattern, roots = (graph.indptr, graph.indices), xp.full(n, -1, np.int32)
-    alone = graph.degrees == 0
+    sizes, joined, is_root = xp.empty((3, n), np.int32)
     for least_size in (1, LEAST_SIZE):
-        own = independent_set_of(graph, alone | (roots >= 0))
-        run.join_roots(n, *pattern, own, least_size, roots)
-    joined, sizes = xp.empty(n, np.int32), xp.bincount(roots[roots >= 0], minlength=n).astype(np.int32)
-    run.join_neighbors(n, *pattern, roots, sizes, joined)
-    numbers = xp.cumsum(roots == xp.arange(n, dtype=np.int32), dtype=np.int32)
-    return xp.where(joined >= 0, numbers[joined] - 1, -1).astype(np.int32), int(numbers[-1])
+        own = independent_set_of(graph, roots)
+        run.join_roots(n, *pattern, own, least_size, roots, sizes)
+    run.join_neighbors(n, *pattern, roots, sizes, joined, is_root)
+    numbers, labels = xp.cumsum(is_root, dtype=np.int32), xp.empty(n, np.int32)
+    run.number(n, joined, numbers, labels)
+    return labels, int(numbers[-1])
 
 
-def independent_set_of(graph: Graph, taken: Any) -> Any:
-    """Return `IN` for the vertices of a distance-2 maximal independent set of those that are not taken, and `OUT`.
+def independent_set_of(graph: Graph, roots: Any) -> Any:
+    """Return `IN` for the vertices of a distance-2 maximal independent set of those without a root, and `OUT`.
 
     Parameters
     ----------
     graph : Graph
-    taken : array of bool, shape (n,)
-        Vertices that are not there: no path goes through them.
+    roots : array of int32, shape (n,)
+        Vertices that have one, and vertices without neighbors, are not there: no path goes through them.
     """
     xp, n = graph.backend.xp, graph.n
     own, least = xp.empty(n, np.int64), xp.empty(n, np.int64)
     worklists, scratch = xp.empty((4, n), np.int32), xp.zeros(8, np.int32)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
-    run.independent_set(
-        n, graph.indptr, graph.indices, taken.astype(np.int8), own, least, worklists.reshape(-1), scratch
-    )
+    arrays = (graph.indptr, graph.indices, graph.degrees, roots)
+    run.independent_set(n, *arrays, own, least, worklists.reshape(-1), scratch)
     return own
 
 
@@ -105,7 +104,7 @@ def find_least(columns, indptr, indices, own, least):
 
 
 @compile_loop
-def decide(left, indptr, indices, taken, own, least):
+def decide(left, indptr, indices, roots, own, least):
     """Who is the smallest within distance 2 is in, whose neighbor knows one who is in is out; returns the others."""
     stays = np.zeros(len(left), np.bool_)
     for i in prange(len(left)):
@@ -113,7 +112,7 @@ def decide(left, indptr, indices, taken, own, least):
         is_out, is_least = least[v] == OUT, least[v] == own[v]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
-            if not taken[u]:
+            if roots[u] < 0:
                 is_out |= least[u] == OUT
                 is_least &= least[u] == own[v]
         stays[i] = not is_out and not is_least
@@ -125,22 +124,22 @@ def decide(left, indptr, indices, taken, own, least):
 
 
 @KERNELS.resident_twin
-def independent_set(n, indptr, indices, taken, own, least, worklists, scratch):
+def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, scratch):
     """All rounds: the undecided, and the vertices around them that still know a number, are kept in worklists."""
     own[:] = OUT
     least[:] = OUT
-    left = np.flatnonzero(taken == 0)
+    left = np.flatnonzero((roots < 0) & (degrees > 0))
     columns = left
     round_number = np.int64(0)  # a literal would have all callees compiled twice
     while len(left):
         draw(left, round_number, own)
         columns = find_least(columns, indptr, indices, own, least)
-        left = decide(left, indptr, indices, taken, own, least)
+        left = decide(left, indptr, indices, roots, own, least)
         round_number += 1
 
 
 @KERNELS.twin
-def join_roots(n, indptr, indices, own, least_size, roots):
+def join_roots(n, indptr, indices, own, least_size, roots, sizes):
     """Vertices of the set become roots, and free neighbors join them, where an aggregate has so many vertices.
 
     Two of the set have no free neighbor in common, so that all of them can do so at once.
@@ -151,14 +150,14 @@ def join_roots(n, indptr, indices, own, least_size, roots):
             for k in range(indptr[v], indptr[v + 1]):
                 size += indices[k] != v and roots[indices[k]] < 0
             if size >= least_size:
-                roots[v] = v
+                roots[v], sizes[v] = v, size
                 for k in range(indptr[v], indptr[v + 1]):
                     if roots[indices[k]] < 0:
                         roots[indices[k]] = v
 
 
 @KERNELS.twin
-def join_neighbors(n, indptr, indices, roots, sizes, joined):
+def join_neighbors(n, indptr, indices, roots, sizes, joined, is_root):
     """Who has no root joins the one that most of its neighbors have; of several that with the smallest aggregate.
 
     Of long rows each neighbor is compared with some only, so that a hub takes no time by the square of its degree.
@@ -176,4 +175,11 @@ def join_neighbors(n, indptr, indices, roots, sizes, joined):
                 smaller = best >= 0 and (sizes[root], root) < (sizes[best], best)
                 if count > most or (count == most and smaller):
                     best, most = root, count
-        joined[v] = best
+        joined[v], is_root[v] = best, best == v
+
+
+@KERNELS.twin
+def number(n, joined, numbers, labels):
+    """The number of each vertex's aggregate, -1 if it has none."""
+    for v in prange(n):
+        labels[v] = numbers[joined[v]] - 1 if joined[v] >= 0 else -1

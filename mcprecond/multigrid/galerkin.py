@@ -19,7 +19,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_inlined, compile_part
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.cycle import lanes_for
-from mcprecond.multigrid.patterns import PARTS, matrix_of_blocks, product_pattern, transposed_pattern
+from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__)
 
@@ -35,6 +35,8 @@ class GalerkinProduct:
         With the pattern of its nodes; A itself where a node has one unknown.
     labels : array of int32, shape (n / block_size,)
         The aggregate of each node, or -1.
+    own : pattern
+        Of T, see `tentative`.
     count : int
         How many aggregates there are.
     Q : array, shape (n, k)
@@ -51,15 +53,14 @@ class GalerkinProduct:
     """
 
     def __init__(
-        self, matrix: AdmittedMatrix, nodes: AdmittedMatrix, labels: Any, count: int, Q: Any, vanished: Any
-    ) -> None:
+        self, matrix: AdmittedMatrix, nodes: AdmittedMatrix, labels: Any, own: Pattern, count: int, Q: Any,
+        vanished: Any,
+    ) -> None:  # fmt: skip
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
         self.labels, self.Q = labels, Q.reshape(-1)
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
-        inside = labels >= 0
-        own_aggregate = xp.append(xp.zeros(1, np.int64), xp.cumsum(inside, dtype=np.int64)), labels[inside]
         pattern = nodes.indptr, nodes.indices
-        self.touched = product_pattern(pattern, own_aggregate, count, backend)
+        self.touched = product_pattern(pattern, own, count, backend)
         self.between = product_pattern(pattern, self.touched, count, backend)
         self.members, places = transposed_pattern(self.touched, count, backend)
         self.places = places.astype(matrix.indptr.dtype)  # P has no more blocks than A

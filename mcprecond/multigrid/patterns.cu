@@ -44,7 +44,9 @@ extern "C" __global__ void count_union(long long n, long long width, const OFFSE
                                        const long long* list_indptr, const int* lists, long long* counts) {
     long long v = thread_id() / LANES;
     if (v >= n) return;
-    long long count = visit_union(v, width, indptr, members, list_indptr, lists, [](long long, int) {});
+    long long count = TOO_LONG;
+    if (indptr[v + 1] - indptr[v] <= LONGEST)
+        count = visit_union(v, width, indptr, members, list_indptr, lists, [](long long, int) {});
     if (team_lane() == 0) counts[v] = count;
 }
 
@@ -55,6 +57,21 @@ extern "C" __global__ void list_union(long long n, long long width, const OFFSET
     if (v >= n) return;
     int* own = result + result_indptr[v];
     visit_union(v, width, indptr, members, list_indptr, lists, [&](long long place, int column) { own[place] = column; });
+}
+
+// The entries are sorted by column, `order` tells how; each finds the row that it is in.
+extern "C" __global__ void transpose(long long entries, long long n, long long width, const OFFSET* indptr,
+                                     const int* columns, const long long* order, long long* result_indptr, int* rows,
+                                     long long* places) {
+    for (long long p = thread_id(); p < entries; p += thread_count()) {
+        long long e = order[p];
+        int column = columns[e], before = p ? columns[order[p - 1]] : -1;
+        for (int c = before + 1; c <= column; ++c) result_indptr[c] = p;
+        if (p == entries - 1)
+            for (int c = column + 1; c <= width; ++c) result_indptr[c] = entries;
+        places[p] = e;
+        rows[p] = (int)row_of(indptr, n, e);
+    }
 }
 
 extern "C" __global__ void list_blocks(long long n, long long rows, long long columns, const long long* indptr,

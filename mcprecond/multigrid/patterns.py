@@ -12,6 +12,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
+from mcprecond.matrix import canonical_csr
 from mcprecond.multigrid.cycle import lanes_for
 
 KERNELS = KernelSet(__file__)
@@ -19,21 +20,27 @@ KERNELS = KernelSet(__file__)
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 16
-#: On a GPU a team takes a round over its row for each column of the product; beyond this length the library does it.
-LONGEST = 2048
+#: On a GPU a team goes over its row once for each column of the product. If a row is longer than this, which its count
+#: then says, the library finds the pattern.
+LONGEST, TOO_LONG = 2048, 2**40
 LONGEST_INSERTION = 100
+CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG}
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
-    """Return the pattern of the product of two matrices, the second of which has `width` columns."""
+    """Return the pattern of the product of two matrices, the second of which has `width` columns.
+
+    Where it lists column `width` there is nothing.
+    """
     xp, rows = backend.xp, len(left[0]) - 1
-    if backend.resident_warps and rows and int(xp.diff(left[0]).max()) > LONGEST:
-        return _library_pattern(left, right, width, backend)
     run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes_for(len(left[1]) / max(rows, 1)))
     counts = xp.zeros(rows + 1, np.int64)
     run.count_union(rows, width, *left, *right, counts[1:])
     indptr = xp.cumsum(counts, dtype=np.int64)
-    columns = xp.empty(int(indptr[-1]), np.int32)
+    entries = int(indptr[-1])
+    if entries >= TOO_LONG:
+        return _library_pattern(left, right, width, backend)
+    columns = xp.empty(entries, np.int32)
     run.list_union(rows, width, *left, *right, indptr, columns)
     return indptr, columns
 
@@ -43,21 +50,26 @@ def _library_pattern(left: Pattern, right: Pattern, width: int, backend: Backend
     xp, sparse = backend.xp, backend.sparse
     one, other = (
         sparse.csr_matrix((xp.ones(len(columns), np.float32), columns, indptr), shape=(len(indptr) - 1, n))
-        for (indptr, columns), n in ((left, len(right[0]) - 1), (right, width))
+        for (indptr, columns), n in ((left, len(right[0]) - 1), (right, width + 1))
     )
-    product = (one @ other).tocsr()
+    product = (one @ other).tocsr()[:, :width]
     product.sort_indices()
     return product.indptr.astype(np.int64), product.indices.astype(np.int32)
 
 
 def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
-    """Return the pattern of the transpose, and where each of its entries is in the pattern itself."""
-    indptr, columns = pattern
-    sparse, places = backend.sparse, backend.xp.arange(len(columns), dtype=np.float64)  # sparse matrices hold floats
-    transpose = sparse.csr_matrix((places, columns, indptr), shape=(len(indptr) - 1, width)).T.tocsr()
-    transpose.sort_indices()
-    rows = transpose.indptr.astype(np.int64), transpose.indices.astype(np.int32)
-    return rows, transpose.data
+    """Return the pattern of the transpose, and where each of its entries is in the pattern itself.
+
+    Entries in column `width` are none: they are behind the others, outside of all rows.
+    """
+    xp, (indptr, columns) = backend.xp, pattern
+    entries = len(columns)
+    # Counting, as the CPU does it, is not stable where many threads do it.
+    order = xp.argsort(columns, kind="stable") if backend.resident_warps else xp.empty(0, np.int64)
+    offsets, rows, places = xp.zeros(width + 1, np.int64), xp.empty(entries, np.int32), xp.empty(entries, np.int64)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
+    run.transpose(entries, len(indptr) - 1, width, *pattern, order, offsets, rows, places)
+    return (offsets, rows), places
 
 
 def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtype: Any, backend: Backend) -> Any:
@@ -81,8 +93,7 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
         indptr, indices = xp.zeros(nodes * rows + 1, offset), xp.empty(entries, np.int32)
         run = backend.kernels(KERNELS, OFFSET=offset, LANES=1)
         run.list_blocks(nodes * rows, rows, columns, *pattern, indptr, indices)
-    values = xp.empty(entries, dtype)
-    return backend.sparse.csr_matrix((values, indices, indptr), shape=(nodes * rows, width * columns))
+    return canonical_csr(xp.empty(entries, dtype), indices, indptr, (nodes * rows, width * columns), backend)
 
 
 # The twins. Each part marks what it has seen in an array of its own.
@@ -91,12 +102,12 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
 @compile_part
 def unite(v, indptr, members, list_indptr, lists, last_row, own):
     """Put the union of what the members of a row list into `own`, unsorted; returns how many those are."""
-    count = 0
+    count, width = 0, len(last_row)
     for e in range(indptr[v], indptr[v + 1]):
         u = members[e]
         for p in range(list_indptr[u], list_indptr[u + 1]):
             column = lists[p]
-            if last_row[column] != v:
+            if column < width and last_row[column] != v:
                 last_row[column] = v
                 if len(own):
                     own[count] = column
@@ -137,6 +148,22 @@ def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, res
             if len(own):
                 unite(v, indptr, members, list_indptr, lists, last_row, own)
                 sort_short(own)
+
+
+@KERNELS.resident_twin
+def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, places):
+    """Rows and places of the entries of each column, in order; entries in column `width` are behind."""
+    after = np.zeros(width + 2, np.int64)
+    for e in range(entries):
+        after[columns[e] + 1] += 1
+    for c in range(width + 1):
+        after[c + 1] += after[c]
+    result_indptr[:] = after[: width + 1]
+    for v in range(n):
+        for e in range(indptr[v], indptr[v + 1]):
+            p = after[columns[e]]
+            after[columns[e]] += 1
+            rows[p], places[p] = v, e
 
 
 @KERNELS.twin

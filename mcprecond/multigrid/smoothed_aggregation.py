@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
@@ -206,11 +208,11 @@ def aggregation_of(
     labels, count = aggregates(strength_graph(matrix, theta, block_size))
     if count == 0 or count * k >= matrix.shape[0]:
         return None
-    Q, coarse = tentative(labels, count, B, block_size, backend)
+    xp = backend.xp
+    own = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
+    Q, coarse, vanished = tentative(own, count, B, block_size, backend)
     nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
-    diagonals = backend.xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1)
-    vanished = backend.xp.flatnonzero(diagonals == 0)
-    product = GalerkinProduct(matrix, nodes, labels, count, Q, vanished if len(vanished) else None)
+    product = GalerkinProduct(matrix, nodes, labels, own, count, Q, vanished)
     return Aggregation(labels, count, Q, product), coarse
 
 

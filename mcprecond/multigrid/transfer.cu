@@ -5,18 +5,22 @@
 
 // Loops over the unknowns of an aggregate: `i` is the row in Q.
 #define FOR_ROWS(i) \
-    for (int m_ = first; m_ < end; ++m_) \
+    for (long long m_ = first; m_ < end; ++m_) \
         for (long long i = members[m_] * b; i < (members[m_] + 1) * b; ++i)
 
-extern "C" __global__ void fit_candidates(long long n_aggregates, const int* offsets, const int* members, long long b,
-                                          long long k, double tiny, VALUE* Q, VALUE* R) {
+extern "C" __global__ void fit_candidates(long long n_aggregates, const long long* offsets, const int* members,
+                                          long long b, long long k, double tiny, const VALUE* B, VALUE* Q, VALUE* R,
+                                          int* any_vanished) {
     long long a = thread_id();
     if (a >= n_aggregates) return;
-    int first = offsets[a], end = offsets[a + 1];
+    long long first = offsets[a], end = offsets[a + 1];
     R += a * k * k;
     for (long long c = 0; c < k; ++c) {
         double before = 0, after = 0;
-        FOR_ROWS(i) before += inner(Q[i * k + c], Q[i * k + c]);
+        FOR_ROWS(i) {
+            Q[i * k + c] = B[i * k + c];
+            before += inner(Q[i * k + c], Q[i * k + c]);
+        }
         for (int pass = 0; pass < 2; ++pass)
             for (long long d = 0; d < c; ++d) {
                 VALUE product = VALUE();
@@ -28,6 +32,7 @@ extern "C" __global__ void fit_candidates(long long n_aggregates, const int* off
         double norm = sqrt(after);
         bool vanished = !(norm > tiny * sqrt(before));
         R[c * k + c] = VALUE((REAL)(vanished ? 0 : norm));
+        if (vanished) *any_vanished = 1;
         REAL factor = (REAL)(vanished ? 0 : 1 / norm);
         FOR_ROWS(i) Q[i * k + c] = factor * Q[i * k + c];
     }

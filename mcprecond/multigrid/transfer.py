@@ -14,6 +14,7 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.multigrid.patterns import Pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__)
 
@@ -21,13 +22,13 @@ KERNELS = KernelSet(__file__)
 DEPENDENT = {"f": 1e-5, "d": 1e-10}
 
 
-def tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> tuple[Any, Any]:
+def tentative(own: Pattern, count: int, B: Any, block_size: int, backend: Backend) -> tuple[Any, Any, Any]:
     """Return the rows of the tentative prolongator and the candidates of the coarse level, so that T B_c = B.
 
     Parameters
     ----------
-    labels : array of int32, shape (n / block_size,)
-        The aggregate of each node, or -1.
+    own : pattern
+        Of nodes: each has the column of its aggregate, or column `count` if it has none.
     count : int
         How many aggregates there are.
     B : array, shape (n, k)
@@ -37,33 +38,33 @@ def tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend
     Q : array, shape (n, k)
         Row i of T: its entries in columns k a .. k a + k - 1 of its aggregate a. Zero where there is none.
     coarse : array, shape (count * k, k)
+    vanished : array of int, or None
+        Unknowns of the coarse level that stand for nothing: aggregates do without the candidates that depend on others.
     """
     xp, k = backend.xp, B.shape[1]
-    nodes = xp.flatnonzero(labels >= 0).astype(np.int32)
-    ones, offsets = xp.ones(len(nodes), np.float32), xp.arange(len(nodes) + 1, dtype=np.int32)
-    by_node = backend.sparse.csr_matrix((ones, labels[nodes], offsets), shape=(len(nodes), count))
-    by_aggregate = by_node.T.tocsr()
-    by_aggregate.sort_indices()
-    members, offsets = nodes[by_aggregate.indices], by_aggregate.indptr.astype(np.int32)
-    keeps = xp.repeat(labels >= 0, block_size)
-    Q = xp.ascontiguousarray(xp.where(keeps[:, None], B, 0).astype(B.dtype))
-    coarse = xp.zeros((count * k, k), B.dtype)
-    run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=B.dtype)
+    (offsets, members), _ = transposed_pattern(own, count, backend)
+    Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
+    run = backend.kernels(KERNELS, VALUE=B.dtype)
     tiny = DEPENDENT[B.dtype.char.lower()]
-    run.fit_candidates(count, offsets, members.astype(np.int32), block_size, k, tiny, Q.reshape(-1), coarse.reshape(-1))
-    return Q, coarse
+    run.fit_candidates(
+        count, offsets, members, block_size, k, tiny, B.reshape(-1), Q.reshape(-1), coarse.reshape(-1), any_vanished
+    )
+    if not int(any_vanished[0]):
+        return Q, coarse, None
+    return Q, coarse, xp.flatnonzero(xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1) == 0)
 
 
 # The twins.
 
 
 @compile_part
-def orthogonalize(members, b, k, tiny, Q, R):
+def orthogonalize(members, b, k, tiny, B, Q, R, any_vanished):
     """Modified Gram-Schmidt, twice, on the rows of one aggregate; R is its upper triangle."""
     for c in range(k):
         before = after = 0.0
         for node in members:
             for i in range(node * b, (node + 1) * b):
+                Q[i * k + c] = B[i * k + c]
                 before += abs(Q[i * k + c]) ** 2
         for _ in range(2):
             for d in range(c):
@@ -81,6 +82,8 @@ def orthogonalize(members, b, k, tiny, Q, R):
         norm = np.sqrt(after)
         vanished = not norm > tiny * np.sqrt(before)
         R[c * k + c] = 0 if vanished else norm
+        if vanished:
+            any_vanished[0] = 1
         factor = Q.real.dtype.type(0 if vanished else 1 / norm)
         for node in members:
             for i in range(node * b, (node + 1) * b):
@@ -88,10 +91,12 @@ def orthogonalize(members, b, k, tiny, Q, R):
 
 
 @KERNELS.twin
-def fit_candidates(n_aggregates, offsets, members, b, k, tiny, Q, R):
-    """Q becomes an orthonormal basis on each aggregate, and R what makes the candidates of it.
+def fit_candidates(n_aggregates, offsets, members, b, k, tiny, B, Q, R, any_vanished):
+    """Q becomes an orthonormal basis of the candidates B on each aggregate, and R what makes them of it.
 
     A candidate that depends on those before it is left out: its column, and its diagonal entry of R, are zero.
     """
     for a in prange(n_aggregates):
-        orthogonalize(members[offsets[a] : offsets[a + 1]], b, k, tiny, Q, R[a * k * k : (a + 1) * k * k])
+        orthogonalize(
+            members[offsets[a] : offsets[a + 1]], b, k, tiny, B, Q, R[a * k * k : (a + 1) * k * k], any_vanished
+        )
