@@ -17,7 +17,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.multigrid import rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independent_set_of
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
-from mcprecond.multigrid.patterns import _library_pattern, product_pattern
+from mcprecond.multigrid.patterns import _library_pattern, product_pattern, transposed_pattern
 
 
 def poisson(*shape):
@@ -461,6 +461,35 @@ def test_an_unsymmetric_cycle_is_known_to_be_so(to_device):
         pcg(to_device(grid5(30)), to_device(np.ones(900)), M=M)
     with pytest.raises(TypeError, match="not symmetric"):
         M.rmatvec(to_device(np.ones(900)))
+
+
+@pytest.mark.parametrize(("n", "per_row", "hub"), [(300, 20, 0), (300, 20, 250), (5000, 2, 3000), (40000, 12, 0)])
+def test_patterns_of_products_with_much_to_unite(backend, to_device, n, per_row, hub):
+    rng = np.random.default_rng(n)
+    rows, columns = np.repeat(np.arange(n), per_row), rng.integers(0, n, n * per_row)
+    rows, columns = np.append(rows, np.full(hub, 7)), np.append(columns, np.arange(hub))
+    A = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+    A.sum_duplicates()
+    width = n // 3  # what A has there, as the second factor, is nothing
+    right = A.indptr.astype(np.int64), np.minimum(A.indices, width).astype(np.int32)
+    expected = (abs(A) @ abs(A)).tocsr()[:, :width].sorted_indices()
+    on_device = [tuple(to_device(part) for part in pair) for pair in ((A.indptr.astype(np.int64), A.indices), right)]
+    indptr, found = map(backend.to_host, product_pattern(*on_device, width, backend))
+    np.testing.assert_array_equal(indptr, expected.indptr)
+    np.testing.assert_array_equal(found, expected.indices)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(A=patterns())
+def test_transposed_patterns(backend, to_device, A):
+    n, width = A.shape[0], max(A.shape[0] // 2, 1)
+    indptr, columns = A.indptr.astype(np.int64), np.minimum(A.indices, width).astype(np.int32)
+    (offsets, rows), places = transposed_pattern((to_device(indptr), to_device(columns)), width, backend)
+    offsets, rows, places = map(backend.to_host, (offsets, rows, places))
+    row_of = np.repeat(np.arange(n), np.diff(indptr))
+    np.testing.assert_array_equal(offsets, np.append(0, np.cumsum(np.bincount(columns, minlength=width)[:width])))
+    np.testing.assert_array_equal(places, np.argsort(columns, kind="stable"))
+    np.testing.assert_array_equal(rows, row_of[places])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

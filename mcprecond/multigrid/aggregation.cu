@@ -4,6 +4,7 @@
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
+#include "multigrid/team.cuh"
 
 __device__ __forceinline__ long long number_of(int v, uint32 round) { return (long long)mix(v, round) << 31 | v; }
 
@@ -36,40 +37,44 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
         if (thread_id() == 0) control->undecided[1 - parity] = control->columns[1 - parity] = 0;
         grid_barrier(&control->arrivals);
 
-        for (long long i0 = thread_id() - lane_id(); i0 < width; i0 += thread_count()) {
-            long long i = i0 + lane_id();
+        for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < width; i0 += thread_count() / LANES) {
+            long long i = i0 + lane_id() / LANES;
             int u = i < width ? ptx::load_l2(&columns[i]) : 0;
             long long found = OUT;
             if (i < width) {
                 found = ptx::load_l2(&own[u]);
-                for (OFFSET k = indptr[u]; k < indptr[u + 1]; ++k) found = min(found, ptx::load_l2(&own[indices[k]]));
-                if (found == IN) found = OUT;
-                least[u] = found;
+                for (OFFSET k = indptr[u] + team_lane(); k < indptr[u + 1]; k += LANES)
+                    found = min(found, ptx::load_l2(&own[indices[k]]));
             }
-            bool stays = found != OUT;
+            for (int step = LANES / 2; step > 0; step /= 2)
+                found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
+            if (found == IN) found = OUT;
+            bool stays = found != OUT && team_lane() == 0;
+            if (i < width && team_lane() == 0) least[u] = found;
             int place = warp_append(stays, &control->columns[1 - parity]);
             if (stays) next_columns[place] = u;
         }
         grid_barrier(&control->arrivals);
 
-        for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
-            long long i = i0 + lane_id();
-            bool stays = false;
+        for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < length; i0 += thread_count() / LANES) {
+            long long i = i0 + lane_id() / LANES;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
+            bool is_out = false, is_least = true;
             if (i < length) {
                 long long mine = ptx::load_l2(&own[v]), seen = ptx::load_l2(&least[v]);
-                bool is_out = seen == OUT, is_least = seen == mine;
-                for (OFFSET k = indptr[v]; k < indptr[v + 1] && !is_out; ++k) {
+                is_out = seen == OUT, is_least = seen == mine;
+                for (OFFSET k = indptr[v] + team_lane(); k < indptr[v + 1] && !is_out; k += LANES) {
                     int u = indices[k];
                     if (roots[u] >= 0) continue;
                     seen = ptx::load_l2(&least[u]);
                     is_out = seen == OUT;
                     is_least &= seen == mine;
                 }
-                stays = !is_out && !is_least;
-                if (is_out) own[v] = OUT;
-                else if (is_least) own[v] = IN;
             }
+            uint32 out = __ballot_sync(FULL_WARP, is_out) & team_mask();
+            uint32 larger = __ballot_sync(FULL_WARP, !is_least) & team_mask();
+            bool leads = i < length && team_lane() == 0, stays = leads && !out && larger;
+            if (leads && !stays) own[v] = out ? OUT : IN;
             int place = warp_append(stays, &control->undecided[1 - parity]);
             if (stays) next_left[place] = v;
         }

@@ -20,6 +20,7 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
+from mcprecond.multigrid.cycle import lanes_for
 
 KERNELS = KernelSet(__file__)
 
@@ -46,7 +47,7 @@ def aggregates(graph: Graph) -> tuple[Any, int]:
     xp, n = graph.backend.xp, graph.n
     if n == 0:
         return xp.empty(0, np.int32), 0
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=1)
     pattern, roots = (graph.indptr, graph.indices), xp.full(n, -1, np.int32)
     sizes, joined, is_root = xp.empty((3, n), np.int32)
     for least_size in (1, LEAST_SIZE):
@@ -70,7 +71,7 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
     xp, n = graph.backend.xp, graph.n
     own, least = xp.empty(n, np.int64), xp.empty(n, np.int64)
     worklists, scratch = xp.empty((4, n), np.int32), xp.zeros(8, np.int32)
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph.indices.size / n))
     arrays = (graph.indptr, graph.indices, graph.degrees, roots)
     run.independent_set(n, *arrays, own, least, worklists.reshape(-1), scratch)
     return own

@@ -38,16 +38,14 @@ extern "C" __global__ void smooth_rows(long long n, long long b, long long k, lo
 
 extern "C" __global__ void take_adjoint(long long n, long long b, long long k, const long long* member_indptr,
                                         const int* members, const OFFSET* places, const long long* touched_indptr,
-                                        const VALUE* P, VALUE* R) {
-    long long row = thread_id();
-    if (row >= n) return;
-    long long a = row / k, c = row - a * k;
-    VALUE* own = R + begin_of(a, c, k, b, member_indptr);
-    for (long long e = member_indptr[a]; e < member_indptr[a + 1]; ++e) {
-        long long v = members[e];
+                                        const int* touched, const VALUE* P, VALUE* R) {
+    long long e = thread_id();
+    if (e >= n) return;
+    long long place = places[e], v = members[e], a = touched[place];
+    for (long long c = 0; c < k; ++c)
         for (long long r = 0; r < b; ++r)
-            *own++ = conjugate(P[begin_of(v, r, b, k, touched_indptr) + (places[e] - touched_indptr[v]) * k + c]);
-    }
+            R[begin_of(a, c, k, b, member_indptr) + (e - member_indptr[a]) * b + r] =
+                conjugate(P[begin_of(v, r, b, k, touched_indptr) + (place - touched_indptr[v]) * k + c]);
 }
 
 // own += factor times a row of blocks of node u, by all threads of a team; `list` to `end` are the columns of `own`.

@@ -80,7 +80,7 @@ class GalerkinProduct:
         A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
         run = backend.kernels(KERNELS, **macros, LANES=1)
         run.smooth_rows(n, b, k, self.count, *A, factor, dinv, self.labels, self.Q, *self.touched, P)
-        run.take_adjoint(self.count * k, b, k, *self.members, self.places, self.touched[0], P, self.R.data)
+        run.take_adjoint(len(self.places), b, k, *self.members, self.places, *self.touched, P, self.R.data)
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_node))
         run.multiply_rows(n, b, k, self.count, *A, *self.touched, P, *self.between, AP)
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_product))
@@ -157,16 +157,14 @@ def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q
 
 
 @KERNELS.twin
-def take_adjoint(n, b, k, member_indptr, members, places, touched_indptr, P, R):
-    """R = P^H."""
-    for row in prange(n):
-        a = row // k
-        c, begin = row - a * k, begin_of(a, row - a * k, k, b, member_indptr)
-        for e in range(member_indptr[a], member_indptr[a + 1]):
-            v = members[e]
+def take_adjoint(n, b, k, member_indptr, members, places, touched_indptr, touched, P, R):
+    """R = P^H, by the blocks of R."""
+    for e in prange(n):
+        v, a = members[e], touched[places[e]]
+        for c in range(k):
             for r in range(b):
                 own = begin_of(v, r, b, k, touched_indptr) + (places[e] - touched_indptr[v]) * k + c
-                R[begin + (e - member_indptr[a]) * b + r] = np.conj(P[own])
+                R[begin_of(a, c, k, b, member_indptr) + (e - member_indptr[a]) * b + r] = np.conj(P[own])
 
 
 @compile_inlined

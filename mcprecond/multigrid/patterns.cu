@@ -1,8 +1,39 @@
-// Patterns of products: a team of LANES threads per row. See patterns.py.
+// Patterns of products: a team of LANES threads per row, a warp where columns are MARKED. See patterns.py.
 
 #include "cuda/search.cuh"
 #include "multigrid/team.cuh"
 
+#ifdef MARKED
+// Visit the columns of row v of a product: a warp marks them in shared memory and then goes over the marks in order, so
+// that each of its threads visits some.
+template <typename Visit>
+__device__ __forceinline__ long long visit_union(long long v, long long width, const OFFSET* indptr, const int* members,
+                                                 const long long* list_indptr, const int* lists, Visit visit) {
+    __shared__ uint32 of_warps[BLOCK / WARP][MOST_MARKED / 32];
+    uint32* marks = of_warps[threadIdx.x / WARP];
+    int words = (int)(width + 31) / 32;
+    for (int w = lane_id(); w < words; w += WARP) marks[w] = 0;
+    __syncwarp();
+    for (OFFSET e = indptr[v]; e < indptr[v + 1]; ++e)
+        for (long long p = list_indptr[members[e]] + lane_id(); p < list_indptr[members[e] + 1]; p += WARP)
+            if (lists[p] < width) atomicOr(&marks[lists[p] / 32], 1u << lists[p] % 32);
+    __syncwarp();
+    long long count = 0;
+    for (int first = 0; first < words; first += WARP) {
+        int w = first + lane_id(), through = 0;
+        uint32 bits = w < words ? marks[w] : 0;
+        through = __popc(bits);
+        for (int step = 1; step < WARP; step *= 2) {
+            int before = __shfl_up_sync(FULL_WARP, through, step);
+            if (lane_id() >= step) through += before;
+        }
+        long long place = count + through - __popc(bits);
+        for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
+        count += __shfl_sync(FULL_WARP, through, WARP - 1);
+    }
+    return count;
+}
+#else
 #define HELD 4  // lists whose smallest column that is left a thread holds
 
 // Visit the columns of row v of a product in order. Each round finds the smallest column that is left: the threads of
@@ -39,13 +70,16 @@ __device__ __forceinline__ long long visit_union(long long v, long long width, c
         last = least;
     }
 }
+#endif
 
 extern "C" __global__ void count_union(long long n, long long width, const OFFSET* indptr, const int* members,
                                        const long long* list_indptr, const int* lists, long long* counts) {
     long long v = thread_id() / LANES;
     if (v >= n) return;
     long long count = TOO_LONG;
+#ifndef MARKED
     if (indptr[v + 1] - indptr[v] <= LONGEST)
+#endif
         count = visit_union(v, width, indptr, members, list_indptr, lists, [](long long, int) {});
     if (team_lane() == 0) counts[v] = count;
 }

@@ -23,8 +23,10 @@ PARTS = 16
 #: On a GPU a team goes over its row once for each column of the product. If a row is longer than this, which its count
 #: then says, the library finds the pattern.
 LONGEST, TOO_LONG = 2048, 2**40
+#: If it unites this many columns and more for a row, and the product has no more than that many, a warp marks them.
+MANY, MOST_MARKED = 128, 2**15
 LONGEST_INSERTION = 100
-CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG}
+CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG, "MOST_MARKED": MOST_MARKED}
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
@@ -33,7 +35,10 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     Where it lists column `width` there is nothing.
     """
     xp, rows = backend.xp, len(left[0]) - 1
-    run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes_for(len(left[1]) / max(rows, 1)))
+    per_row = len(left[1]) / max(rows, 1)
+    united = per_row * len(right[1]) / max(len(right[0]) - 1, 1)
+    marks = {"MARKED": 1} if united >= MANY and width <= MOST_MARKED else {}
+    run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=32 if marks else lanes_for(per_row), **marks)
     counts = xp.zeros(rows + 1, np.int64)
     run.count_union(rows, width, *left, *right, counts[1:])
     indptr = xp.cumsum(counts, dtype=np.int64)
