@@ -71,7 +71,10 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
     xp, n = graph.backend.xp, graph.n
     own, least = xp.empty(n, np.int64), xp.empty(n, np.int64)
     worklists, scratch = xp.empty((4, n), np.int32), xp.zeros(8, np.int32)
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph.indices.size / n))
+    lanes = lanes_for(graph.indices.size / n)
+    while lanes > 1 and n * lanes > 32 * graph.backend.resident_warps:  # where every thread has vertices of its own
+        lanes //= 2
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     arrays = (graph.indptr, graph.indices, graph.degrees, roots)
     run.independent_set(n, *arrays, own, least, worklists.reshape(-1), scratch)
     return own

@@ -24,7 +24,7 @@ PARTS = 16
 #: then says, the library finds the pattern.
 LONGEST, TOO_LONG = 2048, 2**40
 #: If it unites this many columns and more for a row, and the product has no more than that many, a warp marks them.
-MANY, MOST_MARKED = 128, 2**15
+MANY, MOST_MARKED = 512, 2**15
 LONGEST_INSERTION = 100
 CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG, "MOST_MARKED": MOST_MARKED}
 
