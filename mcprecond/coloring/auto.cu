@@ -1,4 +1,4 @@
-// How rows are numbered: what tells about the fronts of first-fit. See auto.py.
+// How rows are numbered, from which auto.py estimates the number of fronts that first-fit has.
 
 #include "cuda/grid.cuh"
 #include "cuda/search.cuh"

@@ -18,7 +18,7 @@ otherwise                                       "ecl_gc"                  graphs
 The second condition of the second row asks for a boundary. In a banded matrix only a few rows at both ends are short,
 and there fronts follow one another along all n rows.
 
-At distance two "jp" is in place of "ecl_gc", for which the graph of all pairs would have to be built.
+At distance two it picks "jp" instead of "ecl_gc", which would have to build the graph of all pairs.
 
 How many fronts first-fit has, sets of rows that can be colored at once, is estimated from a sample of rows and the
 longest chain of neighbors in row order.

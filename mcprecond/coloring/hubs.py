@@ -23,10 +23,11 @@ from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 WORD = 64
 EMPTY = -1  # instead of a key
 KNOWN = 2**16  # sets of hubs, of which is remembered which words they have filled together
-#: A hub has so many neighbors, and so many times as many as the mean vertex,
+#: A hub has at least so many neighbors, and so many times as many as the mean vertex.
 LEAST_DEGREE = 64
 SKEWED = 8
-#: unless the others' rows take more visits than this together, which are seconds: then the first of the two is enough.
+#: If all other rows together need more visits than this, which take seconds, the first of these two conditions is
+#: enough.
 MOST_LOOKS = {"cpu": 10**9, "gpu": 10**11}
 #: What hubs take, relative to all else, from which on they are colored in this way.
 LEAST_SHARE = 1.0

@@ -28,9 +28,8 @@ from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
 #: Skew of degrees up to which first-fit in row order has fewer colors than other methods, if rows are numbered along
 #: lines.
 NEARLY_EQUAL = 0.5
-#: A mesh whose longest row has d entries has about a + b d colors: (a, b) for random priorities, and for first-fit in
-#: row order. Where rows have 5, 27 and 81 entries, the record has 5, 17 and 44 colors for the former, and 2, 8 and 24
-#: for the latter.
+#: A mesh whose longest row has d entries gets about a + b d colors: (a, b) for random priorities, and for first-fit in
+#: row order. With rows of 5, 27 and 81 entries random priorities gave 5, 17 and 44 colors, first-fit 2, 8 and 24.
 IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
 
 

@@ -1,8 +1,9 @@
 // Gunrock's hash coloring in one resident kernel; every __device__ function is the part of hashed.py of that name.
 //
-// No phase reads what another thread may write in it, with one exception that is meant: in `generate_and_propose` a
-// thread loads a proposal before it raises it atomically; an old value costs an atomic and nothing else. The
-// proposals of colored vertices, which that phase reads too, do not change any more.
+// No phase reads what another thread may write in it, with one exception: in `generate_and_propose` a thread loads a
+// proposal to see whether it has to be raised, and then raises it by an atomic. If the loaded value is outdated, the
+// atomic is superfluous, and the result is the same. The phase also reads the proposals of colored vertices, which no
+// longer change.
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"

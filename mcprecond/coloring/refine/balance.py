@@ -131,7 +131,7 @@ def leave_class(items, members, distance, indptr, indices, c, target, n_goals, g
             goal = best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes)
             if goal < 0:
                 break
-            # Take a place there and give one up here, or undo it; search again if another thread took the last one.
+            # Count v in that class and no longer in its own; undo this if another thread has filled the class first.
             if atomic_add(sizes, goal, np.int64(1)) >= target:
                 atomic_add(sizes, goal, np.int64(-1))
             elif atomic_add(sizes, c, np.int64(-1)) <= target:

@@ -5,7 +5,7 @@
 // struct Slice and a function for_slices of its own, in dia.cuh.
 //
 // With plain columns a slice may be a piece of one long row (CUT_ROWS). Then `slices` is a list of records, and `sums`
-// has room for what the pieces of a row find; of zeros at first.
+// holds the sums of the pieces of a row; it is zero before the first sweep.
 #pragma once
 
 #include "cuda/compact.cuh"
