@@ -19,6 +19,7 @@ from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independ
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import _library_pattern, product_pattern
 from mcprecond.multigrid.two_steps import TwoSteps
+from mcprecond.studies.mesh_families import jumping
 
 
 def poisson(*shape):
@@ -40,18 +41,6 @@ def dense(M, backend):
 
 def on_host(A, backend):
     return A if backend.name == "cpu" else A.get()
-
-
-def jumping(n, seed=0):
-    """Diffusion on an n x n grid with coefficients of 1 and 10^4 in blocks of 8 x 8 cells."""
-    rng = np.random.default_rng(seed)
-    k = np.kron(np.where(rng.random((n // 8 + 1, n // 8 + 1)) < 0.5, 1.0, 1e4), np.ones((8, 8)))[:n, :n].ravel()
-    rows, columns = sp.coo_matrix(sp.triu(grid5(n), 1)).coords
-    weights = 2 / (1 / k[rows] + 1 / k[columns])
-    half = sp.coo_matrix((-weights, (rows, columns)), shape=(n * n, n * n))
-    A = half + half.T
-    boundary = np.asarray(grid5(n).sum(axis=1)).ravel() * k
-    return sp.csr_matrix(A + sp.diags_array(boundary - np.asarray(A.sum(axis=1)).ravel()))
 
 
 FAMILIES = {
