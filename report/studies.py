@@ -237,9 +237,46 @@ def parts_to_whole(rows: Rows) -> Found:
     return max(parts, key=lambda row: row["colors"])["application"], base["application"]
 
 
+def tables_multigrid(rows: Rows) -> list[str]:
+    """A line for each system, with both methods side by side."""
+    columns = ["unknowns", "iterations", "setup, ms", "solve, ms"]
+    lines = {}
+    for matrix in names(rows, "matrix"):
+        there = [row for row in rows if row["matrix"] == matrix]
+        cells = [
+            " / ".join(f"{row['iterations']:,}" for row in there),
+            " / ".join(ms(row["setup_seconds"]) for row in there),
+            " / ".join(ms(row["solve_seconds"]) for row in there),
+        ]
+        lines[matrix] = [f"{there[0]['vertices']:,}", *cells]
+    return [by_name(" / ".join(names(rows, "method")), columns, lines)]
+
+
+def growths(rows: Rows, method: str) -> list[float]:
+    """How many times more iterations the finest mesh of each family takes than the coarsest one."""
+    families: dict[str, list[int]] = {}
+    for row in rows:
+        if row["method"] == method:
+            families.setdefault(row["matrix"].split()[0], []).append(row["iterations"])
+    return [counts[-1] / counts[0] for counts in families.values() if len(counts) > 1]
+
+
+def growth_of_sgs_to_multigrid(rows: Rows) -> Found:
+    one_level, levels = growths(rows, "SGS"), growths(rows, "multigrid")
+    return (mean(one_level), mean(levels)) if one_level and levels else None
+
+
 COMPUTED: dict[str, Callable[[Rows], Found]] = {
     function.__name__: function
-    for function in (best_other_to_eb, eb_growth, vb_growth, same_colors, same_iterations, parts_to_whole)
+    for function in (
+        best_other_to_eb,
+        eb_growth,
+        vb_growth,
+        same_colors,
+        same_iterations,
+        parts_to_whole,
+        growth_of_sgs_to_multigrid,
+    )
 }
 
 
@@ -276,6 +313,17 @@ def draw_effect(rows: Rows, left: Any, right: Any) -> None:
     left.get_legend().remove()
     plots.time_against_colors(Table([row | {"seconds": row["solve_seconds"]} for row in rows]), right)
     right.set(ylabel="time of the solve [s]")
+    right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
+
+
+def draw_multigrid(rows: Rows, left: Any, right: Any) -> None:
+    from mcprecond.studies import Table, plots
+
+    by_family = [row | {"method": f"{row['matrix'].split()[0]}, {row['method']}"} for row in rows]
+    plots.iterations_against_size(Table(by_family), left)
+    left.get_legend().remove()
+    plots.scaling(Table(by_family), right)
+    right.set(xlabel="unknowns", ylabel="time with setup [s]")
     right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
 
 
@@ -322,6 +370,7 @@ SHOWN = {
     "time-quality": Shown(times_and_colors, draw_quality),
     "ordering": Shown(tables_ordering),
     "coloring-effect": Shown(tables_effect, draw_effect, 2),
+    "multigrid": Shown(tables_multigrid, draw_multigrid, 2),
 }
 
 

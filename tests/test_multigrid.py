@@ -18,6 +18,8 @@ from mcprecond.multigrid import rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independent_set_of
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import _library_pattern, product_pattern, transposed_pattern
+from mcprecond.multigrid.two_steps import TwoSteps
+from mcprecond.studies.mesh_families import jumping
 
 
 def poisson(*shape):
@@ -39,18 +41,6 @@ def dense(M, backend):
 
 def on_host(A, backend):
     return A if backend.name == "cpu" else A.get()
-
-
-def jumping(n, seed=0):
-    """Diffusion on an n x n grid with coefficients of 1 and 10^4 in blocks of 8 x 8 cells."""
-    rng = np.random.default_rng(seed)
-    k = np.kron(np.where(rng.random((n // 8 + 1, n // 8 + 1)) < 0.5, 1.0, 1e4), np.ones((8, 8)))[:n, :n].ravel()
-    rows, columns = sp.coo_matrix(sp.triu(grid5(n), 1)).coords
-    weights = 2 / (1 / k[rows] + 1 / k[columns])
-    half = sp.coo_matrix((-weights, (rows, columns)), shape=(n * n, n * n))
-    A = half + half.T
-    boundary = np.asarray(grid5(n).sum(axis=1)).ravel() * k
-    return sp.csr_matrix(A + sp.diags_array(boundary - np.asarray(A.sum(axis=1)).ravel()))
 
 
 FAMILIES = {
@@ -274,6 +264,100 @@ def test_single_precision(to_device, dtype):
     x = np.random.default_rng(1).uniform(-1, 1, A.shape[0]).astype(dtype)
     result = pcg(to_device(A), to_device(A @ x), M=M, rtol=1e-4 if dtype == np.float32 else 1e-8)
     assert result.converged and result.iterations <= 15
+
+
+# ---- K cycles
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 99), n=st.sampled_from([2, 7, 300]))
+def test_two_steps_are_the_best_in_their_plane(to_device, backend, dtype, seed, n):
+    """Whatever the second direction is: the residual is orthogonal to both of them."""
+    rng = np.random.default_rng(seed)
+    b, c, d = (np.exp(2j * np.pi * rng.random(n)) if dtype == np.complex128 else rng.normal(size=n) for _ in range(3))
+    A = spd(grid5(20)[:n, :n], dtype=dtype).toarray()
+    b, c, d = (v.astype(dtype) for v in (b, c, d))
+    own, rest, x = TwoSteps(n, np.dtype(dtype), backend), to_device(b - A @ c), to_device(c.copy())
+    product = to_device(b.copy())
+    own.first(product, x, rest)
+    left = backend.to_host(rest)
+    own.second(product, rest, to_device(d), to_device(left - A @ d), x)
+    residual, tolerance = b - A @ backend.to_host(x), 1e4 * np.finfo(dtype).eps
+    for direction in (c, d):
+        assert abs(np.vdot(direction, residual).real) <= tolerance * np.linalg.norm(direction) * np.linalg.norm(b)
+
+
+def test_a_second_step_that_says_nothing_new_is_left_out(to_device, backend):
+    A = grid5(6)
+    c = np.random.default_rng(0).uniform(1, 2, 36)
+    b = A @ c + 1e-3
+    own, rest, x, product = (
+        TwoSteps(36, b.dtype, backend),
+        to_device(b - A @ c),
+        to_device(c.copy()),
+        to_device(b.copy()),
+    )
+    own.first(product, x, rest)
+    own.second(product, rest, to_device(2 * c), to_device(backend.to_host(rest) - A @ (2 * c)), x)
+    np.testing.assert_allclose(backend.to_host(x), (c @ b) / (c @ (A @ c)) * c, rtol=1e-12)
+    for nothing in (np.zeros(36), np.full(36, 1e-200)):  # squares vanish
+        own.first(to_device(nothing.copy()), to_device(nothing.copy()), to_device(nothing.copy()))
+        assert np.isfinite(backend.to_host(own.scalars[1:])).all()
+
+
+def flexible(A, b, M, count):
+    """The norms of the residuals of flexible CG."""
+    r, p, before, norms = b.copy(), 0, None, [np.linalg.norm(b)]
+    for _ in range(count):
+        z = M(r)
+        p = z + (0 if before is None else z @ (r - before[0]) / (before[0] @ before[1]) * p)
+        alpha, before = r @ z / (p @ (A @ p)), (r, z)
+        r = r - alpha * (A @ p)
+        norms.append(np.linalg.norm(r))
+    return np.array(norms)
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+def test_k_cycles_in_flexible_cg(to_device, backend, smoother):
+    A = poisson(40, 40)
+    M = SmoothedAggregation(to_device(A), cycle="K", smoother=smoother, max_coarse=5)
+    assert len(M.levels) >= 4
+    b = A @ np.random.default_rng(0).uniform(-1, 1, 1600)
+    result = pcg(to_device(A), to_device(b), M=M, rtol=1e-8)
+    assert result.converged
+    expected = flexible(A, b, lambda r: backend.to_host(M @ to_device(r)), result.iterations)
+    np.testing.assert_allclose(result.residuals, expected, rtol=1e-3)
+    # Not linear, but what is twice as large gives twice as much.
+    np.testing.assert_allclose(backend.to_host(M @ to_device(2 * b)), 2 * backend.to_host(M @ to_device(b)), rtol=1e-12)
+    with pytest.raises(TypeError, match="not linear"):
+        M.rmatvec(to_device(b))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_k_cycles_need_no_more_iterations(to_device, name):
+    """With aggregates along the strong connections, that is: for the jumps theta = 0 gives a poor hierarchy, on which
+    the weights depend much on r, and a K cycle takes more iterations than a V cycle."""
+    A, options = FAMILIES[name](), {"theta": 0.08 if name == "jumping" else 0, "max_coarse": 20}
+    iterations = {cycle: solved(A, to_device, cycle=cycle, **options)[0].iterations for cycle in "VWK"}
+    assert iterations["K"] <= min(iterations["V"], iterations["W"] + 1)
+
+
+def test_k_cycles_alone_and_of_other_dtypes(to_device):
+    A = poisson(60, 60)
+    b = np.random.default_rng(0).uniform(-1, 1, A.shape[0])
+    count = {}
+    for cycle in "VK":
+        count[cycle] = SmoothedAggregation(to_device(A), cycle=cycle, max_coarse=20).solve(to_device(b), rtol=1e-8)
+        assert count[cycle].converged
+    assert count["K"].iterations <= count["V"].iterations
+    assert solved(spd(grid5(30), dtype=np.complex128), to_device, cycle="K", max_coarse=5)[0].iterations < 20
+    single = A.astype(np.float32)
+    M = SmoothedAggregation(to_device(single), cycle="K", max_coarse=20)
+    result = pcg(to_device(single), to_device(single @ b.astype(np.float32)), M=M, rtol=1e-4)
+    assert result.converged and result.iterations <= 10
+    # A real M for a complex system.
+    assert pcg(to_device(A), to_device(b + 1j * b[::-1]), M=M, rtol=1e-6).converged
 
 
 # ---- Elasticity

@@ -13,6 +13,7 @@ from mcprecond import studies
 from mcprecond.coloring import COLORINGS
 from mcprecond.problems import graphs
 from mcprecond.studies import STUDIES
+from mcprecond.studies.mesh_families import jumping
 from mcprecond.studies.named import VARIANTS
 
 
@@ -107,6 +108,27 @@ def test_parts_of_colors_leave_the_iterations_as_they_are():
     for parts in (2, 8, 32):
         row = rows[f"SGS greedy in {parts} parts"]
         assert row["colors"] == 8 * parts and abs(row["iterations"] - base["iterations"]) <= 1
+
+
+def test_multigrid_takes_fewer_iterations_on_every_family():
+    rows = by_case("multigrid")
+    matrices = list(dict.fromkeys(matrix for matrix, _ in rows))
+    kinds = ("poisson2d", "poisson3d", "fenl", "anisotropy", "jumps", "elasticity")
+    assert [matrix.split()[0] for matrix in matrices] == [kind for kind in kinds for _ in range(2)]
+    for kind in kinds:
+        coarse, fine = (matrix for matrix in matrices if matrix.split()[0] == kind)
+        assert rows[fine, "multigrid"]["iterations"] < rows[fine, "SGS"]["iterations"]
+        growth = [rows[fine, m]["iterations"] / rows[coarse, m]["iterations"] for m in ("multigrid", "SGS")]
+        assert growth[0] < growth[1]
+
+
+def test_jumping_coefficients():
+    """Symmetric and positive definite; rows add up to what leaves through the boundary, which is zero inside."""
+    A = jumping(20).toarray()
+    np.testing.assert_array_equal(A, A.T)
+    np.testing.assert_allclose(A.sum(axis=1).reshape(20, 20)[1:-1, 1:-1], 0, atol=1e-8)
+    assert np.linalg.eigvalsh(A).min() > 0
+    assert 0.99 < abs(A - np.diag(np.diag(A))).max() / 1e4 <= 1
 
 
 def test_only_chosen_matrices_are_made():

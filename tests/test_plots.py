@@ -88,13 +88,14 @@ def test_a_method_that_fails_everywhere_and_a_matrix_without_a_winner():
         (plots.time_against_colors, [(8, 1.0), (6, 2.0)], [(4, 4.0)]),
         (plots.iterations_against_colors, [(8, 9), (6, 5)], [(4, 7)]),
         (plots.scaling, [(10, 2.0), (1000, 1.0)], [(1000, 4.0)]),
+        (plots.iterations_against_size, [(10, 5), (1000, 9)], [(1000, 7)]),
     ],
 )
 def test_points_of_verified_rows(plot, fast, slow):
     ax = plot(TABLE)
     drawn = {label: [tuple(point) for point in line.get_xydata()] for label, line in lines(ax).items()}
     assert drawn["fast"] == fast and drawn["slow"] == slow
-    assert ("none" in drawn) == (plot is plots.scaling)  # no preconditioner, no colors
+    assert ("none" in drawn) == (plot in (plots.scaling, plots.iterations_against_size))  # no preconditioner, no colors
     assert_readable(ax)
 
 

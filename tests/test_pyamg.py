@@ -43,6 +43,18 @@ def test_a_cycle_is_that_of_pyamg(to_device, backend):
     np.testing.assert_allclose(backend.to_host(M @ to_device(r)), expected, rtol=1e-10, atol=1e-12)
 
 
+def test_k_cycles_keep_plain_aggregation_from_growing(to_device, backend):
+    """PyAMG's pairwise aggregation does not smooth its prolongators: V cycles take more iterations on finer meshes."""
+    counts = {"V": [], "K": []}
+    for n in (40, 120):
+        A = grid5(n)
+        ml, x = pyamg.pairwise_solver(A), np.random.default_rng(0).uniform(-1, 1, n * n)
+        for cycle, found in counts.items():
+            M = multigrid.from_pyamg(ml, cycle=cycle, device=backend.name)
+            found.append(pcg(to_device(A), to_device(A @ x), M=M, rtol=1e-8).iterations)
+    assert counts["K"][1] <= counts["K"][0] + 3 and counts["V"][1] > 1.5 * counts["K"][1]
+
+
 def test_blocks_of_pyamg(to_device, backend):
     A, B = pyamg.gallery.linear_elasticity((20, 20))
     M = multigrid.from_pyamg(pyamg.smoothed_aggregation_solver(A, B), device=backend.name)

@@ -13,10 +13,11 @@ from mcprecond.backends.arguments import integer, real
 from mcprecond.backends.inputs import vector
 from mcprecond.multigrid.cycle import KERNELS, Dense, Transfer
 from mcprecond.multigrid.smoothers import Smoother
+from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.result import Reason, SolveResult
 
-CYCLES = ("V", "W")
+CYCLES = ("V", "W", "K")
 #: The coarsest level is solved with a dense inverse if it has at most this many unknowns.
 MOST_DENSE = 2000
 
@@ -63,13 +64,15 @@ class Level:
 class Space:
     """What a cycle writes on one level: the state of the smoother, x, the right-hand side and the residual."""
 
-    def __init__(self, level: Level, backend: Backend, again: bool) -> None:
+    def __init__(self, level: Level, backend: Backend, cycle: str) -> None:
+        """`cycle` is "V" for a level with one correction, whatever the others do."""
         new = partial(backend.xp.empty, level.A.shape[0], level.A.dtype)
         self.state = None if level.smoother is None else level.smoother.new_state()
         self.b, self.x, self.r = new(), new(), new()
         # For a second correction.
-        self.b_again: Any = new() if again else None
-        self.x_again: Any = new() if again else None
+        self.b_again: Any = None if cycle == "V" else new()
+        self.x_again: Any = None if cycle == "V" else new()
+        self.steps = TwoSteps(level.A.shape[0], level.A.dtype, backend) if cycle == "K" else None
 
 
 class Multigrid(Preconditioner):
@@ -93,7 +96,7 @@ class Multigrid(Preconditioner):
     def _open_levels(self, levels: list[Level], coarse: Dense | None, backend: Backend) -> None:
         """Take the levels and become an operator."""
         self.levels, self._coarse, self._backend = levels, coarse, backend
-        self.symmetric = self.presweeps == self.postsweeps
+        self.symmetric, self.linear = self.presweeps == self.postsweeps, self.cycle != "K"
         self._become_operator(levels[0].A.shape, levels[0].A.dtype)
 
     @property
@@ -150,7 +153,7 @@ class Multigrid(Preconditioner):
 
     def _new_state(self, columns: int) -> list[Space]:
         return [
-            Space(level, self.backend, self.cycle == "W" and 0 < number < len(self.levels) - 1)
+            Space(level, self.backend, self.cycle if 0 < number < len(self.levels) - 1 else "V")
             for number, level in enumerate(self.levels)
         ]
 
@@ -177,14 +180,24 @@ class Multigrid(Preconditioner):
         level.restriction.apply(own.r, coarser.b)
         self._cycle(state, number + 1, coarser.b, coarser.x)
         if coarser.b_again is not None:
-            smoother = self.levels[number + 1].smoother
-            assert smoother is not None
-            smoother.residual(coarser.state, coarser.b, coarser.x, coarser.b_again)
-            self._cycle(state, number + 1, coarser.b_again, coarser.x_again)
-            run = self.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=x.dtype, STORED=x.dtype, LANES=1)
-            run.add(len(coarser.x), 1.0, coarser.x_again, coarser.x)
+            self._correct_again(state, number + 1)
         level.prolongation.apply(coarser.x, x, adds=True)
         level.smoother.after(own.state, b, x, self.postsweeps)
+
+    def _correct_again(self, state: list[Space], number: int) -> None:
+        """A second cycle on a level, for what the first has left of b: it is added to x, or CG weighs both of them."""
+        smoother, own = self.levels[number].smoother, state[number]
+        assert smoother is not None
+        smoother.residual(own.state, own.b, own.x, own.b_again)
+        if own.steps is not None:
+            own.steps.first(own.b, own.x, own.b_again)
+        self._cycle(state, number, own.b_again, own.x_again)
+        if own.steps is not None:
+            smoother.residual(own.state, own.b_again, own.x_again, own.r)
+            own.steps.second(own.b, own.b_again, own.x_again, own.r, own.x)
+        else:
+            run = self.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=own.x.dtype, STORED=own.x.dtype, LANES=1)
+            run.add(len(own.x), 1.0, own.x_again, own.x)
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
         """By the dense inverse; where the level is too large for that, by a forward and a backward sweep."""
@@ -248,6 +261,8 @@ class Multigrid(Preconditioner):
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
 
     def _adjoint(self) -> Any:
+        if not self.linear:
+            raise TypeError("M is not linear, and has no adjoint; take cycle='V' or cycle='W'")
         if not self.symmetric:
             raise TypeError("M is not symmetric, and its adjoint is not available; take presweeps = postsweeps")
         return self

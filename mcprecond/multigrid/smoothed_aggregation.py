@@ -73,7 +73,11 @@ class SmoothedAggregation(Multigrid):
     coloring : str, AutoColoring, Coloring or array of int
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
     presweeps, postsweeps : int
-    cycle : {"V", "W"}
+    cycle : {"V", "W", "K"}
+        How each level calls the next coarser one: once, twice, or twice within two steps of CG. A K cycle is not linear
+        in r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
+        stop short of their tolerance. It helps where V cycles take more iterations on finer meshes, as with plain
+        aggregation, not where the aggregates ignore which connections are strong.
     max_levels : int
     max_coarse : int
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
@@ -92,6 +96,7 @@ class SmoothedAggregation(Multigrid):
     ----------
     Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
     Computing 56, 1996.
+    Notay, Vassilevski: Recursive Krylov-based multigrid cycles, Numerical Linear Algebra with Applications 15, 2008.
 
     Examples
     --------

@@ -87,6 +87,8 @@ class Preconditioner:
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
     symmetric: bool
+    #: Whether ``M @ r`` is linear in r. If it is not, `pcg` makes its iteration flexible.
+    linear = True
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A, or why its T is not good
     #: for Eisenstat's form; None if it is.
     obstacle: str | None

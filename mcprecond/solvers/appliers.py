@@ -23,6 +23,8 @@ class Applier:
     captures = True
     #: Whether an application takes much longer than the other steps of an iteration.
     has_many_kernels = False
+    #: Whether M is linear.
+    linear = True
     #: 2^exponent is about the magnitude of M; None if that is not known before it is applied.
     exponent: int | None
 
@@ -40,6 +42,7 @@ class Operator(Applier):
 
     def __init__(self, M: Any, backend: Backend) -> None:
         self.M, self.xp = M, backend.xp
+        self.linear = M.linear if isinstance(M, Preconditioner) else True
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Applier`."""
@@ -68,7 +71,7 @@ class Sweeping(Applier):
     """
 
     def __init__(self, M: Preconditioner, own: Workspace, dtype: np.dtype[Any], backend: Backend) -> None:
-        self.M, self.own = M, own
+        self.M, self.own, self.linear = M, own, M.linear
         self.exponent, self.has_many_kernels = -M.exponent, M.has_many_kernels
         self.splits = is_split(M, dtype)
         real = np.dtype(dtype.char.lower()) if self.splits else dtype

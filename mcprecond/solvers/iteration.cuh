@@ -42,6 +42,7 @@ __device__ void apply_reduction(int role, double total, long long* control, doub
         else if (control[ITERATION] >= control[MAXITER])
             control[STATE] = EXHAUSTED;
     }
+    if (role == BETA_OF_QZ) scalars[BETA] *= -scalars[ALPHA] * total / scalars[RZ];
     if (role == RESIDUAL_IS_RZ || role == BETA_OF_RZ) {
         if (role == RESIDUAL_IS_RZ) total *= scalars[UNIT];
         scalars[BETA] = total / scalars[RZ];

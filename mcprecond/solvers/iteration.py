@@ -30,13 +30,14 @@ STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT = range(SCALARS := 12)
 # What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
-# beta; a fresh r'r starts over. At `LEAST_RZ`, the first r'z times the square of the rounding unit, the recurrence has
-# nothing more to say: the state becomes REACHED, so that the host measures the residual. The last four scalars and the
-# last two products are about the rows that eisenstat.py keeps apart: what is left of their first r, their part in q,
-# and their first r'r and r'z. Elsewhere these are 0. `UNIT` is the power of two that z is multiplied by.
+# beta, and after it q'z that of flexible CG; a fresh r'r starts over. At `LEAST_RZ`, the first r'z times the square of
+# the rounding unit, the recurrence has nothing more to say: the state becomes REACHED, so that the host measures the
+# residual. The last four scalars and the last two products are about the rows that eisenstat.py keeps apart: what is
+# left of their first r, their part in q, and their first r'r and r'z. Elsewhere these are 0. `UNIT` is the power of two
+# that z is multiplied by.
 # Numba has a type for each int of Python that a module defines, and would compile for each what is called with it.
-PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = map(
-    np.int64, range(9)
+PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, BETA_OF_QZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = (
+    map(np.int64, range(10))
 )
 
 HISTORY = 1024  # residuals kept on the device between two looks
@@ -49,7 +50,7 @@ CUDA_CONSTANTS = {
     **{"ALPHA": ALPHA, "BETA": BETA, "RZ": RZ, "RR": RR, "TOLERANCE": TOLERANCE, "ROUNDING": ROUNDING},
     **{"LEAST_RZ": LEAST_RZ, "LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ, "UNIT": UNIT},
     **{"PAP": PAP, "RESIDUAL": RESIDUAL, "RESIDUAL_IS_RZ": RESIDUAL_IS_RZ, "BETA_OF_RZ": BETA_OF_RZ},
-    **{"FRESH_RESIDUAL": FRESH_RESIDUAL, "FRESH_RZ": FRESH_RZ},
+    **{"BETA_OF_QZ": BETA_OF_QZ, "FRESH_RESIDUAL": FRESH_RESIDUAL, "FRESH_RZ": FRESH_RZ},
     **{"OF_FIRST_RR": OF_FIRST_RR, "OF_FIRST_RZ": OF_FIRST_RZ, "NOTHING": NOTHING, "HISTORY": HISTORY},
 }
 
@@ -261,7 +262,13 @@ class Iteration:
 
 
 class PlainIteration(Iteration):
-    """Algorithm 9.1 of Saad, in the order of A, with any M: an `Applier`, or None for the identity."""
+    """Algorithm 9.1 of Saad, in the order of A, with any M: an `Applier`, or None for the identity.
+
+    Where M is not linear, z need not be orthogonal to the residual before, as beta = r'z / r'z of before has it; then
+    beta is that of Notay's flexible CG, (r - r of before)'z / r'z of before, where the difference is -alpha q.
+
+    Notay: Flexible conjugate gradients, SIAM J. Sci. Comput. 22, 2000.
+    """
 
     def __init__(self, matrix: AdmittedMatrix, b: Any, x0: Any, M: Any) -> None:
         csr, backend = matrix.csr, matrix.backend
@@ -318,6 +325,8 @@ class PlainIteration(Iteration):
         if self.M is not None:
             self.M.enqueue(self.r, self.z)
             run.inner_product(n, self.r, self.z, BETA_OF_RZ, *workspace)
+            if not self.M.linear:
+                run.inner_product(n, self.q, self.z, BETA_OF_QZ, *workspace)
         run.turn(n, self.z, self.p, self.control, self.scalars)
 
 
@@ -394,6 +403,8 @@ def apply_reduction(role, total, control, scalars, history):
             control[STATE] = REACHED
         elif control[ITERATION] >= control[MAXITER]:
             control[STATE] = EXHAUSTED
+    if role == BETA_OF_QZ:
+        scalars[BETA] *= -scalars[ALPHA] * total / scalars[RZ]
     if role in (RESIDUAL_IS_RZ, BETA_OF_RZ):
         if role == RESIDUAL_IS_RZ:
             total *= scalars[UNIT]

@@ -81,7 +81,9 @@ def pcg(
         10 n by default.
     M : preconditioner, sparse matrix or LinearOperator, optional
         An approximation of inv(A), positive definite like A. The preconditioners of this package and sparse
-        matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``.
+        matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``. M has to be
+        linear, but for the K cycles of this package: with these the iteration is that of flexible CG, which takes one
+        more inner product.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     progress : function of an int and a float, optional
@@ -109,6 +111,7 @@ def pcg(
     Hestenes, Stiefel: Methods of Conjugate Gradients for Solving Linear Systems, 1952.
     Saad: Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 9.1.
     Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, 1981.
+    Notay: Flexible Conjugate Gradients, 2000.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from mcprecond.problems.fenl import CONDUCTIVITY
 from mcprecond.solvers import Reason, SolveResult, pcg
 from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
 from mcprecond.studies.measure import timed
+from mcprecond.studies.mesh_families import FAMILIES, Family
 from mcprecond.studies.table import Record, Table
 from mcprecond.studies.table_v import published_table_v
 
@@ -267,6 +268,24 @@ def coloring_effect(setting: Setting) -> Table:
     return setting.convergence("coloring-effect", {f"grid3d {n}": lambda: graphs.grid3d(n, 27)}, methods)
 
 
+def multigrid(setting: Setting) -> Table:
+    """Iterations and time of CG with SGS and with multigrid on meshes of growing size.
+
+    Families are Laplacians in two and three dimensions, FENL, diffusion that depends on the direction, or on the place
+    with coefficients of 1 and 10^4, and elasticity with rigid body modes.
+    """
+    makers: Makers = {}
+    families: dict[str, Family] = {}
+    for kind, family in FAMILIES.items():
+        for n in family.small if setting.small else family.large:
+            makers[f"{kind} {n}"], families[f"{kind} {n}"] = partial(family.make, n), family
+    rows: list[dict[str, Any]] = []
+    for name, make in setting.chosen(makers).items():
+        methods = {"SGS": families[name].sgs, "multigrid": families[name].multigrid}
+        rows += setting.convergence("multigrid", {name: make}, methods).rows
+    return Table(rows)
+
+
 def bicgstab(A: Any, b: Any, *, rtol: float, maxiter: int | None, M: Any) -> SolveResult:
     """Solve by SciPy's or CuPy's bicgstab; an iteration is two products with A."""
     backend = backend_of(A)
@@ -297,6 +316,7 @@ STUDIES: dict[str, Callable[[Setting], Table]] = {
     "time-quality": time_quality,
     "ordering": ordering,
     "coloring-effect": coloring_effect,
+    "multigrid": multigrid,
 }
 
 

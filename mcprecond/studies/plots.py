@@ -22,6 +22,7 @@ __all__ = [
     "class_sizes",
     "color_blocks",
     "iterations_against_colors",
+    "iterations_against_size",
     "level_sizes",
     "parallelism",
     "performance_profile",
@@ -335,9 +336,36 @@ def scaling(table: Table, ax: Any = None) -> Any:
     ValueError
         If no row is verified.
     """
-    rows = sorted(_verified(table), key=lambda row: (row["vertices"], row["seconds"]))
-    ax = _plot_methods(rows, _names(table, "method"), "vertices", "seconds", _axes(ax))
-    ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time [s]")
+    return _against_size(table, "seconds", "time [s]", ax)
+
+
+def iterations_against_size(table: Table, ax: Any = None) -> Any:
+    """Draw the iterations of the solver over the number of unknowns, a line for each method.
+
+    Parameters
+    ----------
+    table : Table
+        Of `convergence`, on matrices of one kind and several sizes.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If no row is verified.
+    """
+    ax = _against_size(table, "iterations", "iterations", ax)
+    ax.set(xlabel="unknowns")
+    return ax
+
+
+def _against_size(table: Table, column: str, label: str, ax: Any) -> Any:
+    rows = sorted(_verified(table), key=lambda row: (row["vertices"], row[column]))
+    ax = _plot_methods(rows, _names(table, "method"), "vertices", column, _axes(ax))
+    ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel=label)
     return ax
 
 

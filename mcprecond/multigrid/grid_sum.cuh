@@ -1,0 +1,34 @@
+// Sums over the grid, whose totals stay on the device.
+#pragma once
+
+#include "cuda/memory.cuh"
+#include "cuda/reduce.cuh"
+
+// Sum up values over the grid in a fixed order; the last block to arrive hands the totals to a function. All threads
+// call it once, at the end.
+template <int COUNT, typename Function>
+__device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], double* partials, uint32* arrivals,
+                                              Function take) {
+    __shared__ bool is_last;
+    for (int s = 0; s < COUNT; ++s) {
+        double sum = block_sum(values[s]);
+        if (threadIdx.x == 0) partials[s * gridDim.x + blockIdx.x] = sum;
+    }
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(arrivals, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+    double totals[COUNT];
+    for (int s = 0; s < COUNT; ++s) {
+        double total = 0;
+        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += ptx::load_l2(&partials[s * gridDim.x + b]);
+        totals[s] = block_sum(total);
+    }
+    if (threadIdx.x == 0) {
+        take(totals);
+        *arrivals = 0;
+    }
+}

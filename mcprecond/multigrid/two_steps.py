@@ -1,0 +1,100 @@
+"""Two steps of CG on a level, preconditioned by the cycle of the levels from there on: what makes a K cycle.
+
+The first cycle finds c for the right-hand side b, and the second finds d for what the first step leaves of it. Of all
+vectors s c + t d with real s and t, these steps give the one that is nearest to the solution by the norm of A. Inner
+products are real parts. Scalars stay on the device.
+
+Notay, Vassilevski: Recursive Krylov-based multigrid cycles, Numerical Linear Algebra with Applications 15, 2008,
+Algorithm 3.1. It leaves the second step out where the first was good enough. Here it is always done, since the host
+would have to wait for the numbers to decide that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.solvers.iteration import inner
+
+KERNELS = KernelSet(__file__)
+
+SHARE, FIRST, SECOND = range(3)  # 1 / c'A c, and the coefficients of c and d
+#: Of the energy of d so small a part must be left beside that of c, or d says nothing new: 1 / LEAST_SHARE.
+LEAST_SHARE = 10**6
+CUDA_CONSTANTS = {"SHARE": SHARE, "FIRST": FIRST, "SECOND": SECOND, "LEAST_SHARE": LEAST_SHARE}
+MOST_BLOCKS = 2**14  # of a grid, each of which leaves three numbers
+
+
+class TwoSteps:
+    """The coefficients of two steps for vectors of n numbers, and what finds them.
+
+    An application only launches kernels.
+    """
+
+    def __init__(self, n: int, dtype: Any, backend: Backend) -> None:
+        xp = backend.xp
+        self.n, self._run = n, backend.kernels(KERNELS, VALUE=dtype)
+        self.scalars = xp.ones(3)
+        self._reduction = self.scalars, xp.empty(3 * min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
+
+    def first(self, b: Any, c: Any, rest: Any) -> None:
+        """Of ``rest = b - A c`` make that of the first step, ``b - t A c``; b becomes A c."""
+        self._run.find_first(self.n, b, c, rest, *self._reduction)
+        self._run.step(self.n, self.scalars, b, rest)
+
+    def second(self, product_of_c: Any, rest: Any, d: Any, last: Any, c: Any) -> None:
+        """c becomes x. Of the second step's direction d, ``last = rest - A d`` is known."""
+        self._run.find_second(self.n, product_of_c, rest, d, last, *self._reduction)
+        self._run.combine(self.n, self.scalars, d, c)
+
+
+# The twins. Where squares overflow or underflow, the steps are as long as the cycles have them.
+
+
+@KERNELS.strided_twin
+def find_first(n, b, c, rest, scalars, partials, arrivals):
+    """The length of the first step."""
+    product, energy = 0.0, 0.0
+    for i in prange(n):
+        product += inner(c[i], b[i])
+        energy += inner(c[i], b[i] - rest[i])
+    fits = energy > 0 and np.isfinite(energy) and np.isfinite(product)
+    scalars[SHARE] = 1 / energy if fits else 0.0
+    scalars[FIRST] = product / energy if fits else 1.0
+
+
+@KERNELS.twin
+def step(n, scalars, b, rest):
+    """b becomes A c, and the rest that of the first step."""
+    factor = b.real.dtype.type(scalars[FIRST])
+    for i in prange(n):
+        product = b[i] - rest[i]
+        rest[i] = b[i] - factor * product
+        b[i] = product
+
+
+@KERNELS.strided_twin
+def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
+    """The coefficients of c and d."""
+    product, between, energy = 0.0, 0.0, 0.0
+    for i in prange(n):
+        product += inner(d[i], rest[i])
+        between += inner(d[i], product_of_c[i])
+        energy += inner(d[i], rest[i] - last[i])
+    share = between * scalars[SHARE]
+    left = energy - share * between
+    second = product / left if left * LEAST_SHARE > energy and np.isfinite(left) else 0.0
+    scalars[SECOND] = second
+    scalars[FIRST] -= second * share
+
+
+@KERNELS.twin
+def combine(n, scalars, d, c):
+    """c becomes x."""
+    first, second = c.real.dtype.type(scalars[FIRST]), c.real.dtype.type(scalars[SECOND])
+    for i in prange(n):
+        c[i] = first * c[i] + second * d[i]
