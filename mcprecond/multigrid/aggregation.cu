@@ -1,12 +1,17 @@
-// Aggregates around a distance-2 maximal independent set; see aggregation.py. No phase of `independent_set` reads what
-// another thread writes in it.
+// Aggregates around a distance-2 maximal independent set; see aggregation.py.
+//
+// `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
+// these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor whose
+// `least` is `OUT` stays out. No phase reads what another thread writes in it.
 
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
 #include "multigrid/team.cuh"
 
-__device__ __forceinline__ long long number_of(int v, uint32 round) { return (long long)mix(v, round) << 31 | v; }
+// The number of a vertex, whose low bits are the vertex.
+__device__ __forceinline__ long long number_of(int v) { return (long long)mix(v / GRAIN, 0) << 31 | v; }
+__device__ __forceinline__ int holder_of(long long number) { return (int)(number & 0x7fffffff); }
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
@@ -20,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
     for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
         long long v = i0 + lane_id();
         bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
-        if (v < n) own[v] = least[v] = OUT;
+        if (v < n) own[v] = least[v] = stays ? number_of((int)v) : OUT;
         int place = warp_append(stays, &control->undecided[0]);
         if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
     }
@@ -30,21 +35,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
         int parity = round & 1;
         const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
         int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
-        for (long long i = thread_id(); i < length; i += thread_count()) {
-            int v = ptx::load_l2(&left[i]);
-            own[v] = number_of(v, (uint32)round);
-        }
-        if (thread_id() == 0) control->undecided[1 - parity] = control->columns[1 - parity] = 0;
-        grid_barrier(&control->arrivals);
-
+        if (thread_id() == 0) control->undecided[1 - parity] = 0;
         for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < width; i0 += thread_count() / LANES) {
             long long i = i0 + lane_id() / LANES;
             int u = i < width ? ptx::load_l2(&columns[i]) : 0;
             long long found = OUT;
             if (i < width) {
-                found = ptx::load_l2(&own[u]);
-                for (OFFSET k = indptr[u] + team_lane(); k < indptr[u + 1]; k += LANES)
-                    found = min(found, ptx::load_l2(&own[indices[k]]));
+                found = ptx::load_l2(&least[u]);
+                if (round == 0 || ptx::load_l2(&own[holder_of(found)]) != found) {  // or it is the smallest one still
+                    found = ptx::load_l2(&own[u]);
+                    for (OFFSET k = indptr[u] + team_lane(); k < indptr[u + 1]; k += LANES)
+                        found = min(found, ptx::load_l2(&own[indices[k]]));
+                }
             }
             for (int step = LANES / 2; step > 0; step /= 2)
                 found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
@@ -56,6 +58,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
         }
         grid_barrier(&control->arrivals);
 
+        if (thread_id() == 0) control->columns[parity] = 0;
         for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < length; i0 += thread_count() / LANES) {
             long long i = i0 + lane_id() / LANES;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;

@@ -1,13 +1,16 @@
 """Aggregates: the nodes around each vertex of a distance-2 maximal independent set, found in parallel.
 
-In every round each undecided vertex draws a new random number. It comes into the set if its number is the smallest
-within distance 2, and is out of it as soon as somebody within distance 2 is in: so the graph need not be squared. What
-is left over between the aggregates gets aggregates of its own in a second pass, where there is room for some of three
-vertices or more, and joins the neighboring aggregate that it has most neighbors in otherwise.
+The set is the one that a serial search finds: it goes through the vertices in the order of their numbers and takes each
+one that has nobody of the set within distance 2. The numbers follow the order of the rows within grains of `GRAIN`
+vertices, and are random from grain to grain. So sets are nearly as regular on a mesh as those of the order of the rows,
+which makes for sparse coarse matrices, while a GPU finds all grains at once. What is left over between the aggregates
+gets aggregates of its own in a second pass, where there is room for some of three vertices or more, and joins the
+neighboring aggregate that it has most neighbors in otherwise.
 
-Bell, Dalton, Olson: Exposing Fine-Grained Parallelism in Algebraic Multigrid Methods, SIAM J. Sci. Comput. 34, 2012.
+Bell, Dalton, Olson: Exposing Fine-Grained Parallelism in Algebraic Multigrid Methods, SIAM J. Sci. Comput. 34, 2012,
+whose numbers are random altogether.
 Kelley, Rajamanickam: Parallel, Portable Algorithms for Distance-2 Maximal Independent Set and Graph Coarsening, IPDPS
-2022, Algorithms 1 and 3.
+2022, Algorithms 1 and 3, whose numbers are random and drawn anew in every round.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.multigrid.cycle import lanes_for
@@ -25,9 +28,10 @@ from mcprecond.multigrid.cycle import lanes_for
 KERNELS = KernelSet(__file__)
 
 IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between.
+GRAIN = 64  # vertices that are numbered in the order of their rows
 LEAST_SIZE = 3  # of an aggregate of the second pass
 COUNTED = 256  # entries of a row that are compared with each one
-CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "COUNTED": COUNTED}
+CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "GRAIN": GRAIN, "COUNTED": COUNTED}
 
 
 def aggregates(graph: Graph) -> tuple[Any, int]:
@@ -81,65 +85,28 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
 
 
 @compile_part
-def number_of(v, round_number):
-    """The random number of a vertex in a round and, below it, the vertex itself: no two are equal."""
-    return np.int64(mix(v, round_number)) << 31 | v
-
-
-@compile_loop
-def draw(left, round_number, own):
-    """New numbers for the undecided."""
-    for i in prange(len(left)):
-        own[left[i]] = number_of(left[i], round_number)
-
-
-@compile_loop
-def find_least(columns, indptr, indices, own, least):
-    """The smallest number within distance 1, OUT if one is in the set; returns those that have one."""
-    stays = np.zeros(len(columns), np.bool_)
-    for i in prange(len(columns)):
-        u = columns[i]
-        found = own[u]
-        for k in range(indptr[u], indptr[u + 1]):
-            found = min(found, own[indices[k]])
-        least[u] = OUT if found == IN else found
-        stays[i] = least[u] != OUT
-    return columns[stays]
-
-
-@compile_loop
-def decide(left, indptr, indices, roots, own, least):
-    """Who is the smallest within distance 2 is in, whose neighbor knows one who is in is out; returns the others."""
-    stays = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
-        v = left[i]
-        is_out, is_least = least[v] == OUT, least[v] == own[v]
-        for k in range(indptr[v], indptr[v + 1]):
-            u = indices[k]
-            if roots[u] < 0:
-                is_out |= least[u] == OUT
-                is_least &= least[u] == own[v]
-        stays[i] = not is_out and not is_least
-        if is_out:
-            own[v] = OUT
-        elif is_least:
-            own[v] = IN
-    return left[stays]
+def is_near_the_set(v, indptr, indices, roots, near):
+    """Whether v, or a free neighbor of it, is in the set or next to it."""
+    found = near[v]
+    for k in range(indptr[v], indptr[v + 1]):
+        found |= near[indices[k]] and roots[indices[k]] < 0
+    return found
 
 
 @KERNELS.resident_twin
 def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, scratch):
-    """All rounds: the undecided, and the vertices around them that still know a number, are kept in worklists."""
+    """The serial search."""
+    near = np.zeros(n, np.bool_)
+    grains = np.empty((n + GRAIN - 1) // GRAIN, np.int64)
+    for g in range(len(grains)):
+        grains[g] = mix(g, 0)
     own[:] = OUT
-    least[:] = OUT
-    left = np.flatnonzero((roots < 0) & (degrees > 0))
-    columns = left
-    round_number = np.int64(0)  # a literal would have all callees compiled twice
-    while len(left):
-        draw(left, round_number, own)
-        columns = find_least(columns, indptr, indices, own, least)
-        left = decide(left, indptr, indices, roots, own, least)
-        round_number += 1
+    for g in np.argsort(grains, kind="mergesort"):
+        for v in range(g * GRAIN, min(n, (g + 1) * GRAIN)):
+            if roots[v] < 0 and degrees[v] > 0 and not is_near_the_set(v, indptr, indices, roots, near):
+                own[v], near[v] = IN, True
+                for k in range(indptr[v], indptr[v + 1]):
+                    near[indices[k]] = True
 
 
 @KERNELS.twin

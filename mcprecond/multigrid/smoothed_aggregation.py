@@ -63,7 +63,7 @@ class SmoothedAggregation(Multigrid):
     block_size : int
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
     strength : {"symmetric"}
-        ``|a_ij| > theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
+        ``|a_ij| >= theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
     theta : float
         From 0 to 1. With 0 all neighbors are strong.
     smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"}

@@ -4,7 +4,7 @@
 #include "cuda/numbers.cuh"
 
 __device__ __forceinline__ bool is_strong(int i, int j, VALUE a, const double* sizes, double theta) {
-    return i != j && fabs(a) > theta * sizes[i] * sizes[j];
+    return i != j && fabs(a) > 0 && fabs(a) >= theta * sizes[i] * sizes[j];
 }
 
 extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,

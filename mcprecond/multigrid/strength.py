@@ -15,7 +15,7 @@ KERNELS = KernelSet(__file__)
 
 
 def strength_graph(matrix: AdmittedMatrix, theta: float, block_size: int = 1) -> Graph:
-    """Return the graph of strong connections: ``|a_ij| > theta sqrt(|a_ii a_jj|)``, without a diagonal.
+    """Return the graph of strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, without a diagonal.
 
     Where unknowns come in nodes the Frobenius norms of the blocks are compared, and the vertices are nodes.
 
@@ -40,7 +40,8 @@ def strength_graph(matrix: AdmittedMatrix, theta: float, block_size: int = 1) ->
         return Graph.of(matrix)
     run = backend.kernels(KERNELS, OFFSET=offset, VALUE=matrix.dtype)
     sizes, counts = sizes_of(matrix), xp.zeros(n + 1, offset)
-    arrays = (matrix.indptr, matrix.indices, matrix.data, sizes, float(theta))
+    least = theta * (1 - 8 * float(np.finfo(matrix.dtype).eps))  # entries at the limit are strong, however rounded
+    arrays = (matrix.indptr, matrix.indices, matrix.data, sizes, least)
     run.count_strong(n, *arrays, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)
     indices = xp.empty(int(indptr[-1]), np.int32)
@@ -91,7 +92,7 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
 @compile_part
 def is_strong(i, j, a, sizes, theta):
     """Whether the neighbors i and j are strongly connected by an entry a."""
-    return i != j and abs(a) > theta * sizes[i] * sizes[j]
+    return i != j and a != 0 and abs(a) >= theta * sizes[i] * sizes[j]
 
 
 @KERNELS.twin
