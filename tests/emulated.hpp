@@ -184,6 +184,8 @@ inline T atomically(T* p, Change change) {
     return before;
 }
 template <typename T>
+inline T atomicCAS(T* p, T expected, T value) { return atomically(p, [=](T x) { return x == expected ? value : x; }); }
+template <typename T>
 inline T atomicSub(T* p, T value) { return atomically(p, [=](T x) { return T(x - value); }); }
 template <typename T>
 inline T atomicMin(T* p, T value) { return atomically(p, [=](T x) { return std::min(x, value); }); }

@@ -64,6 +64,7 @@ BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 SHORT = {"TRUNCATED_VECTORS": 1, "LARGE_VECTORS": 1}
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
+    "multigrid/galerkin.cu": [{}, {"LANES": 256}],
     "multigrid/patterns.cu": [{}, {"MARKED": 1}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "storage/node_blocks.cu": BLOCK_SIZES,

@@ -1,11 +1,9 @@
-// The numeric phase of the Galerkin product: a team of LANES threads per row, or one thread. See galerkin.py.
+// The numeric phase of the Galerkin product: a team of LANES threads per row. See galerkin.py.
 //
 // For each entry in a row of the one factor a team adds up a row of the other, each thread some numbers of it. So every
 // sum is in the order of the entries.
 
-#include "cuda/numbers.cuh"
-#include "cuda/search.cuh"
-#include "multigrid/team.cuh"
+#include "multigrid/row_sum.cuh"
 
 // Where row r of node v begins in a matrix of blocks.
 __device__ __forceinline__ long long begin_of(long long v, long long r, long long rows, long long columns,
@@ -13,26 +11,32 @@ __device__ __forceinline__ long long begin_of(long long v, long long r, long lon
     return (indptr[v] * rows + r * (indptr[v + 1] - indptr[v])) * columns;
 }
 
+// Each thread of a team adds up one number of the row at a time; the team reads the entries of A together.
 extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
                                        const int* indices, const VALUE* values, double factor, const VALUE* dinv,
                                        const int* labels, const VALUE* Q, const long long* touched_indptr,
                                        const int* touched, VALUE* P) {
-    long long i = thread_id();
+    long long i = thread_id() / LANES;
     if (i >= n) return;
-    long long v = i / b, list = touched_indptr[v], end = touched_indptr[v + 1];
+    long long v = i / b, list = touched_indptr[v];
+    int width = (int)k, numbers = (int)(touched_indptr[v + 1] - list) * width;
     VALUE *own = P + begin_of(v, i - v * b, b, k, touched_indptr), scale = (REAL)factor * dinv[i];
-    for (long long q = 0; q < (end - list) * k; ++q) own[q] = VALUE();
-    for (OFFSET e = indptr[i]; e < indptr[i + 1]; ++e) {
-        long long j = indices[e];
-        int label = labels[j / b];
-        if (label < 0) continue;
-        VALUE a = scale * values[e];
-        long long place = (lower_bound(touched, list, end, label) - list) * k;
-        for (long long c = 0; c < k; ++c) own[place + c] -= a * Q[j * k + c];
-    }
-    if (labels[v] >= 0) {
-        long long place = (lower_bound(touched, list, end, labels[v]) - list) * k;
-        for (long long c = 0; c < k; ++c) own[place + c] += Q[i * k + c];
+    for (int first = 0; first < numbers; first += LANES) {
+        int q = first + team_lane(), label = q < numbers ? touched[list + q / width] : -1, c = q % width;
+        VALUE sum = VALUE();
+        for (OFFSET before = indptr[i]; before < indptr[i + 1]; before += LANES) {
+            OFFSET e = before + team_lane();
+            int j = e < indptr[i + 1] ? indices[e] : -1, theirs = j < 0 ? -1 : labels[j / b];
+            VALUE a = j < 0 ? VALUE() : scale * values[e];
+            for (int s = 0; s < LANES; ++s) {
+                int lane = lane_id() / LANES * LANES + s, column = __shfl_sync(team_mask(), j, lane);
+                bool same = __shfl_sync(team_mask(), theirs, lane) == label;
+                VALUE shown = a;
+                each_part(shown, [&](REAL& part) { part = __shfl_sync(team_mask(), part, lane); });
+                if (column >= 0 && label >= 0 && same) sum -= shown * Q[column * k + c];
+            }
+        }
+        if (label >= 0) own[q] = label == labels[v] ? sum + Q[i * k + c] : sum;
     }
 }
 
@@ -48,38 +52,21 @@ extern "C" __global__ void take_adjoint(long long n, long long b, long long k, c
                 conjugate(P[begin_of(v, r, b, k, touched_indptr) + (place - touched_indptr[v]) * k + c]);
 }
 
-// own += factor times a row of blocks of node u, by all threads of a team; `list` to `end` are the columns of `own`.
-__device__ __forceinline__ void add_row(VALUE factor, long long u, const VALUE* row, long long k,
-                                        const long long* indptr, const int* columns, const int* own_columns,
-                                        long long list, long long end, VALUE* own) {
-    long long first = indptr[u], numbers = (indptr[u + 1] - first) * k;
-    for (long long q = team_lane(); q < numbers; q += LANES) {
-        long long t = k == 1 ? q : q / k;
-        long long slot = lower_bound(own_columns, list, end, columns[first + t]) - list;
-        own[slot * k + q - t * k] += factor * row[q];
-    }
-    __syncwarp(team_mask());
-}
-
-__device__ __forceinline__ void clear_row(long long numbers, VALUE* own) {
-    for (long long q = team_lane(); q < numbers; q += LANES) own[q] = VALUE();
-    __syncwarp(team_mask());
-}
-
 extern "C" __global__ void multiply_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
                                          const int* indices, const VALUE* values, const long long* touched_indptr,
                                          const int* touched, const VALUE* P, const long long* between_indptr,
                                          const int* between, VALUE* AP) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    long long v = i / b, list = between_indptr[v], end = between_indptr[v + 1];
-    VALUE* own = AP + begin_of(v, i - v * b, b, k, between_indptr);
-    clear_row((end - list) * k, own);
-    for (OFFSET e = indptr[i]; e < indptr[i + 1]; ++e) {
-        long long j = indices[e], u = j / b;
-        const VALUE* row = P + begin_of(u, j - u * b, b, k, touched_indptr);
-        add_row(values[e], u, row, k, touched_indptr, touched, between, list, end, own);
+    long long v = i / b, list = between_indptr[v], length = between_indptr[v + 1] - list;
+    RowSum own(between + list, (int)length, (int)k, AP + begin_of(v, i - v * b, b, k, between_indptr));
+    OFFSET end = indptr[i + 1];
+    for (OFFSET first = indptr[i]; first < end; first += LANES) {
+        OFFSET e = first + team_lane();
+        if (e < end) own.note(values[e], indices[e] / b, indices[e] % b, b, touched_indptr);
+        own.add((int)min((OFFSET)LANES, end - first), touched, P);
     }
+    own.write();
 }
 
 extern "C" __global__ void restrict_rows(long long n, long long b, long long k, long long count,
@@ -88,15 +75,14 @@ extern "C" __global__ void restrict_rows(long long n, long long b, long long k, 
                                          const long long* coupled_indptr, const int* coupled, VALUE* coarse) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    long long a = i / k, c = i - a * k, list = coupled_indptr[a], end = coupled_indptr[a + 1];
-    VALUE* own = coarse + begin_of(a, c, k, k, coupled_indptr);
-    clear_row((end - list) * k, own);
+    long long a = i / k, c = i - a * k, list = coupled_indptr[a], length = coupled_indptr[a + 1] - list;
+    RowSum own(coupled + list, (int)length, (int)k, coarse + begin_of(a, c, k, k, coupled_indptr));
     const VALUE* factors = R + begin_of(a, c, k, b, member_indptr);
-    for (long long e = member_indptr[a]; e < member_indptr[a + 1]; ++e) {
-        long long v = members[e];
-        for (long long r = 0; r < b; ++r) {
-            const VALUE* row = AP + begin_of(v, r, b, k, between_indptr);
-            add_row(*factors++, v, row, k, between_indptr, between, coupled, list, end, own);
-        }
+    long long end = (member_indptr[a + 1] - member_indptr[a]) * b;
+    for (long long first = 0; first < end; first += LANES) {
+        long long e = first + team_lane();
+        if (e < end) own.note(factors[e], members[member_indptr[a] + e / b], e % b, b, between_indptr);
+        own.add((int)min((long long)LANES, end - first), between, AP);
     }
+    own.write();
 }

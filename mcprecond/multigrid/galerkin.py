@@ -17,11 +17,17 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_part
+from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.cycle import lanes_for
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__)
+
+# What of a product's row a thread of a GPU holds in shared memory: bytes of numbers, and places of a table, of which
+# three quarters may be taken.
+NUMBER_BYTES, TABLE_PER_THREAD = 96, 8
+CUDA_CONSTANTS = {"NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 
 class GalerkinProduct:
@@ -75,29 +81,34 @@ class GalerkinProduct:
         """``P = T - factor diag(dinv) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
         backend, n, b, k = matrix.backend, matrix.shape[0], self.b, self.k
         macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype}
-        per_node, per_product = (k * len(columns) / max(n // b, 1) for _, columns in (self.touched, self.between))
         AP = backend.xp.empty(len(self.between[1]) * b * k, matrix.dtype)
         A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
-        run = backend.kernels(KERNELS, **macros, LANES=1)
+        per_touched, per_between, per_coupled = (
+            len(columns) / max(len(indptr) - 1, 1) for indptr, columns in (self.touched, self.between, self.coupled)
+        )
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_touched))
         run.smooth_rows(n, b, k, self.count, *A, factor, dinv, self.labels, self.Q, *self.touched, P)
         run.take_adjoint(len(self.places), b, k, *self.members, self.places, *self.touched, P, self.R.data)
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_node))
+        lanes = lanes_that_hold(per_between, k, matrix.dtype, lanes_for(2 * k * per_touched))
+        run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
         run.multiply_rows(n, b, k, self.count, *A, *self.touched, P, *self.between, AP)
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * per_product))
-        run.restrict_rows(
-            self.count * k,
-            b,
-            k,
-            self.count,
-            *self.members,
-            self.R.data,
-            *self.between,
-            AP,
-            *self.coupled,
-            self.coarse.data,
-        )
+        lanes = lanes_that_hold(per_coupled, k, matrix.dtype, lanes_for(2 * k * per_between))
+        if self.count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
+            lanes = BLOCK
+        run = backend.kernels(KERNELS, **macros, LANES=lanes)
+        product = *self.between, AP, *self.coupled, self.coarse.data
+        run.restrict_rows(self.count * k, b, k, self.count, *self.members, self.R.data, *product)
         if self._ones is not None:
             self.coarse.data[self._ones] = 1
+
+
+def lanes_that_hold(columns: float, width: int, dtype: Any, least: int) -> int:
+    """How many threads share a product's row of so many blocks on average, half as many again of which they hold."""
+    lanes = least
+    numbers, places = columns * width * dtype.itemsize / NUMBER_BYTES, columns / (TABLE_PER_THREAD * 3 / 4)
+    while lanes < 1.5 * max(numbers, places) and lanes < BLOCK:
+        lanes = 2 * lanes if lanes < WARP else BLOCK
+    return lanes
 
 
 def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:

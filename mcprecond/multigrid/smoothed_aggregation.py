@@ -210,13 +210,13 @@ def aggregation_of(
 ) -> tuple[Aggregation, Any] | None:  # fmt: skip
     """The aggregation of a level and the candidates of the next one; None where that would not be smaller."""
     backend, k = matrix.backend, B.shape[1]
-    labels, count = aggregates(strength_graph(matrix, theta, block_size))
+    nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
+    labels, count = aggregates(strength_graph(matrix, nodes, theta))
     if count == 0 or count * k >= matrix.shape[0]:
         return None
     xp = backend.xp
     own = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
     Q, coarse, vanished = tentative(own, count, B, block_size, backend)
-    nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
     product = GalerkinProduct(matrix, nodes, labels, own, count, Q, vanished)
     return Aggregation(labels, count, Q, product), coarse
 

@@ -1,43 +1,69 @@
-// Strength of connection, a thread per row. See strength.py.
+// Strength of connection: a team of LANES threads per row. See strength.py.
 
-#include "cuda/grid.cuh"
 #include "cuda/numbers.cuh"
+#include "cuda/search.cuh"
+#include "multigrid/team.cuh"
 
-__device__ __forceinline__ bool is_strong(int i, int j, VALUE a, const double* sizes, double theta) {
+__device__ __forceinline__ bool is_strong(long long i, int j, VALUE a, const double* sizes, double theta) {
     return i != j && fabs(a) > 0 && fabs(a) >= theta * sizes[i] * sizes[j];
+}
+
+// Visit the strong entries of a row: `visit(place, k)` with the place among them. Returns how many there are.
+template <typename Visit>
+__device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                            const double* sizes, double theta, Visit visit) {
+    int count = 0;
+    for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
+        OFFSET k = first + team_lane();
+        bool strong = k < indptr[i + 1] && is_strong(i, indices[k], values[k], sizes, theta);
+        uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
+        if (strong) visit(count + __popc(all & (1u << lane_id()) - 1), k);
+        count += __popc(all);
+    }
+    return count;
 }
 
 extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                         const double* sizes, double theta, OFFSET* counts) {
-    int i = (int)thread_id(), count = 0;
+    long long i = thread_id() / LANES;
     if (i >= n) return;
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k) count += is_strong(i, indices[k], values[k], sizes, theta);
-    counts[i] = count;
+    int count = visit_strong(i, indptr, indices, values, sizes, theta, [](int, OFFSET) {});
+    if (team_lane() == 0) counts[i] = count;
 }
 
 extern "C" __global__ void list_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                        const double* sizes, double theta, const OFFSET* strong_indptr,
                                        int* strong_indices) {
-    int i = (int)thread_id();
+    long long i = thread_id() / LANES;
     if (i >= n) return;
-    OFFSET place = strong_indptr[i];
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
-        if (is_strong(i, indices[k], values[k], sizes, theta)) strong_indices[place++] = indices[k];
+    int* own = strong_indices + strong_indptr[i];
+    visit_strong(i, indptr, indices, values, sizes, theta, [&](int place, OFFSET k) { own[place] = indices[k]; });
+}
+
+extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFSET* indptr, const int* indices,
+                                      const VALUE* values, const OFFSET* node_indptr, const int* node_indices,
+                                      double* norms) {
+    long long v = thread_id() / LANES;
+    if (v >= n_nodes) return;
+    for (OFFSET e = node_indptr[v] + team_lane(); e < node_indptr[v + 1]; e += LANES) {
+        long long first = node_indices[e] * b;
+        double square = 0;
+        for (long long row = v * b; row < (v + 1) * b; ++row) {
+            OFFSET k = lower_bound(indices, indptr[row], indptr[row + 1], first);
+            for (; k < indptr[row + 1] && indices[k] < first + b; ++k) square += inner(values[k], values[k]);
+        }
+        norms[e] = sqrt(square);
+    }
 }
 
 extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                             const double* sizes, double tolerance, long long* first) {
-    int i = (int)thread_id();
+    long long i = thread_id() / LANES;
     if (i >= n) return;
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k) {
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
-        OFFSET low = indptr[j], high = indptr[j + 1];
-        while (low < high) {
-            OFFSET middle = low + (high - low) / 2;
-            if (indices[middle] < i) low = middle + 1;
-            else high = middle;
-        }
-        VALUE other = low < indptr[j + 1] && indices[low] == i ? values[low] : VALUE();
+        OFFSET place = lower_bound(indices, indptr[j], indptr[j + 1], i);
+        VALUE other = place < indptr[j + 1] && indices[place] == i ? values[place] : VALUE();
         if (fabs(values[k] - conjugate(other)) > tolerance * sizes[i] * sizes[j]) {
             atomicMin(first, (long long)k);
             return;

@@ -9,12 +9,13 @@ from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.coloring.graph import Graph
-from mcprecond.matrix import AdmittedMatrix, admitted, place_of
+from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
+from mcprecond.multigrid.cycle import lanes_for
 
 KERNELS = KernelSet(__file__)
 
 
-def strength_graph(matrix: AdmittedMatrix, theta: float, block_size: int = 1) -> Graph:
+def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float) -> Graph:
     """Return the graph of strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, without a diagonal.
 
     Where unknowns come in nodes the Frobenius norms of the blocks are compared, and the vertices are nodes.
@@ -23,45 +24,49 @@ def strength_graph(matrix: AdmittedMatrix, theta: float, block_size: int = 1) ->
     ----------
     matrix : AdmittedMatrix
         Canonical, with values.
+    nodes : AdmittedMatrix
+        With the pattern of its nodes; the matrix itself where a node has one unknown.
     theta : float
         With 0 all neighbors are strong whose entry is not zero.
-    block_size : int
 
     References
     ----------
     Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
     Computing 56, 1996, eq. (4).
     """
-    if block_size > 1:
-        matrix = norms_of_blocks(matrix, block_size)
-    backend, n = matrix.backend, matrix.shape[0]
-    xp, offset = backend.xp, matrix.indptr.dtype
+    backend, n = nodes.backend, nodes.shape[0]
+    xp, offset = backend.xp, nodes.indptr.dtype
     if theta == 0 and bool((matrix.data != 0).all()):
-        return Graph.of(matrix)
-    run = backend.kernels(KERNELS, OFFSET=offset, VALUE=matrix.dtype)
-    sizes, counts = sizes_of(matrix), xp.zeros(n + 1, offset)
+        return Graph.of(nodes)
+    norms = matrix if nodes is matrix else norms_of_blocks(matrix, nodes)
+    run = kernels_for(norms)
+    sizes, counts = sizes_of(norms), xp.zeros(n + 1, offset)
     least = theta * (1 - 8 * float(np.finfo(matrix.dtype).eps))  # entries at the limit are strong, however rounded
-    arrays = (matrix.indptr, matrix.indices, matrix.data, sizes, least)
+    arrays = (norms.indptr, norms.indices, norms.data, sizes, least)
     run.count_strong(n, *arrays, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)
     indices = xp.empty(int(indptr[-1]), np.int32)
     run.list_strong(n, *arrays, indptr, indices)
     # Values that are symmetric but for rounding may be on both sides of the limit: that is mended with the pattern.
     unused = xp.empty(len(indices), np.float32)
-    return Graph.of(backend.sparse.csr_matrix((unused, indices, indptr), shape=matrix.shape))
+    return Graph.of(canonical_csr(unused, indices, indptr, nodes.shape, backend))
 
 
-def norms_of_blocks(matrix: AdmittedMatrix, block_size: int) -> AdmittedMatrix:
-    """Return the matrix of the Frobenius norms of the blocks of nodes."""
-    backend, n_nodes = matrix.backend, matrix.shape[0] // block_size
-    xp, csr = backend.xp, matrix.csr
-    rows = xp.searchsorted(csr.indptr, xp.arange(csr.indices.size), side="right") - 1
-    squares = (abs(csr.data).astype(np.float64)) ** 2
-    places = (rows // block_size, csr.indices // block_size)
-    nodes = backend.sparse.coo_matrix((squares, places), shape=(n_nodes, n_nodes)).tocsr()
-    nodes.sum_duplicates()
-    nodes.data = xp.sqrt(nodes.data)
-    return admitted(nodes)
+def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMatrix:
+    """Return the matrix of the Frobenius norms of the blocks of nodes, in double precision."""
+    norms = matrix.backend.xp.empty(nodes.indices.size)
+    block_size = matrix.shape[0] // nodes.shape[0]
+    # Row offsets of nodes are of the dtype of those of A.
+    kernels_for(matrix).find_norms(
+        nodes.shape[0], block_size, matrix.indptr, matrix.indices, matrix.data, nodes.indptr, nodes.indices, norms
+    )
+    return admitted(canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
+
+
+def kernels_for(matrix: AdmittedMatrix) -> Any:
+    """The kernels for a matrix, whose rows teams share."""
+    lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
+    return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 
 def sizes_of(matrix: AdmittedMatrix, zero: float = 0.0) -> Any:
@@ -78,8 +83,9 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
     first = xp.full(1, entries, np.int64)
     sizes = sizes_of(matrix, float(abs(matrix.data).max()) ** 0.5)
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
-    run = matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype)
-    run.find_unsymmetric(matrix.shape[0], matrix.indptr, matrix.indices, matrix.data, sizes, tolerance, first)
+    kernels_for(matrix).find_unsymmetric(
+        matrix.shape[0], matrix.indptr, matrix.indices, matrix.data, sizes, tolerance, first
+    )
     k = int(first[0])
     if k < entries:
         row, column = place_of(matrix.csr, k, matrix.backend)
@@ -114,6 +120,20 @@ def list_strong(n, indptr, indices, values, sizes, theta, strong_indptr, strong_
             if is_strong(i, indices[k], values[k], sizes, theta):
                 strong_indices[place] = indices[k]
                 place += 1
+
+
+@KERNELS.twin
+def find_norms(n_nodes, b, indptr, indices, values, node_indptr, node_indices, norms):
+    """The Frobenius norm of each block."""
+    for v in prange(n_nodes):
+        for e in range(node_indptr[v], node_indptr[v + 1]):
+            square, first = 0.0, node_indices[e] * b
+            for row in range(v * b, (v + 1) * b):
+                k = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], first)
+                while k < indptr[row + 1] and indices[k] < first + b:
+                    square += abs(values[k]) ** 2
+                    k += 1
+            norms[e] = np.sqrt(square)
 
 
 @compile_part

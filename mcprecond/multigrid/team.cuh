@@ -1,7 +1,16 @@
-// Teams: LANES neighboring threads of a warp that share a row and wait for each other, but not for other teams.
+// Teams: LANES neighboring threads, of a warp or a whole block, that share a row and wait for each other, but not for
+// other teams.
 #pragma once
 
 #include "cuda/grid.cuh"
 
 __device__ __forceinline__ int team_lane() { return threadIdx.x % LANES; }
-__device__ __forceinline__ unsigned team_mask() { return FULL_WARP >> (WARP - LANES) << (lane_id() / LANES * LANES); }
+__device__ __forceinline__ unsigned team_mask() {
+    return LANES < WARP ? (1u << LANES % WARP) - 1 << lane_id() / LANES * LANES % WARP : FULL_WARP;
+}
+__device__ __forceinline__ void team_sync() {
+    if (LANES <= WARP)
+        __syncwarp(team_mask());
+    else
+        __syncthreads();
+}
