@@ -2,7 +2,8 @@
 //
 // `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
 // these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor whose
-// `least` is `OUT` stays out. No phase reads what another thread writes in it.
+// `least` is `OUT` stays out. Who is decided leaves the worklists every few rounds, as all warps append to the next ones
+// by an atomic. No phase reads what another thread writes in it.
 
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
@@ -31,8 +32,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
     }
     grid_barrier(&control->arrivals);
     int length = ptx::load_l2(&control->undecided[0]), width = length;
-    for (int round = 0; length; ++round) {
-        int parity = round & 1;
+    for (int round = 0, parity = 0; length; ++round) {
+        bool compacts = round % PERIOD == PERIOD - 1;
         const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
         int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
         if (thread_id() == 0) control->undecided[1 - parity] = 0;
@@ -40,8 +41,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
             long long i = i0 + lane_id() / LANES;
             int u = i < width ? ptx::load_l2(&columns[i]) : 0;
             long long found = OUT;
-            if (i < width) {
-                found = ptx::load_l2(&least[u]);
+            if (i < width && (found = ptx::load_l2(&least[u])) != OUT) {
                 if (round == 0 || ptx::load_l2(&own[holder_of(found)]) != found) {  // or it is the smallest one still
                     found = ptx::load_l2(&own[u]);
                     for (OFFSET k = indptr[u] + team_lane(); k < indptr[u + 1]; k += LANES)
@@ -53,18 +53,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
             if (found == IN) found = OUT;
             bool stays = found != OUT && team_lane() == 0;
             if (i < width && team_lane() == 0) least[u] = found;
+            if (!compacts) continue;
             int place = warp_append(stays, &control->columns[1 - parity]);
             if (stays) next_columns[place] = u;
         }
         grid_barrier(&control->arrivals);
 
-        if (thread_id() == 0) control->columns[parity] = 0;
+        if (thread_id() == 0) control->columns[compacts ? parity : 1 - parity] = 0;  // for the next round
         for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < length; i0 += thread_count() / LANES) {
             long long i = i0 + lane_id() / LANES;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
-            bool is_out = false, is_least = true;
-            if (i < length) {
-                long long mine = ptx::load_l2(&own[v]), seen = ptx::load_l2(&least[v]);
+            long long mine = i < length ? ptx::load_l2(&own[v]) : OUT, seen;
+            bool is_left = mine != IN && mine != OUT, is_out = false, is_least = true;
+            if (is_left) {
+                seen = ptx::load_l2(&least[v]);
                 is_out = seen == OUT, is_least = seen == mine;
                 for (OFFSET k = indptr[v] + team_lane(); k < indptr[v + 1] && !is_out; k += LANES) {
                     int u = indices[k];
@@ -76,14 +78,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
             }
             uint32 out = __ballot_sync(FULL_WARP, is_out) & team_mask();
             uint32 larger = __ballot_sync(FULL_WARP, !is_least) & team_mask();
-            bool leads = i < length && team_lane() == 0, stays = leads && !out && larger;
+            bool leads = is_left && team_lane() == 0, stays = leads && !out && larger;
             if (leads && !stays) own[v] = out ? OUT : IN;
+            if (!compacts) continue;
             int place = warp_append(stays, &control->undecided[1 - parity]);
             if (stays) next_left[place] = v;
         }
         grid_barrier(&control->arrivals);
-        length = ptx::load_l2(&control->undecided[1 - parity]);
-        width = ptx::load_l2(&control->columns[1 - parity]);
+        if (!compacts) continue;
+        parity = 1 - parity;
+        length = ptx::load_l2(&control->undecided[parity]), width = ptx::load_l2(&control->columns[parity]);
     }
 }
 
