@@ -12,6 +12,7 @@
 
 // The number of a vertex, whose low bits are the vertex.
 __device__ __forceinline__ long long number_of(int v) { return (long long)mix(v / GRAIN, 0) << 31 | v; }
+#define NOT_THERE (OUT - 1)  // the `least` of vertices through which no path goes: it says nothing
 __device__ __forceinline__ int holder_of(long long number) { return (int)(number & 0x7fffffff); }
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -26,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
     for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
         long long v = i0 + lane_id();
         bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
-        if (v < n) own[v] = least[v] = stays ? number_of((int)v) : OUT;
+        if (v < n) own[v] = stays ? number_of((int)v) : OUT, least[v] = stays ? own[v] : NOT_THERE;
         int place = warp_append(stays, &control->undecided[0]);
         if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
     }
@@ -69,11 +70,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
                 seen = ptx::load_l2(&least[v]);
                 is_out = seen == OUT, is_least = seen == mine;
                 for (OFFSET k = indptr[v] + team_lane(); k < indptr[v + 1] && !is_out; k += LANES) {
-                    int u = indices[k];
-                    if (roots[u] >= 0) continue;
-                    seen = ptx::load_l2(&least[u]);
+                    seen = ptx::load_l2(&least[indices[k]]);
                     is_out = seen == OUT;
-                    is_least &= seen == mine;
+                    is_least &= seen >= mine;
                 }
             }
             uint32 out = __ballot_sync(FULL_WARP, is_out) & team_mask();
