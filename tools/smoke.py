@@ -24,6 +24,12 @@ def data_files() -> list[str]:
     return sorted(path.relative_to(package.parent).as_posix() for path in found)
 
 
+def printed_by(*arguments: str) -> str:
+    """What the command prints, as it was installed beside this Python."""
+    command = [str(Path(sys.executable).parent / "mcprecond"), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def main(expected_version: str, expected_files: list[str]) -> None:
     """Raise an error for anything that is not as it should be."""
     assert Path(mcprecond.__file__).is_relative_to(sys.prefix), f"{mcprecond.__file__} is not the installed package"
@@ -51,9 +57,10 @@ def main(expected_version: str, expected_files: list[str]) -> None:
     matplotlib.use("Agg")
     plots.color_blocks(A, color(A, "jp")).figure.savefig("blocks.png")
 
-    command = [str(Path(sys.executable).parent / "mcprecond"), "info", "--json"]
-    facts = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    facts = json.loads(printed_by("info", "--json"))
     assert facts["mcprecond"] == expected_version and facts["numpy"] == np.__version__
+    assert "--preconditioner" in printed_by("solve", "--help")
+    print(", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "typer", "rich")))
 
 
 if __name__ == "__main__":

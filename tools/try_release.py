@@ -47,9 +47,8 @@ def main() -> None:
             began = time.monotonic()
             ran = tried(python, package, oldest, Path(folder) / str(number))
             print(f"{'failed' if ran.returncode else 'passed'} in {time.monotonic() - began:.0f} s", flush=True)
-            if ran.returncode:
-                failed.append(name)
-                print(ran.stdout)
+            print(ran.stdout)  # of the smoke test: which versions it had; or what failed
+            failed += [name] if ran.returncode else []
     if failed:
         sys.exit("\n".join(["failed:", *failed]))
 
