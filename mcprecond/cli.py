@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,7 +105,8 @@ class Work:
 def _working(message: str) -> Iterator[Work]:
     """Show what goes on. Ctrl-C prints one line with how far it has come, and exits with 130."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    with bar if err.is_terminal else nullcontext():  # up to Rich 14 a disabled bar ends in an empty line
         work = Work(bar, message)
         try:
             yield work
