@@ -68,7 +68,8 @@ class NodeBlocks(ColorBlocks):
     def __init__(self, A: Any, coloring: str | Coloring | Any = "auto", *, block_size: int, dtype: Any = None) -> None:
         matrix = admitted(A, floats=True).canonical()
         self.block_size = integer(block_size, "block_size", 2)
-        nodes, colors = admitted(node_pattern(matrix, block_size)), getattr(coloring, "colors", coloring)
+        nodes = admitted(node_pattern(matrix, block_size))
+        colors: Any = getattr(coloring, "colors", coloring)
         if np.shape(colors) == (matrix.shape[0],) != (nodes.shape[0],):
             raise ValueError(
                 f"coloring must be one of the {nodes.shape[0]} nodes of A, got {matrix.shape[0]} colors; pass "
