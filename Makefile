@@ -12,20 +12,26 @@ EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia delta listed_columns schedule wide pcg \
 	scale door hard_systems long_rows
 
-.PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean
+.PHONY: demo lint test test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
 
-test: .venv/dev
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+test: lint
 	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
 
 # On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
 	$(PYTHON) tests/gpu_record.py tests/gpu-record.json
+
+# The wheel and the sdist, in fresh environments of every Python that is found, with newest and oldest dependencies.
+test-release:
+	$(PYTHON) tools/try_release.py --output dist
 
 # Kernels as C++ in place of their twins; it needs g++.
 test-emulated: .venv/dev

@@ -7,16 +7,13 @@ import json
 import logging
 import math
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
-import numba
 import numpy as np
 import scipy.io
 import scipy.sparse
@@ -34,6 +31,7 @@ from mcprecond.backends.inputs import shaped_vector
 from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
 from mcprecond.studies import STUDIES, run
+from mcprecond.studies.surroundings import surroundings
 
 app = typer.Typer(pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
@@ -107,7 +105,8 @@ class Work:
 def _working(message: str) -> Iterator[Work]:
     """Show what goes on. Ctrl-C prints one line with how far it has come, and exits with 130."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    with bar if err.is_terminal else nullcontext():  # up to Rich 14 a disabled bar ends in an empty line
         work = Work(bar, message)
         try:
             yield work
@@ -396,13 +395,11 @@ def solve(
 
 @app.command()
 def info(as_json: AsJson = False) -> None:
-    """Print versions, the processor and the GPU, or why none can be used. Example: mcprecond info --json"""
-    facts = {"mcprecond": mcprecond.__version__, "python": platform.python_version()}
-    facts |= {name: version(name) for name in ("numpy", "scipy", "numba")}
-    facts["cpu_threads"] = str(numba.get_num_threads())
-    facts["methods"] = ", ".join(mcprecond.COLORINGS)
-    facts["gpu"] = gpu_problem() or _gpu_name()
-    _print_facts(facts, as_json)
+    """Print what a report of a bug needs: versions, the machine, the GPU or why none can be used, settings, caches.
+
+    Example: mcprecond info --json
+    """
+    _print_facts(surroundings() | {"methods": ", ".join(mcprecond.COLORINGS)}, as_json)
 
 
 @app.command()
@@ -516,12 +513,6 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     for name, value in facts.items():
         shown = f"{value:.3g}" if isinstance(value, float) else value
         out.print(f"{name.replace('_', ' '):{width}} {shown}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _gpu_name() -> str:
-    import cupy
-
-    return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()) + f", CuPy {cupy.__version__}"
 
 
 @app.command()

@@ -39,10 +39,11 @@ class MulticolorGS(Preconditioner):
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory. On a
         GPU the sweeps then keep 20 bits of what they compute, with the range of float64.
-    block_size : int
+    block_size : int, optional
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
         of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other
         blocks. Fewer colors, fewer iterations and less index traffic where unknowns come in nodes, as in elasticity.
+        By default that of the blocks of a BSR matrix, if they are square and small enough, and 1 for other formats.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
@@ -77,13 +78,14 @@ class MulticolorGS(Preconditioner):
         omega: float = 1.0,
         sweeps: int = 1,
         dtype: Any = None,
-        block_size: int = 1,
+        block_size: int | None = None,
         device: str | None = None,
     ) -> None:
         self.sweep, self.omega = one_of(sweep, "sweep", SWEEPS), real(omega, "omega", 0, 2)
         if self.omega in (0, 2):
             raise ValueError(f"omega must be between 0 and 2, both excluded, got {omega!r}")
-        self.sweeps, block_size = integer(sweeps, "sweeps", 1), integer(block_size, "block_size", 1, LARGEST_BLOCK)
+        self.sweeps = integer(sweeps, "sweeps", 1)
+        block_size = block_size_of(A) if block_size is None else integer(block_size, "block_size", 1, LARGEST_BLOCK)
         self.symmetric = sweep == "symmetric"
         self._open(self._moved(A, device), coloring, dtype, block_size=block_size, divides=True)
         self.blocks.refuse_singular_diagonal()
@@ -247,9 +249,10 @@ class MulticolorSGS(MulticolorGS):
         How many symmetric sweeps one application makes.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
-    block_size : int
+    block_size : int, optional
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
-        the b x b blocks of the diagonal.
+        the b x b blocks of the diagonal. By default that of the blocks of a BSR matrix, if they are square and small
+        enough, and 1 for other formats.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
@@ -277,12 +280,18 @@ class MulticolorSGS(MulticolorGS):
         omega: float = 1.0,
         sweeps: int = 1,
         dtype: Any = None,
-        block_size: int = 1,
+        block_size: int | None = None,
         device: str | None = None,
     ) -> None:
         super().__init__(
             A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device
         )  # fmt: skip
+
+
+def block_size_of(A: Any) -> int:
+    """The size of the square blocks of a BSR matrix; 1 for all else, and where blocks are too large."""
+    rows, columns = A.blocksize if getattr(A, "format", None) == "bsr" else (1, 1)
+    return int(rows) if rows == columns <= LARGEST_BLOCK else 1
 
 
 def smooth(
@@ -294,7 +303,7 @@ def smooth(
     coloring: Any = "auto",
     sweep: str = "forward",
     omega: float = 1.0,
-    block_size: int = 1,
+    block_size: int | None = None,
     device: str | None = None,
 ) -> Any:
     """Return x after so many sweeps of multicolor Gauss-Seidel or SOR on A x = b.

@@ -69,6 +69,12 @@ class NodeBlocks(ColorBlocks):
         matrix = admitted(A, floats=True).canonical()
         self.block_size = integer(block_size, "block_size", 2)
         nodes = admitted(node_pattern(matrix, block_size))
+        colors: Any = getattr(coloring, "colors", coloring)
+        if np.shape(colors) == (matrix.shape[0],) != (nodes.shape[0],):
+            raise ValueError(
+                f"coloring must be one of the {nodes.shape[0]} nodes of A, got {matrix.shape[0]} colors; pass "
+                "block_size=1 if they are those of the unknowns"
+            )
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
         self._full = matrix.indices.size == nodes.indices.size * block_size**2
         self._build(matrix, nodes, coloring, dtype, divides=False)
