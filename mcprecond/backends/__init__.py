@@ -9,6 +9,7 @@ from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
 from mcprecond.backends.kernels import (
+    Kernels,
     KernelSet,
     compile_inlined,
     compile_loop,
@@ -20,6 +21,7 @@ from mcprecond.backends.kernels import (
 __all__ = [
     "Backend",
     "KernelSet",
+    "Kernels",
     "backend_of",
     "compile_inlined",
     "compile_loop",
