@@ -204,12 +204,16 @@ def test_kernels_are_found_again(backend):
         run.nothing  # noqa: B018
 
 
-def in_another_process(emulates, pairs):
-    """Apply what has arrived; send the results back, and the operators."""
+def emulate_as_here(emulates):
+    """Before anything arrives."""
     if emulates:
         import emulated
 
         emulated.pytest_configure()
+
+
+def applied_there(pairs):
+    """Apply what has arrived; send the results back, and the operators."""
     return [(M @ r, M) for M, r in pairs]
 
 
@@ -218,8 +222,8 @@ def test_processes_that_are_spawned(backend, to_device):
     r = vector_for(A, to_device)
     names = ("SGS", "ILU0", "multigrid, gauss_seidel")
     operators = [MAKERS[name](to_device(A)) for name in names]
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        returned = pool.apply(in_another_process, ("emulated" in sys.modules, [(M, r) for M in operators]))
+    with multiprocessing.get_context("spawn").Pool(1, emulate_as_here, ("emulated" in sys.modules,)) as pool:
+        returned = pool.apply(applied_there, ([(M, r) for M in operators],))
     for M, (z, back) in zip(operators, returned, strict=True):
         assert_same(z, M @ r, backend)
         for operator in (M, back):
