@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from mcprecond.backends.kernels import KernelSet
+from mcprecond.backends.kernels import Kernels, KernelSet
 
 
 class CpuBackend:
@@ -36,8 +36,8 @@ class CpuBackend:
     def linalg(self) -> ModuleType:
         return scipy.sparse.linalg
 
-    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
-        return SimpleNamespace(**{name: twin.function for name, twin in kernel_set.twins.items()})
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
+        return Kernels({name: twin.function for name, twin in kernel_set.twins.items()}, self, kernel_set, macros)
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         return function
@@ -54,3 +54,8 @@ class CpuBackend:
 
     def synchronize(self) -> None:
         pass
+
+    def __reduce__(self) -> Any:
+        from mcprecond.backends import get_backend
+
+        return get_backend, (self.name,)

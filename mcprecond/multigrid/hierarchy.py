@@ -134,6 +134,10 @@ class Multigrid(Preconditioner):
         unknowns = [level.A.shape[0] for level in self.levels]
         return sum(unknowns) / max(unknowns[0], 1)
 
+    def _summary(self) -> str:
+        colors = "" if self.n_colors is None else f", {self.n_colors} colors on the finest one"
+        return f"{len(self.levels)} levels{colors}, operator complexity {self.operator_complexity:.3g}"
+
     def __str__(self) -> str:
         lines = [
             type(self).__name__,

@@ -43,8 +43,12 @@ class Polynomial(Smoother):
             KERNELS, OFFSET=self.indptr.dtype, VALUE=matrix.dtype, STORED=stored,
             LANES=lanes_for(matrix.indices.size / max(self.n, 1)),
         )  # fmt: skip
-        self._arrays = (unsigned(self.indptr), unsigned(self.indices), self.values)
         self.update(matrix)
+
+    @property
+    def _arrays(self) -> tuple[Any, Any, Any]:
+        """As kernels take them. Views that were kept would come out of a pickle as copies."""
+        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""

@@ -172,6 +172,9 @@ class ILU0(Factored):
         """Rows per level: int64, shape (n_levels,)."""
         return self.coloring.sizes
 
+    def _summary(self) -> str:
+        return f"{len(self.levels)} levels, {self.coloring.method.removeprefix('levels of ')}"
+
     def level_histogram(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the sizes that levels have, ascending, and how many levels have each."""
         return np.unique(self.levels, return_counts=True)
