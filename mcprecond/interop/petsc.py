@@ -9,9 +9,9 @@ matrix that is distributed counts with the block on the diagonal that a rank own
 
 Each keyword of a constructor is an option: ``-mcprecond_omega 1.2``. A prefix says for which solver:
 ``-sub_mcprecond_omega`` holds for the blocks of ``bjacobi`` and ``asm``, ``-mg_levels_mcprecond_omega`` for the levels
-of ``gamg``, and goes before the option without a prefix. ``block_size`` is that of the matrix where it is not given. The
-sweeps run on a GPU if CuPy finds one (rank modulo the number of devices), else on the CPU; ``-mcprecond_device`` says
-otherwise.
+of ``gamg``, and goes before the option without a prefix. ``block_size`` is that of the matrix where it is not given, if
+that is 8 at most. The sweeps run on a GPU if CuPy finds one (rank modulo the number of devices), else on the CPU;
+``-mcprecond_device`` says otherwise.
 
 The module is imported without petsc4py; its types need it.
 """
@@ -72,6 +72,8 @@ class Context:
                 raise TypeError(f"{type(self).__name__} has no argument {name!r}, only {', '.join(known)}")
         self.arguments = arguments
         self.M: Any = None
+        self._built_with: dict[str, Any] = {}
+        self._transposed: Any = None
         self.builds = self.updates = 0
 
     @classmethod
