@@ -22,6 +22,7 @@ def matrix(A: Any, block_size: int = 1, of_type: str = "aij") -> PETSc.Mat:
     P = PETSc.Mat().createAIJ(((end - first, n), (end - first, n)), csr=local)
     P.setBlockSize(block_size)
     P.assemble()
+    P.setOption(PETSc.Mat.Option.SYMMETRIC, of_type == "sbaij")
     return P if of_type == "aij" else P.convert(of_type, PETSc.Mat())
 
 
@@ -35,8 +36,16 @@ def gathered(x: PETSc.Vec) -> np.ndarray:
     return np.concatenate(COMM.tompi4py().allgather(x.getArray(readonly=True).copy()))
 
 
+def set_options(options: str) -> None:
+    """Make these, and no others, PETSc's database of options; its own `clear` leaves what was inserted."""
+    database = PETSc.Options()
+    for name in database.getAll():
+        database.delValue(name)
+    database.insertString(options)
+
+
 def solver(P: PETSc.Mat, options: str) -> PETSc.KSP:
-    PETSc.Options().insertString(options)
+    set_options(options)
     ksp = PETSc.KSP().create()
     ksp.setOperators(P)
     ksp.setTolerances(rtol=1e-10, max_it=500)
