@@ -11,9 +11,8 @@ import sys
 if importlib.util.find_spec("petsc4py") is None:
     collect_ignore_glob = ["*.py"]
 else:
-    from mpi4py import MPI
-
     import petsc4py
+    from mpi4py import MPI
 
     petsc4py.init(["pytest", "-options_left", "no"])
 
