@@ -18,7 +18,8 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
-import mcprecond.interop.pyamg  # the top level does not import it
+import mcprecond.interop.petsc  # the top level does not import it, nor the next one
+import mcprecond.interop.pyamg
 from mcprecond.cli import app
 from report.tables import by_name
 
