@@ -100,28 +100,35 @@ class Context:
         Raises
         ------
         TypeError, ValueError
-            As the constructor of `operator`, or if the matrix is not assembled.
+            As the constructor of `operator`, or if the matrix is not assembled; a note names the PC.
         """
         P = pc.getOperators()[1]
         arguments = self._complete(P)
+        try:
+            with on_device(arguments["device"]):
+                self._take(local_block(P), arguments, self._candidates(P))
+        except (TypeError, ValueError) as error:
+            error.add_note(f"PC with prefix {pc.getOptionsPrefix() or ''!r}: {type(self).__name__}, {arguments}")
+            raise
+
+    def _take(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any]) -> None:
+        """Update M, or build it if there is none, or none of this pattern with these arguments."""
         self._transposed = None
-        with on_device(arguments["device"]):
-            A = local_block(P)
-            if self.M is not None and self.M.shape == A.shape and arguments == self._built_with:
-                try:
-                    self.M.update(A)
-                    self.updates += 1
-                    return
-                except PatternChangedError:
-                    pass
-            self.M = None  # its memory goes before the next one needs some
+        if self.M is not None and self.M.shape == A.shape and arguments == self._built_with:
             try:
-                self.M = self.operator(A, **arguments)
-            except (TypeError, ValueError) as error:
-                error.add_note(f"PC with prefix {pc.getOptionsPrefix() or ''!r}: {type(self).__name__}, {arguments}")
-                raise
-            self._built_with = arguments
-            self.builds += 1
+                self.M.update(A)
+                self.updates += 1
+                return
+            except PatternChangedError:
+                pass
+        self.M = None  # its memory goes before the next one needs some
+        self.M = self.operator(A, **arguments, **candidates)
+        self._built_with = arguments
+        self.builds += 1
+
+    def _candidates(self, P: Any) -> dict[str, Any]:
+        """What else of a matrix the constructor takes."""
+        return {}
 
     def _complete(self, P: Any) -> dict[str, Any]:
         """The arguments for a matrix: the block size is its own, and the device a GPU if there is one."""
@@ -217,6 +224,9 @@ class ILU0(Context):
 class SmoothedAggregation(Context):
     """PETSc's PC of type ``mcprecond.interop.petsc.SmoothedAggregation``; see `mcprecond.SmoothedAggregation`.
 
+    The near null space of the matrix (``MatSetNearNullSpace``), such as rigid body modes, is its B; `setUp` reads it
+    when it builds, not when it updates.
+
     Parameters
     ----------
     **arguments
@@ -225,6 +235,16 @@ class SmoothedAggregation(Context):
     """
 
     operator = multigrid.SmoothedAggregation
+
+    def _candidates(self, P: Any) -> dict[str, Any]:
+        """This rank's part of the near null space, if P has one."""
+        modes = P.getNearNullSpace()
+        if not modes.handle:
+            return {}
+        columns = [mode.getArray(readonly=True) for mode in modes.getVecs()]
+        if modes.hasConstant():
+            columns.append(np.ones(P.getLocalSize()[0]))
+        return {"B": np.column_stack(columns)}
 
 
 def parsed(text: str, default: Any, option: str) -> Any:

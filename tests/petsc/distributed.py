@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from petsc4py import PETSc
 
@@ -60,6 +64,23 @@ def solution(ksp: PETSc.KSP, b: np.ndarray) -> np.ndarray:
     ksp.solve(right, x)
     assert ksp.getConvergedReason() > 0
     return gathered(x)
+
+
+@contextmanager
+def refused() -> Iterator[list[Exception]]:
+    """Catch the error of PETSc and list its cause: what a Python type has raised.
+
+    petsc4py loses the cause where Python collects garbage before the error is back in Python.
+    """
+    found: list[Exception] = []
+    gc.disable()
+    try:
+        yield found
+        pytest.fail("PETSc raised no error")
+    except PETSc.Error as error:
+        found.append(error.__cause__)
+    finally:
+        gc.enable()
 
 
 def python_type(name: str, prefix: str = "") -> str:
