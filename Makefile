@@ -18,7 +18,7 @@ PETSC_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 $(HOME)/.
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2> /dev/null && echo $$python && break; done)
 PETSC := .venv-petsc/bin
 # What a rank runs; the first one reports.
-RANK := timeout 280 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
+RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 
 .PHONY: demo test test-petsc petsc-python test-gpu test-emulated fuzz fuzz-gpu readme docs clean
 
@@ -82,7 +82,7 @@ petsc-python:
 .venv-petsc/ready: pyproject.toml
 	@test -n "$(PETSC_PYTHON)" || { echo "PETSc's wheels need Python 3.12 or newer; set PETSC_PYTHON=..."; exit 1; }
 	$(PETSC_PYTHON) -m venv .venv-petsc
-	$(PETSC)/python -m pip install --quiet --disable-pip-version-check --editable '.[petsc]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
+	$(PETSC)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[petsc]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
 	touch $@
 
 .venv/docs: .venv/package
