@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,6 +262,21 @@ def test_a_matrix_without_entries_is_refused():
         solver(P, python_type("MulticolorSGS")).setUp()
     (cause,) = causes
     assert "P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type 'python'" in str(cause)
+
+
+def test_ranks_take_gpus_in_turn(monkeypatch):
+    from mcprecond.interop import petsc
+
+    runtime = SimpleNamespace(getDeviceCount=lambda: 3)
+    monkeypatch.setitem(
+        sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda k: f"GPU {k}"))
+    )
+    monkeypatch.setattr(petsc, "gpu_problem", lambda: None)
+    assert petsc.on_device("gpu") == f"GPU {COMM.rank % 3}"
+    with petsc.on_device("cpu") as nothing:
+        assert nothing is None
+    assert petsc.MulticolorSGS()._complete(matrix(POISSON))["device"] == "gpu"
+    assert petsc.MulticolorSGS(device="cpu")._complete(matrix(POISSON))["device"] == "cpu"
 
 
 @pytest.mark.skipif(COMM.size == 1, reason="there is one rank")
