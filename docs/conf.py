@@ -19,6 +19,7 @@ sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
 import mcprecond.interop.arrays  # the top level does not import these
+import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
 from mcprecond.cli import app
 from report.tables import by_name
