@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import json
 import statistics
 import time
@@ -14,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.studies.measure import machine, timed, versions
+from mcprecond.studies.measure import provenance, timed
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -157,20 +155,19 @@ extern "C" __global__ void pause(long long cycles) {
 """
 
 
-def record(name: str, device: str, cases: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
-    """The JSON document of a run."""
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    gpu = device == "gpu"
-    made = {"machine": machine(gpu), "versions": versions(gpu), "date": date, "code": code_hash()}
+#: Rooms of the package whose code a result depends on.
+COLORING = ("backends", "matrix", "numbering", "coloring", "problems")
+SOLVING = (*COLORING, "ordering", "storage", "sweeps", "tuning", "preconditioners", "solvers")
+MULTIGRID = (*SOLVING, "multigrid", "interop")
+
+
+def record(
+    name: str, device: str, cases: list[dict[str, Any]], rooms: tuple[str, ...] = SOLVING, **facts: Any
+) -> dict[str, Any]:
+    """The JSON document of a run, with hashes of the kernel sets and of all other code in these rooms."""
+    made = provenance(device == "gpu")
+    made["code"] = {part: digest for part, digest in made["code"].items() if part.split("/")[0] in rooms}
     return {"benchmark": name, **made, **facts, "cases": cases}
-
-
-def code_hash() -> str:
-    """SHA-256 of the package's sources."""
-    digest, package = hashlib.sha256(), RESULTS.parent.parent / "mcprecond"
-    for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh")):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 def save(document: dict[str, Any], path: Path) -> None:

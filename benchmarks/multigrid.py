@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cases import MATRICES, SEED
-from measure import RESULTS, record, save, timed_in_turns, wall_ms
+from measure import MULTIGRID, RESULTS, record, save, timed_in_turns, wall_ms
 
 from mcprecond import MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.backends import get_backend
@@ -50,7 +50,7 @@ def main() -> None:
             "small": arguments.small,
             "blas_threads": os.environ["OPENBLAS_NUM_THREADS"],
         }
-        document = record("multigrid", arguments.device, cases, **facts)
+        document = record("multigrid", arguments.device, cases, MULTIGRID, **facts)
         save(document, arguments.output or RESULTS / f"multigrid-{arguments.device}.json")
 
 

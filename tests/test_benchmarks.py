@@ -16,6 +16,8 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from cases import SOLVED  # noqa: E402
 
+from mcprecond.studies.sources import code  # noqa: E402
+
 
 @pytest.fixture
 def benchmark(tmp_path):
@@ -27,6 +29,11 @@ def benchmark(tmp_path):
         subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
         document = json.loads(output.read_text())
         assert {"benchmark", "machine", "versions", "date", "seed", "small", "cases"} <= document.keys()
+        assert (
+            document["command"].startswith(f"python benchmarks/{script}") and str(tmp_path) not in document["command"]
+        )
+        assert {"commit", "others"} <= document.keys()
+        assert document["code"].items() <= code().items() and "coloring/speculative/eb" in document["code"]
         return document
 
     return run
