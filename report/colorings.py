@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from report.pictures import picture, plain_ticks
-from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, runs, versions
+from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, notes, runs, versions
 from report.tables import by_name, mean, render, yes_or_no
 
 PAGE = DOCS / "colorings.md"
@@ -227,9 +227,9 @@ def on_a_cpu(document: Document) -> dict[str, Any]:
 
 
 def origin(document: Document) -> str:
-    """Machine, date, versions."""
+    """Machine, date, versions, and what else there is to know."""
     machine = document["machine"]
-    return f"{machine['gpu'] or machine['cpu']}, {date(document)}, {versions(document)}."
+    return f"{machine['gpu'] or machine['cpu']}, {date(document)}, {versions(document)}. {notes(document)}"
 
 
 def graphs(cases: list[Case]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from report.pictures import MARKERS, picture
-from report.results import DOCS, MARKS, RESULTS, Document, origin, place, runs, versions
+from report.results import DOCS, MARKS, RESULTS, Document, notes, origin, place, runs, versions
 from report.tables import by_case, by_name, number, render, table, yes_or_no
 
 PAGE, PICTURE = DOCS / "sweeps.md", "weak-scaling.svg"
@@ -70,6 +70,7 @@ def facts(document: Document) -> dict[str, Any]:
         "place": place(document),
         "time": document["date"][:16].replace("T", " "),
         "versions": versions(document),
+        "notes": notes(document),
         "sweeps": by_case("sweeps", cases, [sweeps_of(case) for case in cases]),
         "solves": by_case("solver: ms with setup (iterations)", cases, [solves_of(case) for case in cases]),
         "applications": by_case("of which setup + one application", cases, [applications_of(case) for case in cases]),
