@@ -68,9 +68,17 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         assert result.converged
         return result.x, result.iterations
 
+    def jacobi() -> Any:
+        return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+
+    def by_library(M: Any, callback: Any = None) -> tuple[Any, int]:
+        return backend.linalg.cg(A, b, M=M, rtol=RTOL, maxiter=MAXITER, callback=callback)[0], 0
+
     solvers: dict[str, tuple[Callable[[], Any], Callable[[Any], tuple[Any, int]]]] = {
+        "library CG": (lambda: None, by_library),
+        "library Jacobi": (jacobi, by_library),
         "CG": (lambda: None, by_pcg),
-        "Jacobi": (lambda: backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal())), by_pcg),
+        "Jacobi": (jacobi, by_pcg),
         "SGS": (lambda: MulticolorSGS(A, **blocks), by_pcg),
         "multigrid": (lambda: SmoothedAggregation(A, B, **blocks), by_pcg),
     }
@@ -78,6 +86,10 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         solvers |= peers(A, b, B, blocks)
     made = {label: setup() for label, (setup, _) in solvers.items()}
     found = {label: solve(made[label]) for label, (_, solve) in solvers.items()}
+    for label in ("library CG", "library Jacobi"):
+        counted: list[None] = []  # by a callback; what is timed has none
+        x, _ = by_library(made[label], lambda x, counted=counted: counted.append(None))
+        found[label] = x, len(counted)
     setups: dict[str, Callable[[], Any]] = {label: setup for label, (setup, _) in solvers.items()}
     setups["multigrid, update"] = lambda: made["multigrid"].update(A)
     solves = {label: lambda s=solve, M=made[label]: s(M) for label, (_, solve) in solvers.items()}

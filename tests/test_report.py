@@ -57,6 +57,19 @@ def test_results_of_code_that_has_changed_are_listed(report, tmp_path):
     assert changed({"code": code()}) == []
 
 
+def test_what_is_within_the_noise_is_not_decided():
+    from report.noise import noise, of_mean, verdict
+
+    assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
+    assert noise({"ms": 2.0, "spread_ms": 1.0}) == noise({"seconds": 1.0, "spread": 0.5}, "seconds") == 0.5
+    assert noise({"ms": 2.0}) == noise({"colors": 7, "spread_ms": 1.0}, "colors") == 0
+    assert of_mean([0.3, 0.4]) == pytest.approx(0.5) and of_mean([0.3, 0.4], 5) == pytest.approx(0.1)
+    for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.05, *["not decided"] * 2)):
+        assert (verdict(found, 1, 0.1), verdict(found, 1, 0.1, at_most=True)) == (least, most)
+    assert verdict(1.2, 1, 0.1) == "yes" and verdict(1.2, 1, 0.1, at_most=True) == "no"
+    assert verdict(1, 1, 0) == verdict(1, 1, 0, at_most=True) == "yes"
+
+
 def test_a_busy_machine_is_marked():
     from report.results import busy
 
