@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from cases import SEED
-from measure import RESULTS, record, save
+from measure import RESULTS, Times, record, save
 
 from mcprecond import MulticolorSGS, pcg
 from mcprecond.backends.threads import allowed_cpus
@@ -72,9 +72,8 @@ def measured(A: Any, solves: int) -> dict[str, Any]:
                     times[state].append(time.perf_counter() - started)
     found = {
         state: {
-            "ms": 1e3 * statistics.median(taken),
+            "ms": Times([1e3 * seconds for seconds in taken]),
             "largest_ms": 1e3 * max(taken),
-            "repeats": len(taken),
             "others_running": load[state],
         }
         for state, taken in times.items()

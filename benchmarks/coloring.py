@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import GRAPHS, SEED
-from measure import RESULTS, record, save, timed_row, wall_ms
+from measure import COLORING, RESULTS, record, save, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph, finished
@@ -74,7 +74,7 @@ def main() -> None:
         methods = [row for row in arguments.methods if arguments.small or (row, name) not in TOO_LONG]
         matrix = GRAPHS[name](arguments.small)
         cases.append({"name": name} | measure_matrix(matrix, arguments.device, methods, arguments.repeats))
-        save(record("coloring", arguments.device, cases, seed=SEED, small=arguments.small), output)
+        save(record("coloring", arguments.device, cases, COLORING, seed=SEED, small=arguments.small), output)
 
 
 def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numba
 import numpy as np
 from cases import GROWING, SEED
 from coloring import checked
-from measure import RESULTS, record, save, timed_in_turns, wall_ms
+from measure import COLORING, RESULTS, record, save, timed_in_turns, wall_ms
 
 from mcprecond.coloring import Graph, user_coloring
 from mcprecond.matrix import admitted
@@ -53,7 +53,7 @@ def main() -> None:
             cases.append(case)
             print(case, flush=True)
             policy = os.environ.get("OMP_WAIT_POLICY", "default")
-            document = record("coloring-cpu", "cpu", cases, seed=SEED, small=small, wait_policy=policy)
+            document = record("coloring-cpu", "cpu", cases, COLORING, seed=SEED, small=small, wait_policy=policy)
             save(document | {"versions": document["versions"] | opponents()}, output)
 
 

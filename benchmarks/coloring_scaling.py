@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cases import GROWING, SEED
 from coloring import METHODS, measure_matrix
-from measure import RESULTS, record, save
+from measure import COLORING, RESULTS, record, save
 
 SCALING = ["eb", "ecl_gc", "sirg", "vb_bit", "jp"]
 RGG, RMAT = list(range(15, 25)), [20, 22, 24]
@@ -47,7 +47,7 @@ def main() -> None:
         cases.append(case | measure_matrix(matrix, arguments.device, arguments.methods, arguments.repeats))
         seconds = f"{generated - started:.1f} s to generate, {time.perf_counter() - generated:.1f} s to measure"
         print(f"{family}{scale}: {seconds}", flush=True)
-        save(record("coloring-scaling", arguments.device, cases, seed=SEED, small=small), output)
+        save(record("coloring-scaling", arguments.device, cases, COLORING, seed=SEED, small=small), output)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 import json
 import statistics
 import time
@@ -14,29 +12,59 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.studies.measure import machine, timed, versions
+from mcprecond.studies.measure import provenance
 
 RESULTS = Path(__file__).with_name("results")
 
 
-def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10) -> float:
+class Times(float):
+    """The median of times, which knows their quartiles: `save` writes these beside it.
+
+    A sum has the sums of the quartiles, which are at least as far apart as those of the sums.
+    """
+
+    quartiles: tuple[float, float]
+    repeats: int
+
+    def __new__(cls, times: list[float]) -> Times:
+        self = super().__new__(cls, statistics.median(times))
+        first, _, third = statistics.quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
+        self.quartiles, self.repeats = (first, third), len(times)
+        return self
+
+    def __add__(self, other: float) -> Times:
+        found = Times([float(self) + float(other)])
+        theirs = other if isinstance(other, Times) else Times([other])
+        found.quartiles = self.quartiles[0] + theirs.quartiles[0], self.quartiles[1] + theirs.quartiles[1]
+        found.repeats = min(self.repeats, theirs.repeats) if isinstance(other, Times) else self.repeats
+        return found
+
+    __radd__ = __add__
+
+
+def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10) -> Times:
     """Median wall time of a call, device work included, after one call to warm up."""
-    return 1e3 * timed(function, synchronize, repeats).median
+    function()
+    return Times([_once_ms(function, synchronize) for _ in range(repeats)])
+
+
+def _once_ms(function: Callable[[], Any], synchronize: Callable[[], None]) -> float:
+    synchronize()
+    started = time.perf_counter()
+    function()
+    synchronize()
+    return 1e3 * (time.perf_counter() - started)
 
 
 def timed_row(
     function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10, enough: float = 1.0
 ) -> dict[str, Any]:
-    """Median and spread of the wall times of a warm call, device work included: `repeats` calls, or fewer but at least
-    two where they add up to more seconds than are enough.
+    """Median, quartiles and range of the wall times of a warm call, device work included: `repeats` calls, or fewer but
+    at least two where they add up to more seconds than are enough.
     """
     times: list[float] = []
-    while len(times) < 2 or (len(times) < repeats and sum(times) < enough):
-        synchronize()
-        started = time.perf_counter()
-        function()
-        synchronize()
-        times.append(time.perf_counter() - started)
+    while len(times) < 2 or (len(times) < repeats and sum(times) < 1e3 * enough):
+        times.append(_once_ms(function, synchronize))
     return _row(times)
 
 
@@ -56,19 +84,15 @@ def timed_in_turns(
         for name, function in functions.items():
             synchronize()
             time.sleep(SETTLING)
-            started = time.perf_counter()
-            function()
-            synchronize()
-            times[name].append(time.perf_counter() - started)
+            times[name].append(_once_ms(function, synchronize))
     return {name: _row(found) for name, found in times.items()}
 
 
 def _row(times: list[float]) -> dict[str, Any]:
-    spread = max(times) - min(times)
-    return {"ms": 1e3 * statistics.median(times), "spread_ms": 1e3 * spread, "repeats": len(times)}
+    return {"ms": Times(times), "spread_ms": max(times) - min(times)}
 
 
-def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) -> float:
+def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) -> Times:
     """Median device time of a call that only launches kernels: so many of them in a captured graph, replayed."""
     import cupy
 
@@ -87,10 +111,10 @@ def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) ->
             end.record()
             end.synchronize()
             times.append(cupy.cuda.get_elapsed_time(start, end) / calls)
-    return statistics.median(times[1:])
+    return Times(times[1:])
 
 
-def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -> float:
+def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -> Times:
     """Median device time of a library call, which may not be capturable: so many of them wait in the stream behind a
     pause, then run back to back, without what the host needs to launch them.
     """
@@ -118,7 +142,7 @@ def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -
             times.append(cupy.cuda.get_elapsed_time(start, end) / calls)
         else:
             to_queue *= 1.5
-    return statistics.median(times)
+    return Times(times)
 
 
 def peak_bytes(function: Callable[[], Any], device: str) -> int:
@@ -157,31 +181,38 @@ extern "C" __global__ void pause(long long cycles) {
 """
 
 
-def record(name: str, device: str, cases: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
-    """The JSON document of a run."""
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    gpu = device == "gpu"
-    made = {"machine": machine(gpu), "versions": versions(gpu), "date": date, "code": code_hash()}
+#: Rooms of the package whose code a result depends on.
+COLORING = ("backends", "matrix", "numbering", "coloring", "problems")
+SOLVING = (*COLORING, "ordering", "storage", "sweeps", "tuning", "preconditioners", "solvers")
+MULTIGRID = (*SOLVING, "multigrid", "interop")
+
+
+def record(
+    name: str, device: str, cases: list[dict[str, Any]], rooms: tuple[str, ...] = SOLVING, **facts: Any
+) -> dict[str, Any]:
+    """The JSON document of a run, with hashes of the kernel sets and of all other code in these rooms."""
+    made = provenance(device == "gpu")
+    made["code"] = {part: digest for part, digest in made["code"].items() if part.split("/")[0] in rooms}
     return {"benchmark": name, **made, **facts, "cases": cases}
 
 
-def code_hash() -> str:
-    """SHA-256 of the package's sources."""
-    digest, package = hashlib.sha256(), RESULTS.parent.parent / "mcprecond"
-    for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".cu", ".cuh")):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
-
-
 def save(document: dict[str, Any], path: Path) -> None:
-    """Write a run; numbers rounded to four significant digits, which is more than a timing has."""
+    """Write a run; numbers rounded to four significant digits, which is more than a timing has.
+
+    Beside a median `x` stand `x_quartiles`, the first and the third, and `x_repeats`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(_rounded(document), indent=1) + "\n")
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
+        found = {}
+        for key, item in value.items():
+            found[key] = _rounded(item)
+            if isinstance(item, Times):
+                found |= {f"{key}_quartiles": _rounded(item.quartiles), f"{key}_repeats": item.repeats}
+        return found
+    if isinstance(value, list | tuple):
         return [_rounded(item) for item in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value

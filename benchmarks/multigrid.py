@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cases import MATRICES, SEED
-from measure import RESULTS, record, save, timed_in_turns, wall_ms
+from measure import MULTIGRID, RESULTS, record, save, timed_in_turns, wall_ms
 
 from mcprecond import MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.backends import get_backend
@@ -50,7 +50,7 @@ def main() -> None:
             "small": arguments.small,
             "blas_threads": os.environ["OPENBLAS_NUM_THREADS"],
         }
-        document = record("multigrid", arguments.device, cases, **facts)
+        document = record("multigrid", arguments.device, cases, MULTIGRID, **facts)
         save(document, arguments.output or RESULTS / f"multigrid-{arguments.device}.json")
 
 
@@ -68,9 +68,17 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         assert result.converged
         return result.x, result.iterations
 
+    def jacobi() -> Any:
+        return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+
+    def by_library(M: Any, callback: Any = None) -> tuple[Any, int]:
+        return backend.linalg.cg(A, b, M=M, rtol=RTOL, maxiter=MAXITER, callback=callback)[0], 0
+
     solvers: dict[str, tuple[Callable[[], Any], Callable[[Any], tuple[Any, int]]]] = {
+        "library CG": (lambda: None, by_library),
+        "library Jacobi": (jacobi, by_library),
         "CG": (lambda: None, by_pcg),
-        "Jacobi": (lambda: backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal())), by_pcg),
+        "Jacobi": (jacobi, by_pcg),
         "SGS": (lambda: MulticolorSGS(A, **blocks), by_pcg),
         "multigrid": (lambda: SmoothedAggregation(A, B, **blocks), by_pcg),
     }
@@ -78,6 +86,10 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         solvers |= peers(A, b, B, blocks)
     made = {label: setup() for label, (setup, _) in solvers.items()}
     found = {label: solve(made[label]) for label, (_, solve) in solvers.items()}
+    for label in ("library CG", "library Jacobi"):
+        counted: list[None] = []  # by a callback; what is timed has none
+        x, _ = by_library(made[label], lambda x, counted=counted: counted.append(None))
+        found[label] = x, len(counted)
     setups: dict[str, Callable[[], Any]] = {label: setup for label, (setup, _) in solvers.items()}
     setups["multigrid, update"] = lambda: made["multigrid"].update(A)
     solves = {label: lambda s=solve, M=made[label]: s(M) for label, (_, solve) in solvers.items()}

@@ -72,8 +72,11 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
         case["solvers"].append({"name": solver, "iterations": iterations, "residual": residual} | more)
         solves[solver] = solve
 
-    jacobi = backend.sparse.diags(1 / A.diagonal(), format="csr")
-    for label, M in (("CG", None), ("Jacobi", jacobi)):
+    def jacobi() -> Any:
+        return backend.sparse.diags(1 / A.diagonal(), format="csr")
+
+    setups |= {"library Jacobi": jacobi, "pcg Jacobi": jacobi}
+    for label, M in (("CG", None), ("Jacobi", jacobi())):
         counted: list[int] = []
         backend.linalg.cg(A, b, rtol=RTOL, maxiter=MAXITER, M=M, callback=lambda _, counted=counted: counted.append(1))
         add(f"library {label}", lambda M=M: backend.linalg.cg(A, b, rtol=RTOL, maxiter=MAXITER, M=M)[0], len(counted))

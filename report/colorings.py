@@ -9,9 +9,10 @@ import math
 from pathlib import Path
 from typing import Any
 
+from report.noise import noise, of_mean, verdict
 from report.pictures import picture, plain_ticks
-from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, runs, versions
-from report.tables import by_name, mean, render, yes_or_no
+from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, notes, runs, versions
+from report.tables import by_name, mean, render
 
 PAGE = DOCS / "colorings.md"
 RUNS = ["coloring-gpu", "coloring-steps", "coloring-scaling-gpu", "coloring-cpu"]
@@ -45,7 +46,7 @@ def on_a_gpu(document: Document) -> dict[str, Any]:
     names, rows = [case["name"] for case in cases], names_of(cases)
     compared = [row for row in rows if row != "csrcolor"]
     relations = {
-        relation["sentence"]: verdict(cases, relation)
+        relation["sentence"]: held(cases, relation)
         for relation in PAPERS["relations"]
         if together(cases, [relation["above"], relation["below"]])
     }
@@ -78,16 +79,21 @@ def asked(cases: list[Case]) -> str | None:
         methods = case["methods"]
         most = methods["ecl_gc"]["colors"] + 1
         few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
-        found = {
-            "fastest with one color more than ecl_gc at most": min(row["ms"] for row in few) / methods["csrcolor"]["ms"]
-        }
+        fastest = min(few, key=lambda row: row["ms"])
+        found = {"fastest with one color more than ecl_gc at most": fastest["ms"] / methods["csrcolor"]["ms"]}
+        beside = noise(methods["csrcolor"])
+        noises = dict.fromkeys(found, of_mean([noise(fastest), beside]))
         for name in ("eb", "ecl_gc", "jp natural"):
             found[f"{name}, time relative to csrcolor"] = methods[name]["ms"] / methods["csrcolor"]["ms"]
+            noises[f"{name}, time relative to csrcolor"] = of_mean([noise(methods[name]), beside])
             found[f"{name}, colors"], found[f"{name}, ms"] = methods[name]["colors"], methods[name]["ms"]
+            noises[f"{name}, ms"] = noise(methods[name])
         for what, limits in marks.items():
-            limit = limits.get(case["name"])
-            text = "" if limit is None else f"{found[what]:.3g} (at most {limit:g}): {yes_or_no(found[what] <= limit)}"
-            cells[what].append(text)
+            if (limit := limits.get(case["name"])) is None:
+                cells[what].append("")
+                continue
+            holds = verdict(found[what], limit, noises.get(what, 0.0), at_most=True)
+            cells[what].append(f"{found[what]:.3g} (at most {limit:g}): {holds}")
     return by_name("", [case["name"] for case in cases], cells)
 
 
@@ -227,9 +233,9 @@ def on_a_cpu(document: Document) -> dict[str, Any]:
 
 
 def origin(document: Document) -> str:
-    """Machine, date, versions."""
+    """Machine, date, versions, and what else there is to know."""
     machine = document["machine"]
-    return f"{machine['gpu'] or machine['cpu']}, {date(document)}, {versions(document)}."
+    return f"{machine['gpu'] or machine['cpu']}, {date(document)}, {versions(document)}. {notes(document)}"
 
 
 def graphs(cases: list[Case]) -> str:
@@ -255,9 +261,13 @@ def gain(cases: list[Case], slow: str, fast: str, what: str) -> float:
     return mean([c["methods"][slow][what] / c["methods"][fast][what] for c in together(cases, [slow, fast])])
 
 
-def verdict(cases: list[Case], relation: dict[str, Any]) -> list[str]:
-    found = gain(cases, relation["above"], relation["below"], relation["of"])
-    return [f"{found:.2f}", yes_or_no(found >= relation["least"])]
+def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
+    """What is found of a relation, and whether it holds."""
+    names, what = [relation["above"], relation["below"]], relation["of"]
+    found = gain(cases, *names, what)
+    compared = together(cases, names)
+    uncertain = of_mean([noise(case["methods"][name], what) for case in compared for name in names], len(compared))
+    return [f"{found:.2f}", verdict(found, relation["least"], uncertain)]
 
 
 def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.results import DOCS, RESULTS, Document, date, place, runs, versions
+from report.results import DOCS, RESULTS, Document, date, notes, place, runs, versions
 from report.tables import by_case, number, render
 
 PAGE = DOCS / "factorizations.md"
@@ -45,6 +45,7 @@ def facts(document: Document) -> dict[str, Any]:
         "place": place(document),
         "date": date(document),
         "versions": versions(document),
+        "notes": notes(document),
         "winners": [winner(case["name"], of_case) for case, of_case in zip(cases, rows, strict=True)],
         "tables": [by_case(title, cases, cells) for title, cells in tables.items() if any(cells)],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from report.pictures import picture
-from report.results import IMAGES, RESULTS, ROOT, Document, date, place, runs
+from report.results import IMAGES, RESULTS, ROOT, Document, age, busy, date, place, runs
 from report.tables import number, render, replaced, table
 
 PAGE, PICTURE = ROOT / "README.md", "race.svg"
@@ -54,7 +54,15 @@ def page(races: Races) -> str:
 def summary(races: Races) -> str:
     """The part between the markers, in Markdown."""
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
-    shown = [{"place": place(run), "date": date(run), "table": table_of(name, run)} for name, run in races.items()]
+    shown = [
+        {
+            "place": place(run),
+            "date": date(run),
+            "notes": f"{busy(run)} {age(run)}".strip(),
+            "table": table_of(name, run),
+        }
+        for name, run in races.items()
+    ]
     return render("readme.md", picture=path, races=shown)
 
 

@@ -1,11 +1,14 @@
-"""The runs in benchmarks/results, and what is said of each: where, when, with which versions."""
+"""The runs in benchmarks/results, and what is said of each: where, when, with which versions, and of what code."""
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from mcprecond.studies.sources import code
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
@@ -41,4 +44,66 @@ def versions(document: Document) -> str:
 
 def origin(document: Document) -> str:
     """The line above the tables of a run."""
-    return f"**{place(document)}**, {date(document)}, {versions(document)}."
+    return f"**{place(document)}**, {date(document)}, {versions(document)}. {notes(document)}"
+
+
+def notes(document: Document) -> str:
+    """What else a reader has to know of a run."""
+    return " ".join(filter(None, [spread_of(document), busy(document), age(document)]))
+
+
+def spread_of(document: Document) -> str:
+    """What is known of times beside their medians, where that is less than quartiles."""
+    text = json.dumps(document["cases"])
+    if "_quartiles" in text:
+        return ""
+    if '"spread' in text:
+        return "Of its times the medians and the ranges were kept, not the quartiles."
+    return "Of its times only the medians were kept."
+
+
+def busy(document: Document) -> str:
+    """A warning where other processes took a processor's time: a twentieth of all, and more than half of one."""
+    others, cores = document.get("others"), document["machine"].get("cores", 1)
+    if others is None or others <= max(0.5, cores / 20):
+        return ""
+    return f"The machine was busy: other processes used {others:.1f} of its {cores} processors."
+
+
+def age(document: Document) -> str:
+    """Whether the code is another today."""
+    parts = changed(document)
+    if parts is None:
+        return "*Of older code: hashes of its kernels were not kept.*"
+    if not parts:
+        return "*The code has not changed since.*"
+    more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+    return f"*The code has changed since: {', '.join(parts[:SHOWN])}{more}.*"
+
+
+SHOWN = 6  # parts of the code that a page names
+AGE = re.compile(r"\*(?:Of older code|The code has)[^*]*\*")
+
+
+def changed(document: Document) -> list[str] | None:
+    """The kernel sets, and rooms with other modules, whose code is another today; None for a run that has no hashes."""
+    then, now = document.get("code"), code()
+    if not isinstance(then, dict):
+        return None
+    return [part for part, digest in then.items() if now.get(part) != digest]
+
+
+def timeless(page: str) -> str:
+    """A page without the sentences that a change of the code makes others."""
+    return AGE.sub("", page)
+
+
+def stale(folder: Path = RESULTS) -> list[str]:
+    """A line for each file of results whose code is another today."""
+    lines = []
+    for path in sorted(folder.rglob("*.json")):
+        parts = changed(json.loads(path.read_text()))
+        if parts is None or parts:
+            said = "no hashes of kernel sets" if parts is None else ", ".join(parts)
+            lines.append(f"{path.relative_to(folder).as_posix()}: {said}")
+    return lines

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from report.noise import noise, of_mean, verdict
 from report.pictures import picture
 from report.results import DOCS, PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, number, render, table, yes_or_no
@@ -18,8 +19,9 @@ STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml"
 
 Row = dict[str, Any]
 Rows = list[Row]
-#: The numbers that a relation compares, or whether something is the same; None where it was not run.
-Found = tuple[float, float] | bool | None
+#: The numbers that a relation compares and the noise of their ratio, or whether something is the same; None where it
+#: was not run.
+Found = tuple[float, float, float] | bool | None
 
 
 def load(results: Path = RESULTS / "studies") -> dict[str, Document]:
@@ -59,7 +61,7 @@ def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
             cells = ["the same", "the same" if found else "others", yes_or_no(found)]
         else:
             least, ratio = relation.get("least", 1.0), found[0] / found[1]
-            cells = [f"at least {least:g}", f"{ratio:.2f}", yes_or_no(ratio >= least)]
+            cells = [f"at least {least:g}", f"{ratio:.2f}", verdict(ratio, least, found[2])]
         lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
     return lines
 
@@ -70,16 +72,17 @@ def compared(relation: dict[str, Any], rows: Rows) -> Found:
         return COMPUTED[relation["computed"]](rows)
     if "matrices" in relation:
         above, below = (value(rows, matrix, "in row order", "iterations") for matrix in relation["matrices"])
-        return (above, below) if above and below else None
+        return (above, below, 0.0) if above and below else None
     matrices = names(rows, "matrix")
     if "at" in relation:
         matrices = matrices[:1] if relation["at"] == "first" else matrices[-1:]
-    column, ratios = relation.get("column", "seconds"), []
+    column, ratios, noises = relation.get("column", "seconds"), [], []
     for matrix in matrices:
         above, below = (value(rows, matrix, relation[side], column) for side in ("above", "below"))
         if above and below and matrix.startswith(tuple(relation.get("on", [""]))):
             ratios.append(above / below)
-    return (mean(ratios), 1.0) if ratios else None
+            noises += [noise_of(rows, matrix, relation[side], column) for side in ("above", "below")]
+    return (mean(ratios), 1.0, of_mean(noises, len(ratios))) if ratios else None
 
 
 # What several studies need.
@@ -95,6 +98,12 @@ def value(rows: Rows, matrix: str, method: str, column: str) -> Any:
         parts = [value(rows, matrix, method, f"{part}_seconds") for part in ("update", "application")]
         return None if None in parts else sum(parts)
     return next((row[column] for row in rows if (row["matrix"], row["method"]) == (matrix, method)), None)
+
+
+def noise_of(rows: Rows, matrix: str, method: str, column: str) -> float:
+    """That of a cell; 0 where the spread of its column was not kept."""
+    row = next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
+    return noise(row, column) if column in row else 0.0
 
 
 def pivot(rows: Rows, cell: Callable[[Row], str], title: str) -> str:
@@ -156,23 +165,31 @@ def per_edge(rows: Rows, matrix: str, method: str) -> float | None:
     return seconds and seconds / value(rows, matrix, method, "entries")
 
 
+def beside(rows: Rows, *cells: tuple[str, str]) -> Found:
+    """The times per edge of two methods on two matrices."""
+    above, below = (per_edge(rows, *cell) for cell in cells)
+    if not above or not below:
+        return None
+    return above, below, of_mean([noise_of(rows, *cell, "seconds") for cell in cells])
+
+
 def best_other_to_eb(rows: Rows) -> Found:
     *_, last = names(rows, "matrix")
-    others = [per_edge(rows, last, name) for name in ("cc", "vb", "vb EF", "vb_bit", "vb_bit EF")]
-    best, eb = min(filter(None, others), default=None), per_edge(rows, last, "eb")
-    return (best, eb) if best and eb else None
+    others = {name: per_edge(rows, last, name) for name in ("cc", "vb", "vb EF", "vb_bit", "vb_bit EF")}
+    found = {name: seconds for name, seconds in others.items() if seconds}
+    if not found:
+        return None
+    return beside(rows, (last, min(found, key=found.__getitem__)), (last, "eb"))
 
 
 def eb_growth(rows: Rows) -> Found:
     first, *_, last = names(rows, "matrix")
-    above, below = per_edge(rows, first, "eb"), per_edge(rows, last, "eb")
-    return (above, below) if above and below else None
+    return beside(rows, (first, "eb"), (last, "eb"))
 
 
 def vb_growth(rows: Rows) -> Found:
     first, *_, last = names(rows, "matrix")
-    above, below = per_edge(rows, last, "vb"), per_edge(rows, first, "vb")
-    return (above, below) if above and below else None
+    return beside(rows, (last, "vb"), (first, "vb"))
 
 
 def tables_ecl(rows: Rows) -> list[str]:
@@ -234,7 +251,7 @@ def parts_to_whole(rows: Rows) -> Found:
     parts, base = parts_of(rows)
     if not parts or base is None:
         return None
-    return max(parts, key=lambda row: row["colors"])["application"], base["application"]
+    return max(parts, key=lambda row: row["colors"])["application"], base["application"], 0.0
 
 
 def tables_multigrid(rows: Rows) -> list[str]:
@@ -263,7 +280,7 @@ def growths(rows: Rows, method: str) -> list[float]:
 
 def growth_of_sgs_to_multigrid(rows: Rows) -> Found:
     one_level, levels = growths(rows, "SGS"), growths(rows, "multigrid")
-    return (mean(one_level), mean(levels)) if one_level and levels else None
+    return (mean(one_level), mean(levels), 0.0) if one_level and levels else None
 
 
 COMPUTED: dict[str, Callable[[Rows], Found]] = {

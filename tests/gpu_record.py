@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sources import digest_of, hashes
+
+from mcprecond.studies.sources import digest_of, hashes
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"

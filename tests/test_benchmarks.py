@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
 from cases import SOLVED  # noqa: E402
+from measure import Times, save  # noqa: E402
+
+from mcprecond.studies.sources import code  # noqa: E402
 
 
 @pytest.fixture
@@ -27,16 +30,44 @@ def benchmark(tmp_path):
         subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
         document = json.loads(output.read_text())
         assert {"benchmark", "machine", "versions", "date", "seed", "small", "cases"} <= document.keys()
+        assert (
+            document["command"].startswith(f"python benchmarks/{script}") and str(tmp_path) not in document["command"]
+        )
+        assert {"commit", "others"} <= document.keys()
+        assert document["code"].items() <= code().items() and "coloring/speculative/eb" in document["code"]
         return document
 
     return run
+
+
+def test_times_carry_their_quartiles(tmp_path):
+    first, second = Times([3.0, 1.0, 2.0]), Times([5.0])
+    assert (first, first.quartiles, first.repeats) == (2.0, (1.5, 2.5), 3)
+    document = {"rows": [{"setup_ms": first, "sum_ms": sum([first, second]), "more": first + 1}], "twice": 2 * first}
+    save(document, tmp_path / "run.json")
+    assert json.loads((tmp_path / "run.json").read_text()) == {
+        "rows": [
+            {
+                "setup_ms": 2.0,
+                "setup_ms_quartiles": [1.5, 2.5],
+                "setup_ms_repeats": 3,
+                "sum_ms": 7.0,
+                "sum_ms_quartiles": [6.5, 7.5],
+                "sum_ms_repeats": 1,
+                "more": 3.0,
+                "more_quartiles": [2.5, 3.5],
+                "more_repeats": 3,
+            }
+        ],
+        "twice": 4.0,
+    }
 
 
 def test_methods_on_families(benchmark):
     document = benchmark("coloring.py", "cpu", "--families", "rgg20", "--methods", "eb", "vb_bit ef", "jp")
     methods = document["cases"][0]["methods"]
     assert list(methods) == ["eb", "vb_bit ef", "jp"]
-    assert all(row["ms"] > 0 and row["spread_ms"] >= 0 and row["repeats"] >= 2 for row in methods.values())
+    assert all(row["ms"] > 0 and row["spread_ms"] >= 0 and row["ms_repeats"] >= 2 for row in methods.values())
 
 
 def test_growing_graphs(benchmark):
@@ -94,7 +125,7 @@ def test_busy_cores(benchmark):
     document = benchmark("busy.py", "--solves", "2")
     assert document["spinning"] >= 1
     for case in document["cases"]:
-        assert case["idle"]["repeats"] == case["busy"]["repeats"] == 2
+        assert case["idle"]["ms_repeats"] == case["busy"]["ms_repeats"] == 2
         assert 0 < case["idle"]["ms"] <= case["idle"]["largest_ms"]
         assert case["ratios_to_the_idle_median"]["largest"] >= case["ratios_to_the_idle_median"]["median"] > 0
 

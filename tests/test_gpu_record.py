@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import gpu_record
 import pytest
-from sources import digest_of
+
+from mcprecond.studies.sources import digest_of
 
 TESTS = Path(__file__).parent
 TWO_DEVICES = 2  # tests that skip where there is one GPU only

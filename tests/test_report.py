@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -19,12 +20,62 @@ def report():
 
 
 def test_pages_are_current(report):
+    from report.results import timeless
+
     stale = []
     for name in report.PAGES:
         module = report.page_module(name)
-        if module.PAGE.read_text() != module.page(module.load()):
+        if timeless(module.PAGE.read_text()) != timeless(module.page(module.load())):
             stale.append(name)
     assert not stale, "run `make readme`"
+
+
+def test_results_of_code_that_has_changed_are_listed(report, tmp_path):
+    """Which they are is no failure: `python -m report --stale` says it."""
+    from mcprecond.studies.sources import code
+    from report.results import RESULTS, age, changed, stale, timeless
+
+    documents = {
+        "today": {"code": code()},
+        "yesterday": {"code": code() | {"storage/split": "0"}},
+        "gone": {"code": {"storage/old": "0"}},
+        "one hash": {"code": "0"},
+        "none": {},
+    }
+    for name, document in documents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    assert stale(tmp_path) == [
+        "gone.json: storage/old",
+        "none.json: no hashes of kernel sets",
+        "one hash.json: no hashes of kernel sets",
+        "yesterday.json: storage/split",
+    ]
+    ages = {name: age(document) for name, document in documents.items()}
+    assert "has not changed" in ages["today"] and "storage/split" in ages["yesterday"] and "older" in ages["none"]
+    assert {timeless(f"A run. {words} More.") for words in ages.values()} == {"A run.  More."}
+    assert all(line.split(":")[0].endswith(".json") for line in stale(RESULTS))
+    assert changed({"code": code()}) == []
+
+
+def test_what_is_within_the_noise_is_not_decided():
+    from report.noise import noise, of_mean, verdict
+
+    assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
+    assert noise({"ms": 2.0, "spread_ms": 1.0}) == noise({"seconds": 1.0, "spread": 0.5}, "seconds") == 0.5
+    assert noise({"ms": 2.0}) == noise({"colors": 7, "spread_ms": 1.0}, "colors") == 0
+    assert of_mean([0.3, 0.4]) == pytest.approx(0.5) and of_mean([0.3, 0.4], 5) == pytest.approx(0.1)
+    for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.05, *["not decided"] * 2)):
+        assert (verdict(found, 1, 0.1), verdict(found, 1, 0.1, at_most=True)) == (least, most)
+    assert verdict(1.2, 1, 0.1) == "yes" and verdict(1.2, 1, 0.1, at_most=True) == "no"
+    assert verdict(1, 1, 0) == verdict(1, 1, 0, at_most=True) == "yes"
+
+
+def test_a_busy_machine_is_marked():
+    from report.results import busy
+
+    assert "other processes used 1.5 of its 2 processors" in busy({"machine": {"cores": 2}, "others": 1.5})
+    for others, cores in ((0.2, 2), (1.5, 64), (None, 2)):
+        assert busy({"machine": {"cores": cores}, "others": others}) == ""
 
 
 def test_a_page_that_is_not_there_is_refused():

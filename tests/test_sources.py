@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sources import TOKEN, cuda, digest_of, python
+
+from mcprecond.backends import cuda_source
+from mcprecond.studies import sources
+from mcprecond.studies.sources import TOKEN, cuda, digest_of, python
 
 PACKAGE = Path(__file__).parent.parent / "mcprecond"
 SOURCE = """\
@@ -146,3 +150,29 @@ def test_of_a_file_in_either_language(tmp_path):
         assert digest_of(path) == before
         path.write_text(text.replace("x", "y"))
         assert digest_of(path) != before
+
+
+@pytest.mark.parametrize(
+    ("changed", "text", "parts"),
+    [
+        ("storage/split.cu", "// a remark\n\n", set()),
+        ("storage/split.cu", "#define MORE 1\n", {"storage/split"}),
+        ("storage/split.py", "MORE = 1\n", {"storage/split"}),
+        ("storage/color_blocks.py", "MORE = 1\n", {"storage"}),
+        ("coloring/speculative/balanced.cuh", "#define MORE 1\n", None),
+    ],
+)
+def test_a_change_shows_in_the_kernel_sets_that_it_is_compiled_into(tmp_path, monkeypatch, changed, text, parts):
+    before = sources.code()
+    package = tmp_path / "mcprecond"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    with (package / changed).open("a") as file:
+        file.write(text)
+    monkeypatch.setattr(sources, "PACKAGE", package)
+    monkeypatch.setattr(cuda_source, "PACKAGE", package)
+    after = sources.code.__wrapped__()
+    found = {part for part in before if after[part] != before[part]}
+    if parts is None:  # those whose CUDA includes the header
+        assert found and all(part.startswith("coloring/speculative/") for part in found)
+    else:
+        assert found == parts

@@ -130,9 +130,14 @@ def test_records_are_not_mixed(tmp_path):
     with pytest.raises(ValueError, match="another study: coloring; give another path"):
         studies.convergence(A, {"none": None}, path=path)
     document = json.loads(path.read_text())
-    document["machine"]["cpu"] = "abacus"
+    machine = document["machine"]
+    document["machine"] = machine | {"cpu": "abacus"}
     path.write_text(json.dumps(document))
     with pytest.raises(ValueError, match=r"another machine: .*abacus"):
+        studies.coloring(A, ["greedy"], path=path)
+    document["machine"], document["code"] = machine, {}
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="another code"):
         studies.coloring(A, ["greedy"], path=path)
     path.write_text("[]")
     with pytest.raises(ValueError, match="another study: list"):

@@ -22,7 +22,7 @@ from numba import prange
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
 
 from cases import GRAPHS, SEED
-from measure import RESULTS, record, save
+from measure import COLORING, RESULTS, record, save
 
 from mcprecond.backends import compile_loop, compile_part
 from mcprecond.coloring import COLORINGS, Graph
@@ -45,7 +45,7 @@ def main() -> None:
         cases.append({"name": name, "vertices": graph.n, "entries": graph.indices.size} | steps_of(graph))
         print(cases[-1], flush=True)
         output = arguments.output or RESULTS / f"coloring-steps{'-small' if small else ''}.json"
-        save(record("coloring-steps", "cpu", cases, seed=SEED, small=small), output)
+        save(record("coloring-steps", "cpu", cases, COLORING, seed=SEED, small=small), output)
 
 
 def steps_of(graph: Graph) -> dict[str, int]:

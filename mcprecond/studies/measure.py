@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
+import shlex
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +18,11 @@ import numba
 import numpy as np
 import scipy
 
+from mcprecond.studies.sources import PACKAGE, code
 from mcprecond.version import __version__
+
+#: A shell's variable with the commit, where the sources were copied without their history.
+COMMIT = "MCPRECOND_COMMIT"
 
 
 class Timing(NamedTuple):
@@ -35,6 +43,61 @@ def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats:
         synchronize()
         times.append(time.perf_counter() - started)
     return Timing(statistics.median(times), max(times) - min(times))
+
+
+def provenance(gpu: bool) -> dict[str, Any]:
+    """What a file of results says of its run: when, where, by which command, and with what code."""
+    return {
+        "machine": machine(gpu),
+        "versions": versions(gpu),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": command(),
+        "others": others(),
+        "commit": commit(),
+        "code": code(),
+    }
+
+
+def command() -> str:
+    """The line that started this process, without the folders of this machine."""
+    first, *others = sys.argv
+    script = Path(first).resolve()
+    shown = script.relative_to(PACKAGE.parent) if script.is_relative_to(PACKAGE.parent) else Path(script.name)
+    names = [Path(word).name if Path(word).is_absolute() else word for word in others]
+    return shlex.join(["python", shown.as_posix(), *names] if shown.suffix == ".py" else [shown.name, *names])
+
+
+def commit() -> str | None:
+    """The commit of the sources, "and changes" if they are not as they are there; None where there is no history."""
+    git = ["git", "-C", str(PACKAGE.parent)]
+    try:
+        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", str(PACKAGE)], check=False).returncode
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get(COMMIT)
+    return f"{found} and changes" if changed else found
+
+
+def others() -> float | None:
+    """How many processors other processes have kept busy since this module was imported; None if nothing tells."""
+    if _STARTED is None or (now := _clocks()) is None:
+        return None
+    passed, ours, all_of_them = (after - before for before, after in zip(_STARTED, now, strict=True))
+    return max(0.0, round((all_of_them - ours) / passed, 2)) if passed else 0.0
+
+
+def _clocks() -> tuple[float, float, float] | None:
+    """Seconds: on the wall, of processors for this process and those it has waited for, and for all."""
+    try:
+        words = Path("/proc/stat").read_text().split()[1:9]
+    except OSError:
+        return None
+    user, nice, system, _idle, _waiting, irq, softirq, stolen = map(int, words)
+    used = (user + nice + system + irq + softirq + stolen) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic(), sum(os.times()[:4]), used
+
+
+_STARTED = _clocks()
 
 
 def machine(gpu: bool) -> dict[str, Any]:

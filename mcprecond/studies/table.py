@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import html
 import json
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from typing import Any
 
 from mcprecond.backends import gpu_problem
 from mcprecond.backends.arguments import shown
-from mcprecond.studies.measure import machine, versions
+from mcprecond.studies.measure import provenance
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Table:
         return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
     def save(self, path: str | Path, study: str) -> None:
-        """Write a .json file, with machine, versions and date, and the .csv beside it.
+        """Write a .json file, with machine, versions, date, command and hashes of the code, and the .csv beside it.
 
         Raises
         ------
@@ -62,8 +61,7 @@ class Table:
         """
         path = _json_path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        document = {**_facts(study), "date": date, "cases": self.rows}
+        document = {"study": study, **provenance(_gpu_is_there()), "cases": self.rows}
         # Whoever stops a study in between finds the old file or the new one, never half of one.
         written = path.with_suffix(".json.part")
         written.write_text(json.dumps(document, indent=1) + "\n")
@@ -90,10 +88,8 @@ def _shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _facts(study: str) -> dict[str, Any]:
-    # One study may have matrices on both devices.
-    gpu = gpu_problem() is None
-    return {"study": study, "machine": machine(gpu), "versions": versions(gpu)}
+def _gpu_is_there() -> bool:
+    return gpu_problem() is None  # one study may have matrices on both devices
 
 
 def _json_path(path: str | Path) -> Path:
@@ -112,7 +108,7 @@ class Record:
     Raises
     ------
     ValueError
-        If the path does not end in .json, or the file there is no record of this study, machine and versions.
+        If the path does not end in .json, or the file there is no record of this study, machine, versions and code.
     """
 
     def __init__(self, study: str, keys: Iterable[str], path: str | Path | None) -> None:
@@ -120,15 +116,17 @@ class Record:
             raise TypeError(f"study must be a string, got {shown(study)}")
         self.keys = tuple(keys)
         self.path = None if path is None else _json_path(path)
-        self.facts = _facts(study)
+        self.study = study
         self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         if self.path is not None and self.path.exists():
             document = json.loads(self.path.read_text())
-            for name, value in self.facts.items():
+            ours = {"study": study, **provenance(_gpu_is_there())}
+            for name in ("study", "machine", "versions", "code"):
                 # Times of two machines in one table would be compared.
-                if not isinstance(document, dict) or document.get(name) != value:
-                    found = document.get(name) if isinstance(document, dict) else type(document).__name__
-                    raise ValueError(f"{self.path} is a record of another {name}: {found}; give another path")
+                if not isinstance(document, dict) or document.get(name) != ours[name]:
+                    there = document.get(name) if isinstance(document, dict) else type(document).__name__
+                    words = there if isinstance(there, str) else shown(there)
+                    raise ValueError(f"{self.path} is a record of another {name}: {words}; give another path")
             self.rows = {self.key(row): row for row in document["cases"]}
 
     def key(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -143,4 +141,4 @@ class Record:
         """Take a row and write the files."""
         self.rows[self.key(row)] = row
         if self.path is not None:
-            Table(list(self.rows.values())).save(self.path, self.facts["study"])
+            Table(list(self.rows.values())).save(self.path, self.study)

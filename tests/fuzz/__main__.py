@@ -50,11 +50,11 @@ def main() -> int:
 
 def write(path: Path, run: Run) -> None:
     """Write what was counted, and on what."""
-    from measure import record, save
+    from measure import MULTIGRID, record, save
 
     rows = [tally.row(category) for category, tally in run.tallies.items()]
     counts = {name: sum(row[name] for row in rows) for name in ("cases", "checks", "failures")}
-    save(record("fuzz", run.device, rows, seed=run.seed, totals=counts), path)
+    save(record("fuzz", run.device, rows, MULTIGRID, seed=run.seed, totals=counts), path)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Hashes of sources that change with what is compiled and not with how it is written.
 
-Comments, white space and docstrings do not count.
+Comments, white space and docstrings do not count. `code` has those that a file of results carries, so that a page which
+shows it can say which kernels have changed since.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ import ast
 import hashlib
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+
+from mcprecond.backends.cuda_source import PACKAGE, cuda_source
 
 CUDA = (".cu", ".cuh")
 SUFFIXES = (".py", *CUDA)
+SHORT = 12  # digits of a hash in a file of results
 TOKEN = re.compile(
     r"""
       (?P<comment> //(?:\\\n|[^\n])* | /\*.*?\*/ )
@@ -26,6 +31,24 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 OPERATORS = frozenset("+-*/%<>=!&|^:.#~?")  # two of them in a row may be one
+
+
+@cache
+def code() -> dict[str, str]:
+    """The hash of each kernel set, which has the path of its module, and of all other modules of each room.
+
+    That of a kernel set is of its module and of the CUDA that it is compiled from, with what that includes.
+    """
+    texts: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name, kernels = path.relative_to(PACKAGE).with_suffix(""), path.with_suffix(".cu")
+        parts = texts.setdefault(name.as_posix() if kernels.exists() else name.parts[0], [])
+        parts += [name.as_posix(), python(path.read_text(encoding="utf-8"), path.name)]
+        if kernels.exists():
+            # Where a line stands in its file does not count.
+            lines = cuda_source(kernels).splitlines()
+            parts.append(cuda("\n".join(line for line in lines if not line.startswith("#line"))))
+    return {name: hashlib.sha256("\0".join(parts).encode()).hexdigest()[:SHORT] for name, parts in texts.items()}
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -64,6 +87,7 @@ def python(text: str, name: str = "<text>") -> str:
 
 
 def has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the first statement is one."""
     return ast.get_docstring(node, clean=False) is not None
 
 
@@ -105,4 +129,5 @@ def parted(left: str, right: str) -> bool:
 
 
 def is_of_word(character: str) -> bool:
+    """Whether a name, a number or a text may have it."""
     return character.isalnum() or character in "_.\"'"

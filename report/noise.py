@@ -1,0 +1,33 @@
+"""What times are uncertain by, and whether a relation between them holds nevertheless."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+#: Where the range of a time stands, in files without quartiles.
+RANGES = {"ms": "spread_ms", "seconds": "spread"}
+QUARTILES = 3  # how many times their distance
+
+
+def noise(row: Mapping[str, Any], key: str = "ms") -> float:
+    """The share of a time that it is uncertain by: three times the distance of its quartiles, or its range where they
+    were not kept; 0 where neither was, and for what is no time.
+    """
+    if quartiles := row.get(f"{key}_quartiles"):
+        return float(QUARTILES * (quartiles[1] - quartiles[0]) / row[key])
+    return float(row.get(RANGES.get(key, ""), 0.0) / row[key])
+
+
+def of_mean(noises: Iterable[float], ratios: int = 1) -> float:
+    """That of a geometric mean of so many ratios, from those of all their times."""
+    return math.sqrt(sum(one**2 for one in noises)) / ratios
+
+
+def verdict(found: float, bound: float, noise: float, *, at_most: bool = False) -> str:
+    """Whether a value is at least the bound, or at most: "yes" or "no", unless the noise decides."""
+    least, most = found / (1 + noise), found * (1 + noise)
+    if least < bound < most:
+        return "not decided"
+    return "yes" if (most <= bound if at_most else least >= bound) else "no"
