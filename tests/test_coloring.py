@@ -26,6 +26,7 @@ VARIANTS = {
     "eb-atomic": ("eb", {"worklist": "atomic"}),
     "eb-index": ("eb", {"resolution": "index"}),
     "ecl_gc": ("ecl_gc", {}),
+    "ecl_gc-published": ("ecl_gc", {"published": True}),
     "jpl": ("jpl", {}),
     "ipgc": ("ipgc", {}),
     "ipgc-degree": ("ipgc", {"resolution": "degree", "chunk_size": 1}),
