@@ -54,8 +54,8 @@ def color(
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
-        - "cc": several independent sets per round by hash functions, as cuSPARSE's csrcolor does (Naumov et al. 2015);
-          ``hashes=4``; deterministic, many colors.
+        - "cc": several independent sets per round by hash functions, after a paragraph of Naumov et al. (2015);
+          cuSPARSE's csrcolor is another program; ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
           second; deterministic, many colors.
         - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
