@@ -1,8 +1,8 @@
-"""CC, the second heuristic of Naumov, Castonguay and Cohen (NVIDIA, 2015): several independent sets per round by hashes.
+"""CC, the second heuristic of Naumov, Castonguay and Cohen (NVIDIA, 2015): several sets per round, by hash functions.
 
-It is this package's reading of a paragraph, and not cuSPARSE's csrcolor. That began with the same idea, but its hash
-functions, how many there are and when it stops are not published, and it finds other colors, and another number of them.
-Where the tables say csrcolor, the library itself was measured.
+It is this package's reading of a paragraph, and not cuSPARSE's csrcolor. That goes back to the same idea, but its hash
+functions, how many there are and when it stops are not in the article; it finds other colors, and another number of
+them. Where a table says csrcolor, cuSPARSE was called.
 
 As `jpl`, but with several hash functions in place of one random number. For each of them the local maxima and the local
 minima among the uncolored vertices are two independent sets, so a round assigns up to 2 * hashes colors at once. That
