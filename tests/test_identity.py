@@ -189,6 +189,58 @@ def sets(A) -> tuple[np.ndarray, Rounds]:
     return colors, sizes(colors)
 
 
+def published_edges(A, smaller_degree: bool = False) -> tuple[np.ndarray, Rounds]:
+    """Algorithms 5, 6, 8 and 9 of Deveci et al., with sets for words, one edge after the other."""
+    near, n = neighbors(A), A.shape[0]
+    edges = [(v, u) for v in range(n) for u in sorted(near[v]) if u > v]
+    if smaller_degree:
+        edges = [(u, v) if len(near[v]) > len(near[u]) else (v, u) for v, u in edges]
+    final, intended, of_set = [None] * n, [None] * n, [0] * n
+    forbidden, told = [set() for _ in range(n)], [set() for _ in range(n)]
+
+    def choice(v, *others):
+        return next((c for c in range(31) if c not in forbidden[v] | told[v] | set(others)), None)
+
+    history = []
+    while left := [v for v in range(n) if final[v] is None]:
+        for v in left:
+            if intended[v] is not None or choice(v) is not None:
+                final[v] = intended[v] if intended[v] is not None else choice(v)
+            elif len(forbidden[v]) == 31:
+                of_set[v] += 1
+                forbidden[v] = set()
+            told[v], intended[v] = set(), None
+        for low, high in edges:
+            if final[low] is not None and (final[low], of_set[low]) == (final[high], of_set[high]):
+                final[low] = None
+        listed = []
+        for low, high in edges:
+            if (final[low] is None) == (final[high] is None):
+                listed += [(low, high)] if final[low] is None else []
+                continue
+            colored, other = (low, high) if final[high] is None else (high, low)
+            if of_set[colored] == of_set[other]:
+                forbidden[other].add(final[colored])
+            elif of_set[colored] > of_set[other]:
+                listed.append((low, high))
+        edges = listed
+        for low, high in edges:
+            if final[low] is not None or final[high] is not None or of_set[low] != of_set[high]:
+                continue
+            if intended[low] is None and intended[high] is None:
+                intended[high] = choice(high)
+                told[low] |= {intended[high]} - {None}
+            elif intended[high] is None:
+                told[high].add(intended[low])
+            elif intended[low] is None:
+                told[low].add(intended[high])
+            elif intended[low] == intended[high]:
+                intended[low] = choice(low, intended[high])
+                told[high] |= {intended[low]} - {None}
+        history.append((len(left), sum(color is None for color in final)))
+    return np.array([31 * of_set[v] + final[v] for v in range(n)]), history
+
+
 #: Colors and history by definition, None where that depends on how visits are divided. Of speculation: in one thread.
 DEFINITIONS: dict[str, Any] = {
     "eb": lambda A: first_fit(A, by_stretches(A, max(min(eb.STRETCHES, A.shape[0] // eb.CHUNK), 1))),
@@ -247,6 +299,34 @@ def test_deterministic_ones_do_on_every_device(method, backend, to_device):
         colors, _ = DEFINITIONS[method](A)
         found = backend.to_host(color(to_device(A), method, seed=SEED).colors)
         np.testing.assert_array_equal(found, renumbered(colors))
+
+
+@pytest.mark.parametrize("worklist", ["pps", "atomic"])
+@pytest.mark.parametrize("resolution", ["index", "degree"])
+@pytest.mark.parametrize("name", [*GRAPHS, "star"])
+def test_published_eb_is_that_of_the_paper(name, resolution, worklist, serially):
+    A = GRAPHS.get(name, NAMED.get(name))
+    colors, history = published_edges(A, resolution == "degree")
+    found = color(A, "eb", published=True, resolution=resolution, worklist=worklist)
+    np.testing.assert_array_equal(found.colors, renumbered(colors))
+    assert found.history.tolist() == [list(row) for row in history]
+    if resolution == "index":
+        default = color(A, "eb", published=True, worklist=worklist)
+        np.testing.assert_array_equal(default.colors, found.colors)
+
+
+def test_published_eb_begins_with_one_color_for_all(backend, to_device):
+    """Figure 1: whoever has no neighbor of larger index keeps it, and of any two neighbors one loses it."""
+    for A in GRAPHS.values():
+        near = neighbors(A)
+        first = color(to_device(A), "eb", published=True).history[0]
+        assert first[0] == len(near) and first[1] <= sum(max(around, default=-1) > v for v, around in enumerate(near))
+        assert first[1] >= len(near) / 3
+
+
+def test_published_eb_is_for_distance_one(to_device):
+    with pytest.raises(ValueError, match="published works at distance 1 only, got distance=2; leave one of them out"):
+        color(to_device(grid5(3)), "eb", published=True, distance=2)
 
 
 class Recorded:
@@ -411,6 +491,7 @@ def test_the_end_that_gives_way(by_degree, serially):
 OPTIONS = {
     ("eb", "worklist"): ("pps", "atomic"),
     ("eb", "resolution"): ("degree", "index"),
+    ("eb", "published"): (False, True),
     ("ecl_gc", "order"): ("ldf", "ldf_natural"),
     ("ecl_gc", "shortcut1"): (True, False),
     ("ecl_gc", "shortcut2"): (True, False),
