@@ -42,9 +42,9 @@ def color(
         A name in `COLORINGS`:
 
         - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
-          ``resolution="degree" | "index"``.
-        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``;
-          deterministic.
+          ``resolution="degree" | "index"``, ``published=False``.
+        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``,
+          ``published=False``; deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
@@ -54,13 +54,16 @@ def color(
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
-        - "cc": several independent sets per round by hash functions, as cuSPARSE's csrcolor does (Naumov et al. 2015);
-          ``hashes=4``; deterministic, many colors.
+        - "cc": several independent sets per round by hash functions, after a paragraph of Naumov et al. (2015);
+          cuSPARSE's csrcolor is another program; ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
           second; deterministic, many colors.
         - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
           products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
+
+        With ``published=True`` a method that has the option runs as its paper has it, without what this package adds
+        to it.
 
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
         has the rule); deterministic, without options. The result's `method` says which.
@@ -92,8 +95,8 @@ def color(
     TypeError
         If A is not a sparse matrix, the method does not have one of the options, or an argument has a wrong type.
     ValueError
-        If A is not square, the method is unknown, or an argument is out of range; or if "greedy" in the order "sd" or
-        "id" would take hours at distance 2, as there are hubs.
+        If A is not square, the method is unknown or is not offered as published, or an argument is out of range; or if
+        "greedy" in the order "sd" or "id" would take hours at distance 2, as there are hubs.
     MemoryError
         If the graph of all pairs within distance 2 has no room; the message says how many there are.
 
@@ -120,6 +123,9 @@ def color(
     if order is not None:
         options["order"] = order
     known = () if method == "auto" else COLORINGS[method].options
+    if "published" in options and "published" not in known:
+        offered = ", ".join(name for name in COLORINGS if "published" in COLORINGS[name].options)
+        raise ValueError(f"published is offered for {offered}, and not for coloring method {method!r}; leave it out")
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")

@@ -15,6 +15,8 @@
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
 
+#include "priorities.cuh"
+
 #define TEAMS (BLOCK / LANES)  // of a block
 
 __device__ __forceinline__ uint32 best_colors(uint32 mask, int count) {
