@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from measure import RESULTS, record, save
+from measure import RESULTS, Times, record, save
 
 SOLVE = """
 import json, sys, time
@@ -62,8 +61,7 @@ def main() -> None:
             for times in found.values():
                 times.append(solved(arguments.device, *((20, {}) if arguments.small else (200, empty))))
     cases = [
-        {"name": name} | {key: statistics.median(times[key] for times in runs) for key in runs[0]}
-        for name, runs in found.items()
+        {"name": name} | {key: Times([times[key] for times in runs]) for key in runs[0]} for name, runs in found.items()
     ]
     for case in cases:
         print(case, flush=True)
