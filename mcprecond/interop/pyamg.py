@@ -10,6 +10,7 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.multigrid.from_pyamg import block_size_of
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
+from mcprecond.typing import ColoringMethod
 
 __all__ = ["Smoother", "change_smoothers"]
 
@@ -49,7 +50,7 @@ def change_smoothers(
     *,
     iterations: int = 1,
     omega: float = 1.0,
-    coloring: str = "auto",
+    coloring: ColoringMethod = "auto",
 ) -> None:
     """Replace the smoothers of a PyAMG solver by multicolor Gauss-Seidel or SOR, in place.
 
