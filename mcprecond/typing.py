@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "ArrayLibrary",
     "CSRTensor",
     "ColoringMethod",
     "Cycle",
@@ -90,6 +91,13 @@ class LinearOperator(Protocol):
 
     def matvec(self, x: Any) -> Any:
         """Apply it to a vector."""
+
+
+class ArrayLibrary(Protocol):
+    """A module of arrays that speak DLPack."""
+
+    def from_dlpack(self, x: Any, /) -> Any:
+        """Return an array that shares the memory of another one."""
 
 
 Matrix: TypeAlias = SparseMatrix | CSRTensor

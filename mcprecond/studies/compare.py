@@ -94,9 +94,10 @@ def coloring(
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
         name, options = calls[case["method"]]
+        method = cast(ColoringMethod, name)
         colorings: list[Coloring] = []
         seconds, spread = timed(
-            lambda: colorings.append(color(A, cast(ColoringMethod, name), **options)),
+            lambda: colorings.append(color(A, method, **options)),
             backend_of(A).synchronize,
             repeats,
         )

@@ -55,7 +55,8 @@ def uses(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray) -> No
 
 def solved(A: Matrix, b: npt.NDArray[np.float64], M: LinearOperator) -> SolveResult:
     tensors = as_linear_operator(MulticolorSGS(A), xp="torch")
-    print(tensors @ b, tensors.shape)
+    arrays = as_linear_operator(M, xp=np)
+    print(tensors @ b, tensors.shape, arrays.T @ b)
     return pcg(A, b, M=M)
 
 

@@ -40,14 +40,16 @@ def wrong(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray, word
     M @ words  # error
     M.matvec("b")  # error
     M.update(b)  # error
-    M.colouring  # error
+    print(M.colouring)  # error
     pcg(b, A)  # error
     pcg(A, words)  # error
     pcg(A, b, on_gpu)  # error
     pcg(A, on_gpu, b)  # error
     pcg(A, b, M="sgs")  # error
     pcg(A, b, form="fast")  # error
-    pcg(A, b).x.iterations  # error
+    print(pcg(A, b).x.iterations)  # error
     result: SolveResult[list[float]] = pcg(A, b)  # error
     print(result.reason + 1)  # error
-    as_linear_operator(M, xp=3)
+    as_linear_operator(M, xp="tensorflow")  # error
+    as_linear_operator(M, xp=3)  # error
+    as_linear_operator(A, xp=np)  # error
