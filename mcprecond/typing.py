@@ -100,12 +100,16 @@ class ArrayLibrary(Protocol):
         """Return an array that shares the memory of another one."""
 
 
+#: What the argument A may be.
 Matrix: TypeAlias = SparseMatrix | CSRTensor
 #: Numbers on the host.
 HostArray: TypeAlias = npt.NDArray[np.number[Any] | np.bool_]
+#: A vector of integers on either device, or a list.
 Integers: TypeAlias = npt.NDArray[np.integer[Any]] | Sequence[int] | DeviceArray
 
+#: Where something is computed.
 Device: TypeAlias = Literal["cpu", "gpu"]
+#: In which triangles are stored.
 StoredDType: TypeAlias = (
     Literal["float32", "float64", "complex64", "complex128"]
     | type[np.float32] | type[np.float64] | type[np.complex64] | type[np.complex128] | type[float] | type[complex]
@@ -117,14 +121,19 @@ MethodName: TypeAlias = Literal[
     "eb", "ecl_gc", "jpl", "jp", "ipgc", "vb", "vb_bit", "rig", "sirg", "gm", "chen_topo", "chen_wlc", "chen_pq",
     "cc", "is_minmax", "is_hash", "is_reduce", "graphblas_is", "graphblas_mis", "graphblas_jp", "greedy",
 ]  # fmt: skip
+#: What `color` takes as a method.
 ColoringMethod: TypeAlias = Literal["auto"] | MethodName
 #: Orders of vertices, of `color`.
 Order: TypeAlias = Literal["natural", "random", "ldf", "ldf_natural", "sdl", "sdl_batch", "sd", "id"]
+#: Directions of Gauss-Seidel sweeps.
 Sweep: TypeAlias = Literal["forward", "backward", "symmetric"]
+#: What incomplete factorizations do about bad pivots.
 PivotRule: TypeAlias = Literal["positive", "raise", "shift"]
 #: Orders of rows, of `ILU0`.
 RowOrdering: TypeAlias = Literal["color", "natural"]
+#: Smoothers of multigrid.
 SmootherName: TypeAlias = Literal["gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
+#: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]
-#: Of `pcg`.
+#: Forms of `pcg`.
 Form: TypeAlias = Literal["auto", "plain", "eisenstat"]
