@@ -11,12 +11,13 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from mcprecond.backends.kernels import Kernels, KernelSet
+from mcprecond.typing import Device
 
 
 class CpuBackend:
     """See `Backend`."""
 
-    name = "cpu"
+    name: Device = "cpu"
     iterations_per_look = 1
 
     resident_warps = 0

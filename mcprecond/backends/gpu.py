@@ -14,6 +14,7 @@ import numpy as np
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
 from mcprecond.backends.first_use import compile_by_cupy
 from mcprecond.backends.kernels import Kernels, KernelSet
+from mcprecond.typing import Device
 
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 C_TYPES = {
@@ -46,7 +47,7 @@ def _attributes_of(device: int) -> dict[str, int]:
 class GpuBackend:
     """See `Backend`. Everything runs on the caller's current device and stream."""
 
-    name = "gpu"
+    name: Device = "gpu"
     iterations_per_look = 8
 
     @property

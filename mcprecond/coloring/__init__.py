@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, cast
 
 from mcprecond.backends.arguments import flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
@@ -11,7 +11,8 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.refine.balance import balance as balanced
 from mcprecond.coloring.refine.recolor import recolor as recolored
 from mcprecond.coloring.registry import COLORINGS, Method
-from mcprecond.matrix import admitted
+from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.typing import ColoringMethod, Integers, Matrix, Order
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "Method", "color", "coloring_of"]
 
@@ -19,11 +20,11 @@ LARGEST_SEED = 2**63 - 1
 
 
 def color(
-    A: Any,
-    method: str = "auto",
+    A: Matrix | AdmittedMatrix,
+    method: ColoringMethod = "auto",
     *,
-    distance: int = 1,
-    order: Any = None,
+    distance: Literal[1, 2] = 1,
+    order: Order | Integers | None = None,
     seed: int = 0,
     recolor: int = 0,
     balance: bool = False,
@@ -114,8 +115,8 @@ def color(
         raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {shown(method)}")
     if method != "auto" and method not in COLORINGS:
         raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}, auto")
-    distance = integer(distance, "distance")
-    if distance not in (1, 2):
+    reach = integer(distance, "distance")
+    if reach not in (1, 2):
         raise ValueError(f"distance must be 1 or 2, got {distance}")
     seed = integer(seed, "seed", 0, LARGEST_SEED)
     recolor = integer(recolor, "recolor", 0)
@@ -130,20 +131,19 @@ def color(
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A)
-    if method == "auto":
-        method = chosen_for(graph, distance)
-    if COLORINGS[method].finds_distance_two:
-        options["distance"] = distance
-    elif distance == 2:
-        graph, distance = graph.squared(), 1
-    colors, log = COLORINGS[method](graph, seed=seed, **options)
-    coloring = finished(colors, log, method, graph.backend)
+    chosen = chosen_for(graph, reach) if method == "auto" else method
+    if COLORINGS[chosen].finds_distance_two:
+        options["distance"] = reach
+    elif reach == 2:
+        graph, reach = graph.squared(), 1
+    colors, log = COLORINGS[chosen](graph, seed=seed, **options)
+    coloring = finished(colors, log, chosen, graph.backend)
     if recolor:
-        colors = recolored(graph, distance, coloring.colors, coloring.sizes, recolor)
-        coloring = finished(colors, log, method, graph.backend)
+        colors = recolored(graph, reach, coloring.colors, coloring.sizes, recolor)
+        coloring = finished(colors, log, chosen, graph.backend)
     if balance:
-        colors = balanced(graph, distance, coloring.colors, coloring.sizes)
-        coloring = finished(colors, log, method, graph.backend)
+        colors = balanced(graph, reach, coloring.colors, coloring.sizes)
+        coloring = finished(colors, log, chosen, graph.backend)
     return coloring
 
 
@@ -156,7 +156,7 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
         As `color`; for an array of the wrong length or dtype, or an improper one (names an edge).
     """
     if isinstance(coloring, str):
-        return color(A, coloring)
+        return color(A, cast(ColoringMethod, coloring))
     matrix = admitted(A)
     if isinstance(coloring, Coloring):
         checked = user_coloring(coloring.colors, matrix)

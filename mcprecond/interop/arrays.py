@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from mcprecond.backends import backend_of, get_backend
 from mcprecond.backends.arguments import shown
+from mcprecond.typing import ArrayLibrary, LinearOperator
 
 __all__ = ["DLPackOperator", "as_linear_operator"]
 
@@ -73,7 +74,9 @@ class DLPackOperator:
         return f"<for vectors of {getattr(self._xp, '__name__', self._xp)}: {self.M!r}>"
 
 
-def as_linear_operator(M: Any, xp: Literal["torch", "jax", "numpy", "cupy"] | Any) -> DLPackOperator:
+def as_linear_operator(
+    M: LinearOperator, xp: Literal["torch", "jax", "numpy", "cupy"] | ArrayLibrary
+) -> DLPackOperator:
     """Return M as an operator on vectors of another array library.
 
     Its vectors are on the device of M's own: on the host for an operator of SciPy, on the GPU for one of CuPy. They are

@@ -9,6 +9,7 @@ import numpy as np
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
+from mcprecond.typing import ColoringMethod
 
 __all__ = ["Smoother", "change_smoothers"]
 
@@ -48,7 +49,7 @@ def change_smoothers(
     *,
     iterations: int = 1,
     omega: float = 1.0,
-    coloring: str = "auto",
+    coloring: ColoringMethod = "auto",
 ) -> None:
     """Replace the smoothers of a PyAMG solver by multicolor Gauss-Seidel or SOR, in place.
 

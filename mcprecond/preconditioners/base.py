@@ -9,9 +9,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import promoted
@@ -21,6 +22,7 @@ from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.plan import Sweeps
 from mcprecond.tuning.auto import Choice, chosen
+from mcprecond.typing import DeviceArray, HostArray, Matrix
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t. Where T is so many times as large as
 #: D, which is the size of what is left, four bits cancel, and more beyond.
@@ -112,7 +114,43 @@ class Preconditioner:
     shape: tuple[int, int]
     dtype: Any
 
-    def __new__(cls, A: Any, *args: Any, **kwargs: Any) -> Any:
+    if TYPE_CHECKING:  # what the LinearOperator of a library gives it
+
+        @property
+        def T(self) -> Preconditioner:
+            """The transpose."""
+
+        @property
+        def H(self) -> Preconditioner:
+            """The adjoint."""
+
+        @overload
+        def __matmul__(self, r: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def __matmul__(self, r: DeviceArray) -> Any: ...
+        def __matmul__(self, r: Any) -> Any: ...
+        @overload
+        def matvec(self, x: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def matvec(self, x: DeviceArray) -> Any: ...
+        def matvec(self, x: Any) -> Any:
+            """M x for one vector."""
+
+        @overload
+        def rmatvec(self, x: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def rmatvec(self, x: DeviceArray) -> Any: ...
+        def rmatvec(self, x: Any) -> Any:
+            """The adjoint of M times one vector."""
+
+        @overload
+        def matmat(self, X: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def matmat(self, X: DeviceArray) -> Any: ...
+        def matmat(self, X: Any) -> Any:
+            """M X for several vectors."""
+
+    def __new__(cls, A: Matrix, *args: Any, **kwargs: Any) -> Self:
         """Make the instance a LinearOperator of the library that A belongs to."""
         if not hasattr(cls, "matvec"):  # not yet a LinearOperator
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
@@ -284,7 +322,7 @@ class Preconditioner:
         """Launch the kernels of z = inv(M) r, with the state of a workspace."""
 
     @abstractmethod
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern."""
 
     def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:

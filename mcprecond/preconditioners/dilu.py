@@ -10,6 +10,8 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.sweeps.plan import make_empty
+from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
 KERNELS = KernelSet(__file__)
 
@@ -68,12 +70,12 @@ class MulticolorDILU(Factored):
 
     def __init__(
         self,
-        A: Any,
-        coloring: Any = "auto",
+        A: Matrix,
+        coloring: ColoringArgument = "auto",
         *,
-        pivot: str = "positive",
-        dtype: Any = None,
-        device: str | None = None,
+        pivot: PivotRule = "positive",
+        dtype: StoredDType | None = None,
+        device: Device | None = None,
     ) -> None:
         check_rule(pivot)
         matrix = self._moved(A, device).canonical()
@@ -82,7 +84,7 @@ class MulticolorDILU(Factored):
 
     symmetric = True  # where A has no entry for a_ji, a_ij is zero
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 
         Parameters

@@ -8,8 +8,10 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
 from mcprecond.sweeps.plan import Sweeps
+from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
-SWEEPS = ("forward", "backward", "symmetric")
+SWEEPS: tuple[Sweep, ...] = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
 
 
@@ -71,15 +73,15 @@ class MulticolorGS(Preconditioner):
 
     def __init__(
         self,
-        A: Any,
-        coloring: Any = "auto",
+        A: Matrix,
+        coloring: ColoringArgument = "auto",
         *,
-        sweep: str = "symmetric",
+        sweep: Sweep = "symmetric",
         omega: float = 1.0,
         sweeps: int = 1,
-        dtype: Any = None,
+        dtype: StoredDType | None = None,
         block_size: int | None = None,
-        device: str | None = None,
+        device: Device | None = None,
     ) -> None:
         self.sweep, self.omega = one_of(sweep, "sweep", SWEEPS), real(omega, "omega", 0, 2)
         if self.omega in (0, 2):
@@ -110,7 +112,7 @@ class MulticolorGS(Preconditioner):
         """See `Preconditioner`."""
         return self.omega == 1
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 
         Parameters
@@ -176,7 +178,7 @@ class MulticolorGS(Preconditioner):
         self,
         x: Any,
         b: Any,
-        direction: str | None = None,
+        direction: Sweep | None = None,
         *,
         sweeps: int = 1,
         from_zero: bool = False,
@@ -222,7 +224,7 @@ class MulticolorGS(Preconditioner):
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
         A, colors = self._matrix_of_transposed(conjugate)
-        turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
+        turned: dict[Sweep, Sweep] = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
         return MulticolorGS(
             A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
             block_size=self.blocks.block_size, device=self.backend.name,
@@ -274,14 +276,14 @@ class MulticolorSGS(MulticolorGS):
 
     def __init__(
         self,
-        A: Any,
-        coloring: Any = "auto",
+        A: Matrix,
+        coloring: ColoringArgument = "auto",
         *,
         omega: float = 1.0,
         sweeps: int = 1,
-        dtype: Any = None,
+        dtype: StoredDType | None = None,
         block_size: int | None = None,
-        device: str | None = None,
+        device: Device | None = None,
     ) -> None:
         super().__init__(
             A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device
@@ -295,16 +297,16 @@ def block_size_of(A: Any) -> int:
 
 
 def smooth(
-    A: Any,
+    A: Matrix,
     x: Any,
     b: Any,
     sweeps: int = 1,
     *,
-    coloring: Any = "auto",
-    sweep: str = "forward",
+    coloring: ColoringArgument = "auto",
+    sweep: Sweep = "forward",
     omega: float = 1.0,
     block_size: int | None = None,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> Any:
     """Return x after so many sweeps of multicolor Gauss-Seidel or SOR on A x = b.
 

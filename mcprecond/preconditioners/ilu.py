@@ -41,7 +41,8 @@ from mcprecond.preconditioners.pivots import (
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.plan import make_empty
-from mcprecond.tuning.auto import chosen
+from mcprecond.tuning.auto import ColoringArgument, chosen
+from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
 KERNELS = KernelSet(__file__)
 
@@ -130,13 +131,13 @@ class ILU0(Factored):
 
     def __init__(
         self,
-        A: Any,
+        A: Matrix,
         *,
-        ordering: Any = "color",
-        coloring: Any = "auto",
-        pivot: str = "positive",
-        dtype: Any = None,
-        device: str | None = None,
+        ordering: RowOrdering | Integers = "color",
+        coloring: ColoringArgument = "auto",
+        pivot: PivotRule = "positive",
+        dtype: StoredDType | None = None,
+        device: Device | None = None,
     ) -> None:
         check_rule(pivot)
         matrix = self._moved(A, device).canonical()
@@ -199,7 +200,7 @@ class ILU0(Factored):
         ax.set(xlabel="level", ylabel="rows", title=f"{len(self.levels)} levels")
         return ax
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Factorize a matrix with the same pattern: no new levels, no new storage.
 
         Parameters

@@ -25,6 +25,7 @@ from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
 from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
+from mcprecond.typing import ColoringMethod, Integers, Matrix, StoredDType
 
 SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
 
@@ -121,7 +122,12 @@ class ColorBlocks:
     block_size = 1
 
     def __init__(
-        self, A: Any, coloring: str | Coloring | Any = "auto", *, dtype: Any = None, divides: bool = False
+        self,
+        A: Matrix | AdmittedMatrix,
+        coloring: ColoringMethod | Coloring | Integers = "auto",
+        *,
+        dtype: StoredDType | None = None,
+        divides: bool = False,
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
         self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
