@@ -327,6 +327,33 @@ def test_published_vertices_run_their_own_kernels(method, kernel, recorded, to_d
     assert not names & {"color_ipgc", "color_vb", "color_vb_bit"}
 
 
+def test_published_palettes(recorded, to_device):
+    """Section 4 of Sistla and Nandivada: 32 bits a word or 64, which pays from 33 colors on; 256 colors that double."""
+
+    def launched(A, method: str, **options: Any) -> list[tuple[str, int]]:
+        calls = recorded(to_device(A), method, published=True, **options)
+        return [(name, numbers[-1]) for name, numbers in calls if name.startswith("color_with")]
+
+    long_rows, short_rows = complete(600), grid5(9)
+    baseline = launched(long_rows, "sirg", doubling=False, long_words=False)
+    assert baseline == launched(long_rows, "rig") == [("color_with_32_bits", 32)]
+    assert launched(long_rows, "sirg", doubling=False) == [("color_with_64_bits", 16)]
+    assert launched(long_rows, "sirg") == [("color_with_64_bits", words) for words in (4, 8, 16)]
+    assert launched(long_rows, "sirg", long_words=False) == [("color_with_32_bits", words) for words in (8, 16, 32)]
+    assert launched(short_rows, "sirg") == [("color_with_32_bits", 1)]
+
+
+@pytest.mark.parametrize("method", ["rig", "sirg"])
+def test_published_palettes_in_one_thread(method, serially):
+    """The vertices of a thread are every so many, and one thread of a CPU takes the parts of all."""
+    for A in GRAPHS.values():
+        threads = -(-min(A.shape[0], 256) // 256) * 256
+        sequence = [v for t in range(threads) for v in range(t, A.shape[0], threads)]
+        found = color(A, method, published=True)
+        np.testing.assert_array_equal(found.colors, serial_first_fit(A, sequence))
+        assert found.history.tolist() == [[A.shape[0], 0], [0, 0]]
+
+
 def test_published_is_for_distance_one(to_device):
     for method in ("eb", "vb", "vb_bit"):
         message = "published works at distance 1 only, got distance=2; leave one of them out"
@@ -542,6 +569,10 @@ OPTIONS = {
     ("vb_bit", "resolution"): ("index", "degree"),
     ("sirg", "resolution"): ("degree", "index"),
     ("sirg", "doubling"): (True, False),
+    ("sirg", "published"): (False, True),
+    ("sirg", "long_words"): (True, False),
+    ("sirg", "palettes"): ("threads", "vertices"),
+    ("rig", "published"): (False, True),
     ("cc", "hashes"): (4, 2),
     ("is_hash", "table_size"): (16, 2),
     ("graphblas_is", "engine"): ("kernels", "suitesparse"),
@@ -552,7 +583,13 @@ OPTIONS = {
 }
 
 
-OF_PUBLISHED = {("ipgc", "worklist"), ("vb", "worklist"), ("vb_bit", "worklist")}
+OF_PUBLISHED = {
+    ("ipgc", "worklist"),
+    ("vb", "worklist"),
+    ("vb_bit", "worklist"),
+    ("sirg", "long_words"),
+    ("sirg", "palettes"),
+}
 
 
 def test_every_option_is_tried_here():

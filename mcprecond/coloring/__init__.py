@@ -51,7 +51,8 @@ def color(
           ``chunk_size=8``, ``resolution="index" | "degree"``, ``published=False``, and for the last two
           ``edge_filtering=False``; if published ``worklist="atomic" | "pps"``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
-          and Nandivada); ``resolution="degree" | "index"``, ``doubling=True`` for the second.
+          and Nandivada); ``published=False`` and for the second ``resolution="degree" | "index"``, ``doubling=True``;
+          if published ``long_words=True``, ``palettes="threads" | "vertices"``.
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
