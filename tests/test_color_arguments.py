@@ -27,6 +27,8 @@ OPTIONS = {
     "shortcut2": (NO_FLAGS, []),
     "edge_filtering": (NO_FLAGS, []),
     "doubling": (NO_FLAGS, []),
+    "long_words": (NO_FLAGS, [False]),
+    "palettes": (NO_NAMES, ["", "blocks", "vertices"]),
     "published": (NO_FLAGS, []),
 }
 COMMON = {

@@ -37,10 +37,19 @@ VARIANTS = {
     "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}),
     "vb_bit": ("vb_bit", {}),
     "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}),
+    "ipgc-published": ("ipgc", {"published": True}),
+    "vb-published": ("vb", {"published": True, "worklist": "pps"}),
+    "vb-published-filtering": ("vb", {"published": True, "edge_filtering": True, "resolution": "degree"}),
+    "vb_bit-published": ("vb_bit", {"published": True, "chunk_size": 1}),
+    "vb_bit-published-filtering": ("vb_bit", {"published": True, "worklist": "pps", "edge_filtering": True}),
     "rig": ("rig", {}),
     "sirg": ("sirg", {}),
     "sirg-index": ("sirg", {"resolution": "index"}),
     "sirg-large": ("sirg", {"doubling": False}),
+    "rig-published": ("rig", {"published": True}),
+    "sirg-published": ("sirg", {"published": True}),
+    "sirg-published-baseline": ("sirg", {"published": True, "doubling": False, "long_words": False}),
+    "sirg-published-vertices": ("sirg", {"published": True, "palettes": "vertices", "resolution": "index"}),
     "gm": ("gm", {}),
     "chen_topo": ("chen_topo", {}),
     "chen_wlc": ("chen_wlc", {}),
@@ -76,8 +85,8 @@ def variant(request):
 
 
 def is_bounded(method: str, options: dict) -> bool:
-    """Whether a variant has at most one color more than the largest degree; not as the paper of EB has it."""
-    return COLORINGS[method].bounded and not (method == "eb" and options.get("published"))
+    """Whether a variant has at most one color more than the largest degree; not EB, VB and VB BIT as published."""
+    return COLORINGS[method].bounded and not (method in ("eb", "vb", "vb_bit") and options.get("published"))
 
 
 def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool | None = None) -> None:

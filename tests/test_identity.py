@@ -24,7 +24,7 @@ from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring import Graph
 from mcprecond.coloring.graph import UNCOLORED
-from mcprecond.coloring.speculative import vertex_based
+from mcprecond.coloring.speculative import vertex_based, vertices
 
 eb = importlib.import_module("mcprecond.coloring.speculative.eb")
 
@@ -301,6 +301,68 @@ def test_deterministic_ones_do_on_every_device(method, backend, to_device):
         np.testing.assert_array_equal(found, renumbered(colors))
 
 
+@pytest.mark.parametrize("method", ["ipgc", "vb", "vb_bit"])
+def test_published_vertices_are_those_of_the_paper(method, serially):
+    """In one thread first-fit; a vertex in conflict keeps its color until it gets the next."""
+    for A in GRAPHS.values():
+        found = color(A, method, published=True)
+        np.testing.assert_array_equal(found.colors, serial_first_fit(A, natural(A)))
+        assert found.history.tolist() == [[A.shape[0], 0]]
+    for of_smaller_degree in (False, True):
+        A = stencil27(4)
+        graph, near = Graph.of(A), neighbors(A)
+        C, everyone = np.zeros(graph.n, np.int32), np.arange(graph.n)
+        lost = vertices.conflicts(everyone, graph.indptr, graph.indices, graph.degrees, of_smaller_degree, C)
+        rank = [(len(around) if of_smaller_degree else 0, v) for v, around in enumerate(near)]
+        assert lost.tolist() == [v for v in everyone if any(rank[u] > rank[v] for u in near[v])]
+        assert not C.any()
+
+
+@pytest.mark.parametrize(
+    ("method", "kernel"), [("ipgc", "color_in_time"), ("vb", "color_by_flags"), ("vb_bit", "color_by_bits")]
+)
+def test_published_vertices_run_their_own_kernels(method, kernel, recorded, to_device):
+    names = {name for name, _ in recorded(to_device(grid5(9)), method, published=True)}
+    assert names & {"color_in_time", "color_by_flags", "color_by_bits"} == {kernel}
+    assert not names & {"color_ipgc", "color_vb", "color_vb_bit"}
+
+
+def test_published_palettes(recorded, to_device):
+    """Section 4 of Sistla and Nandivada: 32 bits a word or 64, which pays from 33 colors on; 256 colors that double."""
+
+    def launched(A, method: str, **options: Any) -> list[tuple[str, int]]:
+        calls = recorded(to_device(A), method, published=True, **options)
+        return [(name, numbers[-1]) for name, numbers in calls if name.startswith("color_with")]
+
+    long_rows, short_rows = complete(600), grid5(9)
+    baseline = launched(long_rows, "sirg", doubling=False, long_words=False)
+    assert baseline == launched(long_rows, "rig") == [("color_with_32_bits", 32)]
+    assert launched(long_rows, "sirg", doubling=False) == [("color_with_64_bits", 16)]
+    assert launched(long_rows, "sirg") == [("color_with_64_bits", words) for words in (4, 8, 16)]
+    assert launched(long_rows, "sirg", long_words=False) == [("color_with_32_bits", words) for words in (8, 16, 32)]
+    assert launched(short_rows, "sirg") == [("color_with_32_bits", 1)]
+
+
+@pytest.mark.parametrize("method", ["rig", "sirg"])
+def test_published_palettes_in_one_thread(method, serially):
+    """The vertices of a thread are every so many, and one thread of a CPU takes the parts of all."""
+    for A in GRAPHS.values():
+        threads = -(-min(A.shape[0], 256) // 256) * 256
+        sequence = [v for t in range(threads) for v in range(t, A.shape[0], threads)]
+        found = color(A, method, published=True)
+        np.testing.assert_array_equal(found.colors, serial_first_fit(A, sequence))
+        assert found.history.tolist() == [[A.shape[0], 0], [0, 0]]
+
+
+def test_published_is_for_distance_one(to_device):
+    for method in ("eb", "vb", "vb_bit"):
+        message = "published works at distance 1 only, got distance=2; leave one of them out"
+        with pytest.raises(ValueError, match=message):
+            color(to_device(grid5(3)), method, published=True, distance=2)
+    with pytest.raises(ValueError, match="worklist must be 'atomic', or 'pps' with published=True, got 'pps'"):
+        color(to_device(grid5(3)), "vb", worklist="pps")
+
+
 @pytest.mark.parametrize("worklist", ["pps", "atomic"])
 @pytest.mark.parametrize("resolution", ["index", "degree"])
 @pytest.mark.parametrize("name", [*GRAPHS, "star"])
@@ -322,11 +384,6 @@ def test_published_eb_begins_with_one_color_for_all(backend, to_device):
         first = color(to_device(A), "eb", published=True).history[0]
         assert first[0] == len(near) and first[1] <= sum(max(around, default=-1) > v for v, around in enumerate(near))
         assert first[1] >= len(near) / 3
-
-
-def test_published_eb_is_for_distance_one(to_device):
-    with pytest.raises(ValueError, match="published works at distance 1 only, got distance=2; leave one of them out"):
-        color(to_device(grid5(3)), "eb", published=True, distance=2)
 
 
 class Recorded:
@@ -498,6 +555,12 @@ OPTIONS = {
     ("ecl_gc", "published"): (False, True),
     ("ipgc", "chunk_size"): (8, 1),
     ("ipgc", "resolution"): ("index", "degree"),
+    ("ipgc", "published"): (False, True),
+    ("ipgc", "worklist"): ("atomic", "pps"),
+    ("vb", "published"): (False, True),
+    ("vb", "worklist"): ("atomic", "pps"),
+    ("vb_bit", "published"): (False, True),
+    ("vb_bit", "worklist"): ("atomic", "pps"),
     ("vb", "edge_filtering"): (False, True),
     ("vb", "chunk_size"): (8, 1),
     ("vb", "resolution"): ("index", "degree"),
@@ -506,6 +569,10 @@ OPTIONS = {
     ("vb_bit", "resolution"): ("index", "degree"),
     ("sirg", "resolution"): ("degree", "index"),
     ("sirg", "doubling"): (True, False),
+    ("sirg", "published"): (False, True),
+    ("sirg", "long_words"): (True, False),
+    ("sirg", "palettes"): ("threads", "vertices"),
+    ("rig", "published"): (False, True),
     ("cc", "hashes"): (4, 2),
     ("is_hash", "table_size"): (16, 2),
     ("graphblas_is", "engine"): ("kernels", "suitesparse"),
@@ -513,6 +580,15 @@ OPTIONS = {
     ("graphblas_jp", "engine"): ("kernels", "suitesparse"),
     ("jp", "order"): ("random", "natural"),
     ("greedy", "order"): ("natural", "random"),
+}
+
+
+OF_PUBLISHED = {
+    ("ipgc", "worklist"),
+    ("vb", "worklist"),
+    ("vb_bit", "worklist"),
+    ("sirg", "long_words"),
+    ("sirg", "palettes"),
 }
 
 
@@ -525,12 +601,14 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     """And the first value is the default."""
     A = to_device(sp.csr_matrix(sp.block_diag([complete(300), grid5(9)])))
     values = [value for value in OPTIONS[method, option] if value != "suitesparse" or backend.name == "cpu"]
+    with_it = {"published": True} if (method, option) in OF_PUBLISHED else {}
     # The first launch of each kernel: how many there are may depend on who won a race.
     default, *launched = (
-        dict(reversed(recorded(A, method, **given))) for given in ({}, *({option: value} for value in values))
+        dict(reversed(recorded(A, method, **with_it, **given)))
+        for given in ({}, *({option: value} for value in values))
     )
     assert default == launched[0]
-    colors = [backend.to_host(color(A, method, seed=SEED, **{option: value}).colors) for value in values]
+    colors = [backend.to_host(color(A, method, seed=SEED, **with_it, **{option: value}).colors) for value in values]
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
 
 

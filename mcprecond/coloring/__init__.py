@@ -49,9 +49,11 @@ def color(
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
-          ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
+          ``chunk_size=8``, ``resolution="index" | "degree"``, ``published=False``, and for the last two
+          ``edge_filtering=False``; if published ``worklist="atomic" | "pps"``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
-          and Nandivada); ``resolution="degree" | "index"``, ``doubling=True`` for the second.
+          and Nandivada); ``published=False`` and for the second ``resolution="degree" | "index"``, ``doubling=True``;
+          if published ``long_words=True``, ``palettes="threads" | "vertices"``.
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).

@@ -13,6 +13,7 @@
 #include "cuda/compact.cuh"
 
 #include "color_sets.cuh"
+#include "lists.cuh"
 #include "rows.cuh"
 
 __device__ __forceinline__ int beyond(int degree, int color_set) {

@@ -5,6 +5,7 @@
 #include "cuda/compact.cuh"
 
 #include "color_sets.cuh"
+#include "lists.cuh"
 
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
     int low = edge.x, high = edge.y;
@@ -76,31 +77,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) color_by_edges(
         for (long long e = thread_id(); e < length; e += thread_count()) detect_conflict(E[e], C, CS);
         grid_barrier(&control->arrivals);
 
-        if (pps) {  // marks, their sums by block, and the places of those that stay
-            int share = (length + (int)gridDim.x - 1) / (int)gridDim.x, count = 0;
-            int first = (int)min(blockIdx.x * (long long)share, (long long)length), last = min(first + share, length);
-            for (int e = first + (int)threadIdx.x; e < last; e += BLOCK) {
-                marks[e] = forbid_color(E[e], C, CS, VF);
-                count += marks[e];
-            }
-            count = block_sum(count);
-            if (threadIdx.x == 0) control->counts[blockIdx.x] = count;
-            grid_barrier(&control->arrivals);
-            int place = stretch_offset(control->counts, length);
-            for (int e0 = first; e0 < last; e0 += BLOCK) {
-                int e = e0 + (int)threadIdx.x, of_block;
-                bool stays = e < last && marks[e];
-                int own = block_scan(stays, of_block);
-                if (stays) kept[place + own] = E[e];
-                place += of_block;
-            }
-            grid_barrier(&control->arrivals);
-        } else {  // an atomic for each edge that stays
-            for (long long e = thread_id(); e < length; e += thread_count())
-                if (forbid_color(E[e], C, CS, VF)) kept[atomicAdd(&control->length[round % 3], 1)] = E[e];
-            grid_barrier(&control->arrivals);
-            length = ptx::load_l2(&control->length[round % 3]);
-        }
+        auto stays = [&](int2 edge) { return forbid_color(edge, C, CS, VF); };
+        length = pps ? keep_in_order(E, length, kept, marks, control->counts, &control->arrivals, stays)
+                     : keep_scattered(E, length, kept, &control->length[round % 3], &control->arrivals, stays);
         int2* E_before = E;
         E = kept;
         kept = E_before;
