@@ -10,7 +10,12 @@ from report.tables import by_case, number, render
 
 PAGE = DOCS / "factorizations.md"
 ORDERS = ("color", "first-fit")  # of colorings
-OURS = ("plain CG", *(f"{kind} {order}" for order in ORDERS for kind in ("SGS", "DILU", "ILU0")), "ILU0 natural")
+OURS = (
+    "plain CG",
+    "Jacobi",
+    *(f"{kind} {order}" for order in ORDERS for kind in ("SGS", "DILU", "ILU0")),
+    "ILU0 natural",
+)
 
 Row = dict[str, Any]
 
