@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from report.noise import slower
 from report.results import DOCS, RESULTS, Document, date, notes, place, runs, versions
 from report.tables import by_case, number, render
 
@@ -65,7 +66,7 @@ def winner(name: str, rows: dict[str, Row]) -> str:
         text += f" and {number(best['setup_ms'])} ms of setup"
     losses = (
         f"{row['name']} takes {row['total_ms'] / best['total_ms']:.2f} times as long ({cost(row)}, setup "
-        f"{number(row['setup_ms'])})"
+        f"{number(row['setup_ms'])}{'' if slower(row, best) else ', not decided'})"
         for row in others
     )
     return f"{text}. {'; '.join(losses)}."

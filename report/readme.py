@@ -6,7 +6,9 @@ The baseline is our own CG, without a preconditioner or with Jacobi, whichever i
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from report.noise import slower, total_ms
 from report.pictures import picture
 from report.results import IMAGES, RESULTS, ROOT, Document, age, busy, date, place, runs
 from report.tables import number, render, replaced, table
@@ -47,6 +49,7 @@ COLORS = {
 }
 
 Races = dict[str, Document]
+Row = dict[str, Any]
 
 
 def load(results: Path = RESULTS) -> Races:
@@ -76,32 +79,33 @@ def summary(races: Races) -> str:
 
 
 def table_of(name: str, document: Document) -> str:
-    """A line for each problem: milliseconds of setup and solve, and iterations; the fastest in bold."""
+    """A line for each problem: milliseconds of setup and solve, and iterations; in bold the fastest, and
+    what is not slower beyond the noise.
+    """
     cases, rows = [totals(name, case) for case in document["cases"]], []
     labels = [label for label in dict.fromkeys(RACES[name][1].values()) if any(label in found for found in cases)]
     for case, found in zip(document["cases"], cases, strict=True):
-        best = min(found, key=lambda label: found[label][0])
-        cells = {label: f"{number(ms)} ({count:,})" for label, (ms, count) in found.items()}
-        cells[best] = f"**{cells[best]}**"
+        best = min(found.values(), key=total_ms)
+        cells = {label: f"{number(total_ms(row))} ({row['iterations']:,})" for label, row in found.items()}
+        cells |= {label: f"**{cells[label]}**" for label, row in found.items() if not slower(row, best)}
         rows.append([f"{case['name']}, {case['unknowns']:,}", *(cells.get(label, "") for label in labels)])
     return table(["ms with setup (iterations)", *labels], rows)
 
 
-def totals(name: str, case: Document) -> dict[str, tuple[float, int]]:
-    """Milliseconds of setup and solve, and iterations, of the solvers that are shown."""
+def totals(name: str, case: Document) -> dict[str, Row]:
+    """The rows of the solvers that are shown."""
     kind, shown = RACES[name]
-    found = {}
+    found: dict[str, Row] = {}
     for row in case[kind]:
         if row["name"] in shown:
-            ms = row["total_ms"] if "total_ms" in row else row["setup"]["ms"] + row["solve"]["ms"]
             label = shown[row["name"]]
-            found[label] = min(found.get(label, (ms, row["iterations"])), (ms, row["iterations"]))
+            found[label] = min(found.get(label, row), row, key=total_ms)
     return found
 
 
-def baseline(found: dict[str, tuple[float, int]]) -> str:
+def baseline(found: dict[str, Row]) -> str:
     """The faster of our solvers that need no coloring and no factorization, where both were run."""
-    return min((label for label in BASELINES if label in found), key=lambda label: found[label][0])
+    return min((label for label in BASELINES if label in found), key=lambda label: total_ms(found[label]))
 
 
 def draw(races: Races, folder: Path) -> None:
@@ -116,8 +120,8 @@ def draw(races: Races, folder: Path) -> None:
             for case in document["cases"]:
                 cells = totals(name, case)
                 first, base = y, baseline(cells)
-                for label, (ms, _) in cells.items():
-                    times = cells[base][0] / ms
+                for label, row in cells.items():
+                    times = total_ms(cells[base]) / total_ms(row)
                     bar = panel.barh(y, times - 1, 0.9, left=1, color=COLORS[label])
                     if label == base:
                         panel.plot([1], [y], marker="D", color=COLORS[label], linestyle="none")
