@@ -22,6 +22,8 @@ import mcprecond.interop.arrays  # the top level does not import these
 import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
 from mcprecond.cli import app
+from mcprecond.tuning.cost_model import MEASURED
+from report.results import age
 from report.tables import by_name
 
 project = "mcprecond"
@@ -119,8 +121,8 @@ def page_of(notebook, pictures):
 
 def table_of_applications(results):
     """Return a Markdown table: how many products with A one application of each preconditioner takes."""
-    cases = json.loads(results.read_text())["cases"]
-    rows = {}
+    document = json.loads(results.read_text())
+    cases, rows = document["cases"], {}
     for solvers in zip(*(case["solvers"] for case in cases), strict=True):
         name = solvers[0]["name"].removeprefix("pcg SGS ")
         if solvers[0]["apply_ms"] and "Eisenstat" not in name:
@@ -128,7 +130,26 @@ def table_of_applications(results):
                 f"{solver['apply_ms'] / case['spmv_ms']:.1f} ({solver['colors']})"
                 for solver, case in zip(solvers, cases, strict=True)
             ]
-    return by_name("coloring", [case["name"] for case in cases], rows)
+    return f"{age(document)}\n\n{by_name('coloring', [case['name'] for case in cases], rows)}"
+
+
+def table_of_iterations(results):
+    """Return the speeds of the cost model, and a Markdown table of its iterations beside those measured."""
+    document, speeds = json.loads(results.read_text()), MEASURED["gpu"]
+    said = (
+        f"On the {document['machine']['gpu']} the bandwidth is {speeds.bandwidth / 1e12:g} TB/s, the cache "
+        f"{speeds.cache / 1e6:g} MB, a step {1e6 * speeds.step:g} µs and the start {1e6 * speeds.start:g} µs."
+    )
+    rows = {}
+    for case in document["cases"]:
+        for row in case["sweeps"]:
+            if "iteration_ms" in row and row.get("block_size", 1) == 1:
+                model = 1e3 * speeds.iteration_seconds(case["unknowns"], case["nnz"], 8, row["colors"])
+                measured = row["iteration_ms"]
+                cells = [str(row["colors"]), f"{1e3 * model:.1f}", f"{1e3 * measured:.1f}", f"{model / measured:.2f}"]
+                rows[f"{case['name']}, {row['name']}"] = cells
+    columns = ["colors", "model, µs", "measured, µs", "model / measured"]
+    return f"{said} {age(document)}\n\n{by_name('an iteration', columns, rows)}"
 
 
 def page_of_commands():
@@ -151,6 +172,9 @@ for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
 (GENERATED["reference"] / "command-line.md").write_text(page_of_commands())
 (GENERATED["explanation"] / "applications.md").write_text(
     table_of_applications(DOCS.parent / "benchmarks" / "results" / "fenl-gpu.json")
+)
+(GENERATED["explanation"] / "iterations.md").write_text(
+    table_of_iterations(DOCS.parent / "benchmarks" / "results" / "sweeps-gpu.json")
 )
 
 # A module's page lists what is in its __all__, but for what is documented at the top level already.

@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from report.noise import slower
 from report.results import DOCS, RESULTS, Document, date, notes, place, runs, versions
 from report.tables import by_case, number, render
 
 PAGE = DOCS / "factorizations.md"
 ORDERS = ("color", "first-fit")  # of colorings
-OURS = ("plain CG", *(f"{kind} {order}" for order in ORDERS for kind in ("SGS", "DILU", "ILU0")), "ILU0 natural")
+OURS = (
+    "plain CG",
+    "Jacobi",
+    *(f"{kind} {order}" for order in ORDERS for kind in ("SGS", "DILU", "ILU0")),
+    "ILU0 natural",
+)
 
 Row = dict[str, Any]
 
@@ -60,7 +66,7 @@ def winner(name: str, rows: dict[str, Row]) -> str:
         text += f" and {number(best['setup_ms'])} ms of setup"
     losses = (
         f"{row['name']} takes {row['total_ms'] / best['total_ms']:.2f} times as long ({cost(row)}, setup "
-        f"{number(row['setup_ms'])})"
+        f"{number(row['setup_ms'])}{'' if slower(row, best) else ', not decided'})"
         for row in others
     )
     return f"{text}. {'; '.join(losses)}."

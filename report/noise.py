@@ -20,6 +20,27 @@ def noise(row: Mapping[str, Any], key: str = "ms") -> float:
     return float(row.get(RANGES.get(key, ""), 0.0) / row[key])
 
 
+def total_ms(row: Mapping[str, Any]) -> float:
+    """The time of setup and solve together; some rows have no setup."""
+    return float(row["total_ms"]) if "total_ms" in row else float(sum(part["ms"] for part in _parts(row)))
+
+
+def of_total(row: Mapping[str, Any]) -> float:
+    """The noise of that."""
+    if "total_ms" in row:
+        return noise(row, "total_ms")
+    return float(sum(noise(part) * part["ms"] for part in _parts(row)) / total_ms(row))
+
+
+def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [row[part] for part in ("setup", "solve") if part in row]
+
+
+def slower(row: Mapping[str, Any], fastest: Mapping[str, Any]) -> bool:
+    """Whether setup and solve take longer than in another row, beyond the noise."""
+    return verdict(total_ms(fastest) / total_ms(row), 1.0, of_mean([of_total(row), of_total(fastest)])) == "no"
+
+
 def of_mean(noises: Iterable[float], ratios: int = 1) -> float:
     """That of a geometric mean of so many ratios, from those of all their times."""
     return math.sqrt(sum(one**2 for one in noises)) / ratios

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.noise import noise, of_mean, verdict
+from report.noise import of_mean, of_total, total_ms, verdict
 from report.pictures import MARKERS, picture, plain_ticks
 from report.results import DOCS, RESULTS, Document, origin, place, runs
 from report.tables import mean, number, render, table
@@ -99,29 +99,19 @@ def solver_of(case: Case, name: str) -> Case:
     return next(row for row in case["solvers"] if row["name"] == name)
 
 
-def total(row: Case) -> float:
-    """Setup and solve, in ms."""
-    return float(row["solve"]["ms"] + row.get("setup", {"ms": 0.0})["ms"])
-
-
 def gain(case: Case, solver: str) -> float:
     """How many times faster than the baseline."""
-    return total(baseline(case)) / total(solver_of(case, solver))
+    return total_ms(baseline(case)) / total_ms(solver_of(case, solver))
 
 
 def baseline(case: Case) -> Case:
     """The faster of our solvers that need no coloring."""
-    return min((solver_of(case, name) for name in BASELINES), key=total)
+    return min((solver_of(case, name) for name in BASELINES), key=total_ms)
 
 
 def noise_of_gain(case: Case) -> float:
     """That of SGS beside the baseline."""
-    return of_mean([noise_of_total(row) for row in (baseline(case), solver_of(case, "SGS auto"))])
-
-
-def noise_of_total(row: Case) -> float:
-    """That of setup and solve together."""
-    return float(sum(noise(row[part]) * row[part]["ms"] for part in ("setup", "solve") if part in row) / total(row))
+    return of_mean([of_total(row) for row in (baseline(case), solver_of(case, "SGS auto"))])
 
 
 def faster(case: Case) -> str:
@@ -131,13 +121,13 @@ def faster(case: Case) -> str:
 
 def library_beside(case: Case) -> float:
     """How many times as long as SGS the library's better CG takes."""
-    library = min(total(row) for row in case["solvers"] if row["name"].startswith("library"))
-    return library / total(solver_of(case, "SGS auto"))
+    library = min(total_ms(row) for row in case["solvers"] if row["name"].startswith("library"))
+    return library / total_ms(solver_of(case, "SGS auto"))
 
 
 def auto_beside_best(case: Case) -> float:
     """How many times as long as SGS with the best coloring that with "auto" takes."""
-    totals = {row["name"]: total(row) for row in case["solvers"] if row["name"].startswith("SGS")}
+    totals = {row["name"]: total_ms(row) for row in case["solvers"] if row["name"].startswith("SGS")}
     return totals["SGS auto"] / min(totals.values())
 
 
@@ -146,7 +136,7 @@ def gains(cases: list[Case]) -> str:
     rows = []
     for case in cases:
         sgs, base = solver_of(case, "SGS auto"), baseline(case)
-        cells = [case["name"], f"{case['unknowns']:,}", number(total(base))]
+        cells = [case["name"], f"{case['unknowns']:,}", number(total_ms(base))]
         cells += [f"{gain(case, solver):.2f}" for solver in COMPARED]
         rows.append([*cells, f"{sgs['iterations']} for {base['iterations']}"])
     return table(header, rows)
@@ -159,7 +149,7 @@ def colorings(cases: list[Case]) -> str:
     rows = []
     for case in cases:
         auto = solver_of(case, "SGS auto")
-        cells = [case["name"], auto["method"], *(number(total(solver_of(case, name))) for name in names)]
+        cells = [case["name"], auto["method"], *(number(total_ms(solver_of(case, name))) for name in names)]
         cells += [str(auto["colors"]), f"{case['product_ms'] / case['library_product_ms']:.2f}"]
         cells += [f"{auto['apply_ms'] / case['product_ms']:.1f}", f"{auto['peak_over_matrix']:.1f}"]
         rows.append(cells)

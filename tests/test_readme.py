@@ -43,11 +43,25 @@ def test_code_of_readme_runs_as_it_stands(readme, capsys):
 def test_summary_is_of_setup_and_solve_together_with_the_fastest_in_bold(readme):
     races = readme.load()
     (case,) = races["multigrid-cpu"]["cases"] = races["multigrid-cpu"]["cases"][:1]
-    case["solvers"] = [*case["solvers"][:1], dict(case["solvers"][0], name="SGS")]
+    case["solvers"] = [dict(case["solvers"][0], name=name) for name in ("CG", "SGS")]
     for row, ms in zip(case["solvers"], (100.0, 50.0), strict=True):
         row |= {"iterations": 1000, "setup": {"ms": 10.0}, "solve": {"ms": ms}}
     part = readme.summary(races)
-    assert f"| {case['name']}, {case['unknowns']:,} | 110 (1,000) |  | **60.0 (1,000)** |  |  |" in part
+    assert f"| {case['name']}, {case['unknowns']:,} | 110 (1,000) | **60.0 (1,000)** |" in part
+    assert "| ms with setup (iterations) | CG | SGS |" in part
+
+
+def test_the_chart_compares_with_the_better_of_cg_and_jacobi(readme):
+    case = {
+        "solvers": [
+            {"name": name, "iterations": 9, "setup": {"ms": 0.0}, "solve": {"ms": ms}}
+            for name, ms in {"library CG": 9.0, "library Jacobi": 8.0, "CG": 5.0, "Jacobi": 4.0, "SGS": 2.0}.items()
+        ]
+    }
+    found = readme.totals("multigrid-cpu", case)
+    assert readme.baseline(found) == "Jacobi" and found["library"]["name"] == "library Jacobi"
+    del found["Jacobi"]
+    assert readme.baseline(found) == "CG"
 
 
 def test_tables_show_what_was_measured(fenl):

@@ -58,7 +58,7 @@ def test_results_of_code_that_has_changed_are_listed(report, tmp_path):
 
 
 def test_what_is_within_the_noise_is_not_decided():
-    from report.noise import noise, of_mean, verdict
+    from report.noise import noise, of_mean, slower, verdict
 
     assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
     assert noise({"ms": 2.0, "spread_ms": 1.0}) == noise({"seconds": 1.0, "spread": 0.5}, "seconds") == 0.5
@@ -67,6 +67,9 @@ def test_what_is_within_the_noise_is_not_decided():
     for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.05, *["not decided"] * 2)):
         assert (verdict(found, 1, 0.1), verdict(found, 1, 0.1, at_most=True)) == (least, most)
     assert verdict(1.2, 1, 0.1) == "yes" and verdict(1.2, 1, 0.1, at_most=True) == "no"
+    fast, close, slow = ({"setup": {"ms": 1.0}, "solve": {"ms": ms, "spread_ms": 0.3}} for ms in (1.0, 1.2, 2.0))
+    assert slower(slow, fast) and not slower(close, fast) and not slower(fast, fast)
+    assert slower({"total_ms": 1.01}, {"total_ms": 1.0}) and not slower({"total_ms": 1.0}, {"total_ms": 1.0})
     assert verdict(1, 1, 0) == verdict(1, 1, 0, at_most=True) == "yes"
 
 
