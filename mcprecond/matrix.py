@@ -335,10 +335,12 @@ def _pruned(csr: Any, backend: Backend, name: str) -> Any:
     rows = np.flatnonzero(np.diff(offsets.astype(np.int64)) < 0)
     if offsets[0] != 0 or len(rows) or offsets[-1] > entries:
         found = (
-            f"begins with {offsets[0]}" if offsets[0] != 0
-            else f"says that row {rows[0]} begins at {offsets[rows[0]]} and ends at {offsets[rows[0] + 1]}" if len(rows)
+            f"begins with {offsets[0]}"
+            if offsets[0] != 0
+            else f"says that row {rows[0]} begins at {offsets[rows[0]]} and ends at {offsets[rows[0] + 1]}"
+            if len(rows)
             else f"ends with {offsets[-1]}"
-        )  # fmt: skip
+        )
         raise ValueError(
             f"{name}.indptr must rise from 0 to the number of entries, {entries}, but {found}; rebuild {name}, for "
             "instance from COO"

@@ -112,15 +112,39 @@ Device: TypeAlias = Literal["cpu", "gpu"]
 #: In which triangles are stored.
 StoredDType: TypeAlias = (
     Literal["float32", "float64", "complex64", "complex128"]
-    | type[np.float32] | type[np.float64] | type[np.complex64] | type[np.complex128] | type[float] | type[complex]
+    | type[np.float32]
+    | type[np.float64]
+    | type[np.complex64]
+    | type[np.complex128]
+    | type[float]
+    | type[complex]
     | np.dtype[Any]
-)  # fmt: skip
+)
 
 #: The names in `COLORINGS`.
 MethodName: TypeAlias = Literal[
-    "eb", "ecl_gc", "jpl", "jp", "ipgc", "vb", "vb_bit", "rig", "sirg", "gm", "chen_topo", "chen_wlc", "chen_pq",
-    "cc", "is_minmax", "is_hash", "is_reduce", "graphblas_is", "graphblas_mis", "graphblas_jp", "greedy",
-]  # fmt: skip
+    "eb",
+    "ecl_gc",
+    "jpl",
+    "jp",
+    "ipgc",
+    "vb",
+    "vb_bit",
+    "rig",
+    "sirg",
+    "gm",
+    "chen_topo",
+    "chen_wlc",
+    "chen_pq",
+    "cc",
+    "is_minmax",
+    "is_hash",
+    "is_reduce",
+    "graphblas_is",
+    "graphblas_mis",
+    "graphblas_jp",
+    "greedy",
+]
 #: What `color` takes as a method.
 ColoringMethod: TypeAlias = Literal["auto"] | MethodName
 #: Orders of vertices, of `color`.

@@ -50,9 +50,17 @@ EMULATED = (
     "multigrid",
 )
 OPTIONS = (
-    "-O1", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
-    "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names
-)  # fmt: skip
+    "-O1",
+    "-U_FORTIFY_SOURCE",
+    "-fPIC",
+    "-shared",
+    "-w",
+    "-fpermissive",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-fno-gnu-unique",  # variants have functions of the same names
+)
 
 
 @cache

@@ -69,9 +69,7 @@ def test_foreign_vectors(backend, to_device, pattern, dtype, count):
     np.testing.assert_array_equal(backend.to_host(z._array), backend.to_host(M @ r))
     if count is None:
         for turned, expected in ((operator.T, M.T), (operator.H, M.H)):
-            np.testing.assert_array_equal(
-                backend.to_host((turned @ Foreign(r))._array), backend.to_host(expected @ r)
-            )  # fmt: skip
+            np.testing.assert_array_equal(backend.to_host((turned @ Foreign(r))._array), backend.to_host(expected @ r))
         for name in ("matvec", "rmatvec"):
             found, expected = getattr(operator, name)(Foreign(r)), getattr(M, name)(r)
             np.testing.assert_array_equal(backend.to_host(found._array), backend.to_host(expected))

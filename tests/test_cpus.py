@@ -127,8 +127,12 @@ color(problems.graphs.grid2d(5), "eb")
 
 def test_the_package_sets_the_environment_before_numba_and_its_pool():
     assert imported(WATCHED, NUMBA_THREADING_LAYER="omp") == [
-        "numba", str(SPINS), "False", "numba.np.ufunc.omppool", str(SPINS)
-    ]  # fmt: skip
+        "numba",
+        str(SPINS),
+        "False",
+        "numba.np.ufunc.omppool",
+        str(SPINS),
+    ]
 
 
 def test_a_users_setting_wins():

@@ -152,9 +152,23 @@ def published_rounds(A, backend, to_device, worklist: np.ndarray, *, shortcut1: 
     worklists, log = xp.empty((2, n), np.int32), new_log(graph)
     worklists[0] = xp.asarray(worklist, np.int32)
     backend.kernels(VISITS, OFFSET=graph.indptr.dtype).color_by_visits(
-        n, graph.indptr, graph.indices, graph.degrees, LDF_NATURAL, 0, int(shortcut1), int(shortcut2), colors, possible,
-        waiting, xp.empty(nnz, np.int32), xp.empty(nnz // 32 + n + 1, np.uint32), worklists, xp.zeros(8, np.int32), log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        LDF_NATURAL,
+        0,
+        int(shortcut1),
+        int(shortcut2),
+        colors,
+        possible,
+        waiting,
+        xp.empty(nnz, np.int32),
+        xp.empty(nnz // 32 + n + 1, np.uint32),
+        worklists,
+        xp.zeros(8, np.int32),
+        log,
+    )
     np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, "ldf_natural"))
     log = backend.to_host(log)
     return log[1 : 1 + log[0, 0], 0]

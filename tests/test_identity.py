@@ -637,9 +637,7 @@ def test_edge_filtering_moves_those_considered_to_the_front(serially):
     adjacency = graph.indices.copy()
     C, worklists = np.empty(n, np.int32), np.empty((2, n), np.int32)
     log, forbidden = np.zeros((n + 65, 2), np.int32), np.zeros(4, np.int32)
-    vertex_based.color_vb(
-        n, 1, graph.indptr, adjacency, graph.degrees, 8, 0, 0, C, worklists, forbidden, log, 1
-    )  # fmt: skip
+    vertex_based.color_vb(n, 1, graph.indptr, adjacency, graph.degrees, 8, 0, 0, C, worklists, forbidden, log, 1)
     np.testing.assert_array_equal(C, np.arange(n))
     rows, before = (indices.reshape(n, -1) for indices in (adjacency, graph.indices))
     np.testing.assert_array_equal(np.sort(rows, axis=1), before)

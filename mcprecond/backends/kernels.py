@@ -31,7 +31,7 @@ ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper"
 #: Loops over prange run in parallel; Numba does not search for more, which takes time, too.
 IN_PARALLEL = dict.fromkeys(
     ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
-)  # fmt: skip
+)
 
 # One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
 # changes their operands through a call.

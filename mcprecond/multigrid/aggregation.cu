@@ -20,9 +20,9 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int undecided[2], columns[2];  // lengths of worklists, by parity of the round
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, const int* roots, long long* own,
-        long long* least, int* worklists, void* scratch) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    independent_set(long long n, const OFFSET* indptr, const int* indices, const int* degrees, const int* roots,
+                    long long* own, long long* least, int* worklists, void* scratch) {
     Control* control = (Control*)scratch;
     for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
         long long v = i0 + lane_id();
@@ -49,8 +49,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
                         found = min(found, ptx::load_l2(&own[indices[k]]));
                 }
             }
-            for (int step = LANES / 2; step > 0; step /= 2)
-                found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
+            for (int step = LANES / 2; step > 0; step /= 2) found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
             if (found == IN) found = OUT;
             bool stays = found != OUT && team_lane() == 0;
             if (i < width && team_lane() == 0) least[u] = found;

@@ -108,9 +108,15 @@ def from_pyamg(
             P, R = (placed_transfer(C, matrix.dtype, backend) for C in (level.P, level.R))
             ours.connect(P, R, dtype, backend)
     return PyAMGHierarchy(
-        levels[0].A, levels, coarse, presweeps=presweeps, postsweeps=postsweeps, cycle=cycle, dtype=dtype,
+        levels[0].A,
+        levels,
+        coarse,
+        presweeps=presweeps,
+        postsweeps=postsweeps,
+        cycle=cycle,
+        dtype=dtype,
         symmetric=is_symmetric(levels),
-    )  # fmt: skip
+    )
 
 
 def block_size_of(A: Any) -> int:

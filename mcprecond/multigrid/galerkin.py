@@ -59,9 +59,15 @@ class GalerkinProduct:
     """
 
     def __init__(
-        self, matrix: AdmittedMatrix, nodes: AdmittedMatrix, labels: Any, own: Pattern, count: int, Q: Any,
+        self,
+        matrix: AdmittedMatrix,
+        nodes: AdmittedMatrix,
+        labels: Any,
+        own: Pattern,
+        count: int,
+        Q: Any,
         vanished: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
         self.labels, self.Q = labels, Q.reshape(-1)
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count

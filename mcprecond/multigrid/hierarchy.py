@@ -256,10 +256,12 @@ class Multigrid(Preconditioner):
                 r = b - A @ x
                 residuals.append(float(xp.linalg.norm(r)))
         reason = (
-            Reason.NOT_FINITE if not np.isfinite(residuals[-1])
-            else Reason.CONVERGED if residuals[-1] <= limit
+            Reason.NOT_FINITE
+            if not np.isfinite(residuals[-1])
+            else Reason.CONVERGED
+            if residuals[-1] <= limit
             else Reason.MAX_ITERATIONS
-        )  # fmt: skip
+        )
         x = x if self.captures else self.backend.to_host(x)
         seconds = ready - started, time.perf_counter() - ready
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)

@@ -206,9 +206,7 @@ def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix
     return product.coarse
 
 
-def aggregation_of(
-    matrix: AdmittedMatrix, B: Any, block_size: int, theta: float
-) -> tuple[Aggregation, Any] | None:  # fmt: skip
+def aggregation_of(matrix: AdmittedMatrix, B: Any, block_size: int, theta: float) -> tuple[Aggregation, Any] | None:
     """The aggregation of a level and the candidates of the next one; None where that would not be smaller."""
     backend, k = matrix.backend, B.shape[1]
     nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))

@@ -125,9 +125,7 @@ class DILU(Smoother):
     def __init__(self, matrix: AdmittedMatrix, coloring: Any, dtype: Any) -> None:
         self.M = MulticolorDILU(matrix.csr, coloring, dtype=dtype)
         self.n_colors = self.M.n_colors
-        self._run = matrix.backend.kernels(
-            KERNELS, OFFSET=np.int32, VALUE=matrix.dtype, STORED=matrix.dtype, LANES=1
-        )  # fmt: skip
+        self._run = matrix.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=matrix.dtype, STORED=matrix.dtype, LANES=1)
         self.factor = self._convergent_factor(matrix)
 
     def _convergent_factor(self, matrix: AdmittedMatrix) -> float:

@@ -117,9 +117,21 @@ class MulticolorDILU(Factored):
             make_empty(self._pivots)
             found.fill(0)
             run.find_pivots(
-                blocks.n_slices, blocks.slices, sums, *triangles, blocks.diagonal, blocks.perm, *pattern, csr.data,
-                tiny, least, theta, self._pivots, shifts, found,
-            )  # fmt: skip
+                blocks.n_slices,
+                blocks.slices,
+                sums,
+                *triangles,
+                blocks.diagonal,
+                blocks.perm,
+                *pattern,
+                csr.data,
+                tiny,
+                least,
+                theta,
+                self._pivots,
+                shifts,
+                found,
+            )
             return self.backend.to_host(found), shifts
 
         self._find_good_pivots(csr, factorize)
@@ -129,9 +141,25 @@ class MulticolorDILU(Factored):
 
 @compile_loop
 def find_pivots_of_rows(
-    first, end, lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
-    least, theta, pivots, shifts, found,
-):  # fmt: skip
+    first,
+    end,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper,
+    diagonal,
+    perm,
+    indptr,
+    indices,
+    values,
+    tiny,
+    least,
+    theta,
+    pivots,
+    shifts,
+    found,
+):
     """The rows of one color."""
     for i in prange(first, end):
         d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
@@ -155,9 +183,27 @@ def find_pivots_of_rows(
 
 @KERNELS.resident_twin
 def find_pivots(
-    n_slices, slices, sums, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm,
-    indptr, indices, values, tiny, least, theta, pivots, shifts, found,
-):  # fmt: skip
+    n_slices,
+    slices,
+    sums,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    diagonal,
+    perm,
+    indptr,
+    indices,
+    values,
+    tiny,
+    least,
+    theta,
+    pivots,
+    shifts,
+    found,
+):
     """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
 
     The product of two entries might underflow or overflow where their matrix does not. Also finds what was added to
@@ -165,6 +211,22 @@ def find_pivots(
     """
     for c in range(n_slices):
         find_pivots_of_rows(
-            slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr,
-            indices, values, tiny, least, theta, pivots, shifts, found,
-        )  # fmt: skip
+            slices[c],
+            slices[c + 1],
+            lower_indptr,
+            lower_columns,
+            lower,
+            upper_indptr,
+            upper,
+            diagonal,
+            perm,
+            indptr,
+            indices,
+            values,
+            tiny,
+            least,
+            theta,
+            pivots,
+            shifts,
+            found,
+        )

@@ -226,9 +226,15 @@ class MulticolorGS(Preconditioner):
         A, colors = self._matrix_of_transposed(conjugate)
         turned: dict[Sweep, Sweep] = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
         return MulticolorGS(
-            A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
-            block_size=self.blocks.block_size, device=self.backend.name,
-        )  # fmt: skip
+            A,
+            colors,
+            sweep=turned[self.sweep],
+            omega=self.omega,
+            sweeps=self.sweeps,
+            dtype=self._dtype,
+            block_size=self.blocks.block_size,
+            device=self.backend.name,
+        )
 
 
 class MulticolorSGS(MulticolorGS):
@@ -285,9 +291,7 @@ class MulticolorSGS(MulticolorGS):
         block_size: int | None = None,
         device: Device | None = None,
     ) -> None:
-        super().__init__(
-            A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device
-        )  # fmt: skip
+        super().__init__(A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device)
 
 
 def block_size_of(A: Any) -> int:

@@ -102,9 +102,19 @@ class NodeBlocks(ColorBlocks):
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
         run.fill_blocks(
-            self.n_slices, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
-            int(self._full), *self.pattern_of(csr), csr.data, self._expected, found,
-        )  # fmt: skip
+            self.n_slices,
+            self.slices,
+            *lower,
+            *upper,
+            self._diagonal_source,
+            self.diagonal,
+            self.perm,
+            int(self._full),
+            *self.pattern_of(csr),
+            csr.data,
+            self._expected,
+            found,
+        )
         run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, found)
 
     def refuse_singular_diagonal(self) -> None:

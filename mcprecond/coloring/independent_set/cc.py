@@ -55,9 +55,7 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, Any]:
     colors = xp.empty(n, np.int32)
     worklists = xp.empty((2, n), np.int32)
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
-    run.color_by_hashes(
-        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, hashes, colors, worklists, scratch, log
-    )  # fmt: skip
+    run.color_by_hashes(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, hashes, colors, worklists, scratch, log)
     return colors, log
 
 

@@ -110,9 +110,18 @@ def ecl_gc(
         pending = xp.empty((n, 4 if graph.indptr.dtype == np.int32 else 6), np.int32)
         zeros = xp.zeros(2 * MOST_ROUNDS + n, np.int32)
         run.color_in_rounds(
-            n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, int(shortcut1), int(shortcut2), colors,
-            pending, MOST_ROUNDS, zeros,
-        )  # fmt: skip
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            seed & 0xFFFFFFFF,
+            int(shortcut1),
+            int(shortcut2),
+            colors,
+            pending,
+            MOST_ROUNDS,
+            zeros,
+        )
         return colors, zeros[: 2 * MOST_ROUNDS].reshape(-1, 2)
     log = new_log(graph)
     possible, waiting = xp.empty(n, np.int32), xp.empty(n, np.int32)
@@ -126,9 +135,22 @@ def ecl_gc(
         worklist = xp.empty(n, np.int32)
     dag = xp.empty(nnz if graph.max_degree >= LOW_DEGREE else 0, np.int32)  # for high degrees: edges to wait for
     run.color_by_priority(
-        n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
-        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        ORDERS.index(order),
+        seed & 0xFFFFFFFF,
+        int(shortcut1),
+        int(shortcut2),
+        graph.max_degree,
+        colors,
+        possible,
+        worklist,
+        waiting,
+        dag,
+        log,
+    )
     return colors, log
 
 
@@ -284,9 +306,22 @@ def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, col
 
 @KERNELS.resident_twin
 def color_by_priority(
-    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
-    waiting, dag, log,
-):  # fmt: skip
+    n,
+    indptr,
+    indices,
+    degrees,
+    order,
+    seed,
+    shortcut1,
+    shortcut2,
+    max_degree,
+    colors,
+    possible,
+    worklist,
+    waiting,
+    dag,
+    log,
+):
     """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
     if order == LDF and max_degree < LONG_DEGREE:
         keys = np.empty(n, np.uint64)
@@ -301,8 +336,19 @@ def color_by_priority(
         batch = worklist[listed : listed + BATCH]
         before = len(left) + len(batch)
         left = visit_all(
-            np.concatenate((left, batch)), indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors,
-            possible, waiting, dag, bitmaps,
-        )  # fmt: skip
+            np.concatenate((left, batch)),
+            indptr,
+            indices,
+            degrees,
+            order,
+            seed,
+            shortcut1,
+            shortcut2,
+            colors,
+            possible,
+            waiting,
+            dag,
+            bitmaps,
+        )
         log_round(log, before - len(left), 0)
         listed += len(batch)

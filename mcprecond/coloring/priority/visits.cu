@@ -139,13 +139,13 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int high[3], low[3];  // by number of the round; with three of them nobody resets what others still read
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_visits(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
-        long long shortcut1, long long shortcut2, int* colors, int* possible, int* waiting, int* dag, uint32* bitmaps,
-        int* worklists, void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_visits(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order,
+                    long long seed, long long shortcut1, long long shortcut2, int* colors, int* possible, int* waiting,
+                    int* dag, uint32* bitmaps, int* worklists, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
-    Published graph = {indptr, indices, degrees, (int)order, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
-                       colors, possible, waiting, dag, bitmaps};
+    Published graph = {indptr,         indices, degrees,  (int)order, (uint32)seed, shortcut1 != 0,
+                       shortcut2 != 0, colors,  possible, waiting,    dag,          bitmaps};
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
     // One list holds all vertices at first, so whole warps open those of high degree that any of its threads meets.
     for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {

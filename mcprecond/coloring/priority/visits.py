@@ -41,9 +41,23 @@ def color_in_published_rounds(graph: Graph, order: str, shortcut1: bool, shortcu
     scratch, log = xp.zeros(8, np.int32), new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_by_visits(
-        n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
-        int(shortcut2), colors, possible, waiting, dag, bitmaps, worklists, scratch, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        ORDERS.index(order),
+        seed & 0xFFFFFFFF,
+        int(shortcut1),
+        int(shortcut2),
+        colors,
+        possible,
+        waiting,
+        dag,
+        bitmaps,
+        worklists,
+        scratch,
+        log,
+    )
     return colors, log
 
 
@@ -169,13 +183,25 @@ def visit_all(left, indptr, degrees, shortcut1, shortcut2, colors, possible, wai
 
 @KERNELS.resident_twin
 def color_by_visits(
-    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps, worklists,
-    scratch, log,
-):  # fmt: skip
+    n,
+    indptr,
+    indices,
+    degrees,
+    order,
+    seed,
+    shortcut1,
+    shortcut2,
+    colors,
+    possible,
+    waiting,
+    dag,
+    bitmaps,
+    worklists,
+    scratch,
+    log,
+):
     """Rounds until everyone has a color. `possible` holds a bitmap for low degrees, the worst color for high ones."""
-    left = open_all(
-        worklists[0], indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps
-    )  # fmt: skip
+    left = open_all(worklists[0], indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
     if n:
         log_round(log, n - len(left), 0)
     while len(left):

@@ -27,5 +27,6 @@ __device__ __forceinline__ int to_number(int bit, int color_set) { return color_
 
 // From bits to numbers.
 __device__ void from_bits(long long n, int* C, const int* CS) {
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = to_number(ptx::load_l2(&C[v]), ptx::load_l2(&CS[v]));
+    for (long long v = thread_id(); v < n; v += thread_count())
+        C[v] = to_number(ptx::load_l2(&C[v]), ptx::load_l2(&CS[v]));
 }

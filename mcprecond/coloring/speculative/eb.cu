@@ -9,10 +9,9 @@
 // which every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched
 // for, an older color will do.
 
+#include "color_sets.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
-
-#include "color_sets.cuh"
 #include "lists.cuh"
 #include "rows.cuh"
 
@@ -86,13 +85,14 @@ __device__ void first_numbers(long long n, const OFFSET* indptr, const int* indi
                     [&](int, const int* row, int entries) { return first_number(row, entries, number); });
 }
 
-__device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,
-                                int* number) {
+__device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees,
+                                bool by_degree, int* number) {
     for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
         int v = (int)min(v0 + lane_id() / LANES, n - 1), own = number[v];
         OFFSET row = indptr[v];
         visit_row(
-            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row), [&](int u) { return u > v ? number[u] : UNCOLORED; },
+            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row),
+            [&](int u) { return u > v ? number[u] : UNCOLORED; },
             [&](int u, int color) {
                 if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
             });
@@ -159,8 +159,9 @@ __device__ int forbid_finals(const int* U, int first, int last, const OFFSET* in
 }
 
 // From `offset` on, the end of each edge first that gives way.
-__device__ void list_edges(const int* U, int first, int last, const OFFSET* indptr, const int* indices, const int* degrees,
-                           bool by_degree, const int* number, const int* CS, const int* counts, int offset, int2* E) {
+__device__ void list_edges(const int* U, int first, int last, const OFFSET* indptr, const int* indices,
+                           const int* degrees, bool by_degree, const int* number, const int* CS, const int* counts,
+                           int offset, int2* E) {
     for (int i0 = first; i0 < last; i0 += blockDim.x / LANES) {
         int i = i0 + threadIdx.x / LANES, v = i < last ? U[i] : 0, count = i < last ? counts[i] : 0, of_block;
         int before = block_scan(threadIdx.x % LANES == 0 ? count : 0, of_block), set = CS[v];
@@ -186,10 +187,10 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 // Five blocks to a processor: with the registers that the compiler would take otherwise there would be four.
-extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, long long highest,
-        long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored, int2* edges,
-        long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 5)
+    color_edges(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
+                long long highest, long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored,
+                int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
@@ -237,7 +238,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
         while (vertices) {
             ++round;
             for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
-                for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
+                for (int e = first; e < min(first + chunk, (long long)length); ++e)
+                    tentative_color(E[e], C, CS, VF, TVF);
             grid_barrier(&control->arrivals);
 
             for (long long i = thread_id(); i < vertices; i += thread_count())
@@ -261,8 +263,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
             }
             // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves
             // that behind what the warps before it keep.
-            long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
-            int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
+            long long warp = thread_id() / WARP,
+                      stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
+            int first = (int)min(warp * stretch, (long long)length),
+                last = (int)min(first + stretch, (long long)length);
             int packed = first;
             for (int e0 = first; e0 < last; e0 += WARP) {
                 int e = e0 + lane_id();
@@ -296,10 +300,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
 
 // At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
 // If `some_colored`, C holds the colors of some vertices, and the log already has one round.
-extern "C" __global__ void __launch_bounds__(BLOCK) color_pairs(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
-        long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,
-        int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_pairs(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
+                long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,
+                int2* log) {
     Control* control = (Control*)scratch;
     int *U = uncolored, *spare_U = uncolored + n;
     long long first_team = thread_id() / LANES, teams = thread_count() / LANES;

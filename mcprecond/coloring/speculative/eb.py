@@ -135,9 +135,21 @@ def eb(
         log = log_of_first_round(graph, colored)
         reach = xp.empty(n, np.int32)
         run.color_pairs(
-            n, graph.indptr, graph.indices, graph.degrees, by_degree, int(colored > 0), reach, C, CS, VF, TVF,
-            uncolored, scratch, log,
-        )  # fmt: skip
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            by_degree,
+            int(colored > 0),
+            reach,
+            C,
+            CS,
+            VF,
+            TVF,
+            uncolored,
+            scratch,
+            log,
+        )
         return C, log
     C, log = xp.empty(n, np.int32), new_log(graph)
     number = xp.empty(n, np.int32)
@@ -145,9 +157,26 @@ def eb(
     chunk = CHUNK if highest < lowest else 1  # within a wave few vertices are neighbors
     edges = xp.empty((2, max(graph.indices.size // 2, 1), 2), np.int32)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, by_degree, highest, lowest, number, C, CS, VF,
-        TVF, uncolored, edges, edges[0].size // 2, scratch, int(worklist == "pps"), chunk, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        by_degree,
+        highest,
+        lowest,
+        number,
+        C,
+        CS,
+        VF,
+        TVF,
+        uncolored,
+        edges,
+        edges[0].size // 2,
+        scratch,
+        int(worklist == "pps"),
+        chunk,
+        log,
+    )
     return number, log
 
 
@@ -336,9 +365,26 @@ def set_numbers(U, C, CS, number):
 
 @KERNELS.resident_twin
 def color_edges(
-    n, indptr, indices, degrees, by_degree, highest, lowest, number, C, CS, VF, TVF, uncolored, edges, max_edges,
-    scratch, pps, chunk, log,
-):  # fmt: skip
+    n,
+    indptr,
+    indices,
+    degrees,
+    by_degree,
+    highest,
+    lowest,
+    number,
+    C,
+    CS,
+    VF,
+    TVF,
+    uncolored,
+    edges,
+    max_edges,
+    scratch,
+    pps,
+    chunk,
+    log,
+):
     """Algorithm 5: the rounds of each wave; that of the others comes last, and its first round is by rows."""
     E, kept = edges[0], edges[1]
     number[:] = WAITING

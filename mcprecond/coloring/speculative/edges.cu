@@ -1,10 +1,9 @@
 // EB as its paper has it, in one resident kernel. Each __device__ function here is the part of edges.py with the same
 // name. The races that are meant are those of eb.cu.
 
+#include "color_sets.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
-
-#include "color_sets.cuh"
 #include "lists.cuh"
 
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
@@ -48,9 +47,9 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 // `edges` begins with the list, of so many edges, and has room for two of `max_edges`; `marks` has room for one mark each.
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_edges(
-        long long n, long long n_edges, int* C, int* CS, int* VF, int* TVF, int2* edges, long long max_edges,
-        signed char* marks, void* scratch, long long pps, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_edges(long long n, long long n_edges, int* C, int* CS, int* VF, int* TVF, int2* edges, long long max_edges,
+                   signed char* marks, void* scratch, long long pps, int2* log) {
     Control* control = (Control*)scratch;
     int2 *E = edges, *kept = edges + max_edges;
     int before = (int)n, length = (int)n_edges;

@@ -50,7 +50,7 @@ def color_published(graph: Graph, worklist: str, by_degree: bool) -> tuple[Any, 
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_by_edges(
         n, length, C, CS, VF, TVF, edges, edges[0].size // 2, marks, scratch, int(worklist == "pps"), log
-    )  # fmt: skip
+    )
     return C, log
 
 

@@ -77,8 +77,8 @@ __device__ void color_with_palettes(long long threads, long long n, const OFFSET
         for (long long i0 = own_first - (thread_id() < threads ? lane_id() : 0); i0 < left; i0 += threads) {
             long long i = i0 + lane_id();
             int v = i >= left ? 0 : round == 1 ? (int)i : ptx::load_l2(&W_in[i]);
-            bool recolor = i < left && (ptx::load_l2(&C[v]) == UNCOLORED ||
-                                        in_conflict(v, indptr, indices, degrees, by_degree, C));
+            bool recolor = i < left &&
+                           (ptx::load_l2(&C[v]) == UNCOLORED || in_conflict(v, indptr, indices, degrees, by_degree, C));
             if (recolor) {
                 int color = colored(v);
                 C[v] = color;
@@ -98,18 +98,18 @@ __device__ void color_with_palettes(long long threads, long long n, const OFFSET
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_with_32_bits(
-        long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
-        long long of_vertices, int* C, int* worklists, long long rounds, long long length, uint32* palettes,
-        long long words, void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_with_32_bits(long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
+                       long long by_degree, long long of_vertices, int* C, int* worklists, long long rounds,
+                       long long length, uint32* palettes, long long words, void* scratch, int2* log) {
     color_with_palettes(threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, (int)rounds,
                         (int)length, palettes, (int)words, (Control*)scratch, log);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_with_64_bits(
-        long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
-        long long of_vertices, int* C, int* worklists, long long rounds, long long length, uint64* palettes,
-        long long words, void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_with_64_bits(long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
+                       long long by_degree, long long of_vertices, int* C, int* worklists, long long rounds,
+                       long long length, uint64* palettes, long long words, void* scratch, int2* log) {
     color_with_palettes(threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, (int)rounds,
                         (int)length, palettes, (int)words, (Control*)scratch, log);
 }

@@ -49,9 +49,22 @@ def color_published(
         palettes = xp.full((n if of_vertices else threads, words), np.iinfo(word).max, word)
         scratch = xp.zeros(16, np.int32)
         getattr(run, f"color_with_{bits}_bits")(
-            threads, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), int(of_vertices), C, worklists,
-            rounds, left, palettes, words, scratch, log,
-        )  # fmt: skip
+            threads,
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            int(by_degree),
+            int(of_vertices),
+            C,
+            worklists,
+            rounds,
+            left,
+            palettes,
+            words,
+            scratch,
+            log,
+        )
         if words * bits > graph.max_degree:
             break  # there was a free color for everyone
         rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])
@@ -112,9 +125,22 @@ def resolve(threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, 
 
 @compile_part
 def color_with_palettes(
-    threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, rounds, length, palettes, bits,
-    scratch, log,
-):  # fmt: skip
+    threads,
+    n,
+    indptr,
+    indices,
+    degrees,
+    by_degree,
+    of_vertices,
+    C,
+    worklists,
+    rounds,
+    length,
+    palettes,
+    bits,
+    scratch,
+    log,
+):
     """Figure 2, until no vertex is left, or one lacks a color; the worklist of round r is in half r % 2."""
     lacking = 0
     if rounds == 0:
@@ -127,9 +153,7 @@ def color_with_palettes(
         W_in = worklists[rounds % 2, :length].copy()
     while len(W_in) and lacking == 0:
         recolored = np.zeros(len(W_in), np.bool_)
-        lacking = resolve(
-            threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored
-        )  # fmt: skip
+        lacking = resolve(threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored)
         W_in = W_in[recolored]
         log_round(log, len(W_in), len(W_in))
         rounds += 1
@@ -140,23 +164,75 @@ def color_with_palettes(
 
 @KERNELS.resident_twin
 def color_with_32_bits(
-    threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, rounds, length, palettes, words,
-    scratch, log,
-):  # fmt: skip
+    threads,
+    n,
+    indptr,
+    indices,
+    degrees,
+    by_degree,
+    of_vertices,
+    C,
+    worklists,
+    rounds,
+    length,
+    palettes,
+    words,
+    scratch,
+    log,
+):
     """The baseline."""
     color_with_palettes(
-        threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, rounds, length, palettes, 32,
-        scratch, log,
-    )  # fmt: skip
+        threads,
+        n,
+        indptr,
+        indices,
+        degrees,
+        by_degree,
+        of_vertices,
+        C,
+        worklists,
+        rounds,
+        length,
+        palettes,
+        32,
+        scratch,
+        log,
+    )
 
 
 @KERNELS.resident_twin
 def color_with_64_bits(
-    threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, rounds, length, palettes, words,
-    scratch, log,
-):  # fmt: skip
+    threads,
+    n,
+    indptr,
+    indices,
+    degrees,
+    by_degree,
+    of_vertices,
+    C,
+    worklists,
+    rounds,
+    length,
+    palettes,
+    words,
+    scratch,
+    log,
+):
     """Optimization 1."""
     color_with_palettes(
-        threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, rounds, length, palettes, 64,
-        scratch, log,
-    )  # fmt: skip
+        threads,
+        n,
+        indptr,
+        indices,
+        degrees,
+        by_degree,
+        of_vertices,
+        C,
+        worklists,
+        rounds,
+        length,
+        palettes,
+        64,
+        scratch,
+        log,
+    )

@@ -145,9 +145,22 @@ def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[
         palettes = xp.empty(teams * words, np.uint64)
         scratch = xp.zeros(16, np.int32)
         run.color_and_resolve(
-            teams, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), C, worklists, rounds, left,
-            palettes, words, CHUNK, scratch, log,
-        )  # fmt: skip
+            teams,
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            int(by_degree),
+            C,
+            worklists,
+            rounds,
+            left,
+            palettes,
+            words,
+            CHUNK,
+            scratch,
+            log,
+        )
         if words * WORD > graph.max_degree:
             break  # there was a free color for everyone
         rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])

@@ -81,15 +81,31 @@ def ipgc(
     forbidden = xp.zeros(threads * row, np.int32)
     if published:
         return color_published(
-            "color_in_time", graph, graph.indices, chunk_size, resolution == "degree", worklist,
+            "color_in_time",
+            graph,
+            graph.indices,
+            chunk_size,
+            resolution == "degree",
+            worklist,
             forbidden=forbidden.reshape((threads, row)),
-        )  # fmt: skip
+        )
     C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
     log = new_log(graph)
     backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph)).color_ipgc(
-        n, graph.indptr, graph.indices, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
-        log, forbidden, row, threads,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        chunk_size,
+        int(resolution == "degree"),
+        C,
+        worklists,
+        scratch,
+        log,
+        forbidden,
+        row,
+        threads,
+    )
     return C, log
 
 
@@ -206,9 +222,20 @@ def by_color_ranges(
     log = log_of_first_round(graph, colored)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph))
     getattr(run, kernel)(
-        n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), int(colored > 0),
-        C, worklists, scratch, log, int(bool(edge_filtering)),
-    )  # fmt: skip
+        n,
+        distance,
+        graph.indptr,
+        adjacency,
+        graph.degrees,
+        chunk_size,
+        int(resolution == "degree"),
+        int(colored > 0),
+        C,
+        worklists,
+        scratch,
+        log,
+        int(bool(edge_filtering)),
+    )
     return C, log
 
 
@@ -349,7 +376,7 @@ def color_by_ranges(
 @KERNELS.resident_twin
 def color_vb(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
-):  # fmt: skip
+):
     """VB: flags."""
     color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, False)
 
@@ -357,6 +384,6 @@ def color_vb(
 @KERNELS.resident_twin
 def color_vb_bit(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
-):  # fmt: skip
+):
     """VB BIT: bits."""
     color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, True)

@@ -3,7 +3,6 @@
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
-
 #include "lists.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -114,26 +113,28 @@ __device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* ad
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_in_time(
-        long long n, const OFFSET* indptr, const int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        long long pps, int* C, int* worklists, signed char* marks, void* scratch, int2* log, int* forbidden, long long row,
-        long long threads) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_in_time(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees, long long chunk,
+                  long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
+                  int2* log, int* forbidden, long long row, long long threads) {
     int* own = forbidden + min(thread_id(), threads - 1) * row;
     Times times = {own, own + row - 1};
     color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
                     threads, [&](int v) { return times.fit(v, indptr, adjacency, C); });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_flags(
-        long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        long long pps, int* C, int* worklists, signed char* marks, void* scratch, int2* log, long long filtering) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_flags(long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+                   long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
+                   int2* log, long long filtering) {
     color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
                     thread_count(), [&](int v) { return fit_in_ranges<Flags>(v, indptr, adjacency, filtering, C); });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_bits(
-        long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk, long long by_degree,
-        long long pps, int* C, int* worklists, signed char* marks, void* scratch, int2* log, long long filtering) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_bits(long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+                  long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
+                  int2* log, long long filtering) {
     color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
                     thread_count(), [&](int v) { return fit_in_ranges<Bits>(v, indptr, adjacency, filtering, C); });
 }

@@ -47,9 +47,20 @@ def color_published(
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     own = (int(filtering),) if forbidden is None else (forbidden, forbidden.shape[1], forbidden.shape[0])
     getattr(run, kernel)(
-        n, graph.indptr, adjacency, graph.degrees, chunk_size, int(by_degree), int(worklist == "pps"), C, worklists,
-        marks, scratch, log, *own,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        adjacency,
+        graph.degrees,
+        chunk_size,
+        int(by_degree),
+        int(worklist == "pps"),
+        C,
+        worklists,
+        marks,
+        scratch,
+        log,
+        *own,
+    )
     return C, log
 
 
