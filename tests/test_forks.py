@@ -29,7 +29,7 @@ BEGIN = """
             except RuntimeError as error:
                 code = 7 if "spawn" in str(error) and "fork" in str(error) else 8
             os._exit(code)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # a fork of a fork ends without
 """
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -119,13 +118,13 @@ def test_all_ways(name, way, backend, to_device):
 def test_operators_travel_at_any_time(backend, to_device, data):
     """After applications to several vectors, updates and solves, and as transposes."""
     A = spd(stencil27(4), data.draw(st.integers(0, 3)))
-    M = MAKERS[data.draw(st.sampled_from(sorted(MAKERS)))](to_device(A))
+    M, turned = MAKERS[data.draw(st.sampled_from(sorted(MAKERS)))](to_device(A)), False
     for step in data.draw(st.lists(st.sampled_from(["apply", "columns", "update", "solve", "travel", "turn"]))):
         if step == "apply":
             M @ vector_for(A, to_device)
         elif step == "columns":
             M @ backend.xp.ones((A.shape[0], 3))
-        elif step == "update":
+        elif step == "update" and not turned:  # that of nodes has no holes in its blocks
             A = spd(stencil27(4), 7)
             M.update(to_device(A))
         elif step == "solve" and M.symmetric:
@@ -133,7 +132,7 @@ def test_operators_travel_at_any_time(backend, to_device, data):
         elif step == "travel":
             M = WAYS[data.draw(st.sampled_from(sorted(WAYS)))](M)
         elif step == "turn" and M.linear and M.symmetric:
-            M = M.T
+            M, turned = M.T, True
     R = backend.xp.asarray(np.random.default_rng(1).uniform(-1, 1, (A.shape[0], 2)))
     assert_same(WAYS["pickle"](M) @ R, M @ R, backend)
 
@@ -217,12 +216,14 @@ def applied_there(pairs):
     return [(M @ r, M) for M, r in pairs]
 
 
-def test_processes_that_are_spawned(backend, to_device):
+def test_processes_that_are_spawned(backend, to_device, pytestconfig):
     A, other = (spd(grid5(8), seed) for seed in range(2))
     r = vector_for(A, to_device)
     names = ("SGS", "ILU0", "multigrid, gauss_seidel")
     operators = [MAKERS[name](to_device(A)) for name in names]
-    with multiprocessing.get_context("spawn").Pool(1, emulate_as_here, ("emulated" in sys.modules,)) as pool:
+    with multiprocessing.get_context("spawn").Pool(
+        1, emulate_as_here, (pytestconfig.pluginmanager.has_plugin("emulated"),)
+    ) as pool:
         returned = pool.apply(applied_there, ([(M, r) for M in operators],))
     for M, (z, back) in zip(operators, returned, strict=True):
         assert_same(z, M @ r, backend)

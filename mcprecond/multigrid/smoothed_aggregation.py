@@ -174,7 +174,9 @@ class SmoothedAggregation(Multigrid):
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern.
 
-        Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew.
+        Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew. Who
+        has captured an application into a CUDA graph has to capture it again if the smoother is "jacobi", "chebyshev"
+        or "dilu", whose damping depends on the values.
 
         Parameters
         ----------
@@ -197,6 +199,7 @@ class SmoothedAggregation(Multigrid):
                 level.replace_transfers()
         if self._coarse is not None:
             self._coarse.update(matrix.csr, self.backend)
+        self._open_workspaces()  # graphs that were captured hold the damping of before
 
 
 def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix:

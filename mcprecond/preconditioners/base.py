@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import types
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
@@ -157,13 +158,19 @@ class Preconditioner:
         return super().__new__(cls)
 
     def __reduce__(self) -> Any:
-        """All travels but the workspaces: buffers and captured graphs belong to a stream of this process."""
-        state = {name: value for name, value in self.__dict__.items() if name != "_free"}
+        """All travels but the workspaces: buffers and captured graphs belong to a stream of this process. What else a
+        LinearOperator keeps, as the module of its arrays, it finds again.
+        """
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name != "_free" and not isinstance(value, types.ModuleType)
+        }
         return _empty_operator, (self._plain_class, self._door.name), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._open_workspaces()
+        self._become_operator(self.shape, self.dtype)
 
     def __copy__(self) -> Any:
         """An operator and its copy never share what `update` writes."""
