@@ -39,7 +39,7 @@ WAYS = {
 }
 MAKERS = {
     "GS forward": lambda A, **options: MulticolorGS(A, sweep="forward", **options),
-    "GS twice": lambda A, **options: MulticolorGS(A, "eb", sweeps=2, omega=1.2, **options),
+    "GS twice": lambda A, **options: MulticolorGS(A, "jpl", sweeps=2, omega=1.2, **options),
     "SGS": lambda A, **options: MulticolorSGS(A, AutoColoring(50), **options),
     "SGS of nodes": lambda A, **options: MulticolorSGS(A, block_size=2, **options),
     "DILU": lambda A, **options: MulticolorDILU(A, pivot="shift", **options),
