@@ -1,4 +1,5 @@
-# `make demo` and `make test` need Python 3.11 or newer and nothing else; both build .venv.
+# `make demo` and `make test` need Python 3.11 or newer and nothing else; both build .venv. `make test-petsc` needs
+# Python 3.12 or newer, and builds .venv-petsc.
 PYTHON ?= python3
 BIN := .venv/bin
 SECONDS ?= 600
@@ -12,20 +13,41 @@ EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia delta listed_columns schedule wide pcg \
 	scale door hard_systems long_rows
 
-.PHONY: demo test test-gpu test-emulated fuzz fuzz-gpu readme docs clean
+# The first Python from 3.12 on that starts: PETSc's wheels are made for those.
+PETSC_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2> /dev/null && echo $$python && break; done)
+PETSC := .venv-petsc/bin
+# What a rank runs; the first one reports.
+RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
+
+.PHONY: demo lint test test-petsc petsc-python test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
 
-test: .venv/dev
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+test: lint
 	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
+
+# PETSc's solvers over MPI. What the first run compiles, the ranks of the others load.
+test-petsc: export OMP_WAIT_POLICY := passive
+test-petsc: export NUMBA_NUM_THREADS := 1
+test-petsc: .venv-petsc/ready
+	$(PETSC)/mpiexec -n 1 $(RANK) -q
+	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 1 $(RANK) -p no:terminal
+	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 3 $(RANK) -p no:terminal
 
 # On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
 	$(PYTHON) tests/gpu_record.py tests/gpu-record.json
+
+# The wheel and the sdist, in fresh environments of every Python that is found, with newest and oldest dependencies.
+test-release:
+	$(PYTHON) tools/try_release.py --output dist
 
 # Kernels as C++ in place of their twins; it needs g++.
 test-emulated: .venv/dev
@@ -59,9 +81,19 @@ docs: .venv/docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+# Its name, or nothing where there is none.
+petsc-python:
+	@echo $(PETSC_PYTHON)
+
+.venv-petsc/ready: pyproject.toml
+	@test -n "$(PETSC_PYTHON)" || { echo "PETSc's wheels need Python 3.12 or newer; set PETSC_PYTHON=..."; exit 1; }
+	$(PETSC_PYTHON) -m venv .venv-petsc
+	$(PETSC)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[petsc]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
+	touch $@
+
 .venv/docs: .venv/package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-petsc

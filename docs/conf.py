@@ -18,7 +18,9 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
-import mcprecond.interop.pyamg  # the top level does not import it
+import mcprecond.interop.arrays  # the top level does not import these
+import mcprecond.interop.petsc
+import mcprecond.interop.pyamg
 from mcprecond.cli import app
 from mcprecond.tuning.cost_model import MEASURED
 from report.results import age

@@ -7,16 +7,13 @@ import json
 import logging
 import math
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import numba
 import numpy as np
 import scipy.io
 import scipy.sparse
@@ -34,6 +31,8 @@ from mcprecond.backends.inputs import shaped_vector
 from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
 from mcprecond.studies import STUDIES, run
+from mcprecond.studies.surroundings import surroundings
+from mcprecond.typing import ColoringMethod
 
 app = typer.Typer(pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
@@ -107,7 +106,8 @@ class Work:
 def _working(message: str) -> Iterator[Work]:
     """Show what goes on. Ctrl-C prints one line with how far it has come, and exits with 130."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    with bar if err.is_terminal else nullcontext():  # up to Rich 14 a disabled bar ends in an empty line
         work = Work(bar, message)
         try:
             yield work
@@ -290,21 +290,22 @@ def color(
     Example: mcprecond color matrix.mtx.gz --method ecl_gc --output colors.npy
     """
     _check_output(output, ".npy", ".txt")
-    one_of(method, "--method", [*mcprecond.COLORINGS, "auto"])
+    named = _coloring_method(method, "--method")
     if distance not in (1, 2):
         raise ValueError(f"--distance must be 1 or 2, got {distance}")
+    reach: Literal[1, 2] = 1 if distance == 1 else 2
     integer(recolor, "--recolor", 0)
     backend = _backend(gpu)
     with _working(f"reading {file}") as work:
         A = placed(_read(file), backend)
         work.update("compiling, once")
         start = time.perf_counter()
-        mcprecond.color(_first_rows(A), method, distance=distance, recolor=recolor)
+        mcprecond.color(_first_rows(A), named, distance=reach, recolor=recolor)
         backend.synchronize()
         compile_seconds = time.perf_counter() - start
         work.update(f"coloring {A.shape[0]:,} rows by {method}")
         start = time.perf_counter()
-        coloring = mcprecond.color(A, method, distance=distance, recolor=recolor)
+        coloring = mcprecond.color(A, named, distance=reach, recolor=recolor)
         backend.synchronize()
         seconds = time.perf_counter() - start
     if output is not None:
@@ -341,7 +342,7 @@ def solve(
     """
     _check_output(output, ".npy", ".mtx")
     one_of(preconditioner, "--preconditioner", PRECONDITIONERS)
-    one_of(coloring, "--coloring", [*mcprecond.COLORINGS, "auto"])
+    named = _coloring_method(coloring, "--coloring")
     real(rtol, "--rtol", least=0.0)
     if maxiter is not None:
         integer(maxiter, "--maxiter", 0)
@@ -358,9 +359,9 @@ def solve(
         size = float(backend.xp.linalg.norm(b))
         rehearsed = _first_rows(A)
         work.update("compiling, once")
-        _, compile_seconds = _made(rehearsed, preconditioner, coloring, backend, solved=True)
+        _, compile_seconds = _made(rehearsed, preconditioner, named, backend, solved=True)
         work.update(f"setting up {preconditioner} for {n:,} unknowns")
-        M, setup_seconds = _made(A, preconditioner, coloring, backend)
+        M, setup_seconds = _made(A, preconditioner, named, backend)
         started = shown = time.perf_counter()
 
         def told(iterations: int, residual_norm: float) -> None:
@@ -396,13 +397,11 @@ def solve(
 
 @app.command()
 def info(as_json: AsJson = False) -> None:
-    """Print versions, the processor and the GPU, or why none can be used. Example: mcprecond info --json"""
-    facts = {"mcprecond": mcprecond.__version__, "python": platform.python_version()}
-    facts |= {name: version(name) for name in ("numpy", "scipy", "numba")}
-    facts["cpu_threads"] = str(numba.get_num_threads())
-    facts["methods"] = ", ".join(mcprecond.COLORINGS)
-    facts["gpu"] = gpu_problem() or _gpu_name()
-    _print_facts(facts, as_json)
+    """Print what a report of a bug needs: versions, the machine, the GPU or why none can be used, settings, caches.
+
+    Example: mcprecond info --json
+    """
+    _print_facts(surroundings() | {"methods": ", ".join(mcprecond.COLORINGS)}, as_json)
 
 
 @app.command()
@@ -459,7 +458,15 @@ def _first_rows(A: Any) -> Any:
     return A[:k, :k]
 
 
-def _made(A: Any, preconditioner: str, coloring: str, backend: Backend, solved: bool = False) -> tuple[Any, float]:
+def _coloring_method(name: str, option: str) -> ColoringMethod:
+    """The method that an option names."""
+    known: list[ColoringMethod] = [*mcprecond.COLORINGS, "auto"]
+    return one_of(name, option, known)
+
+
+def _made(
+    A: Any, preconditioner: str, coloring: ColoringMethod, backend: Backend, solved: bool = False
+) -> tuple[Any, float]:
     """Return the preconditioner of A and the seconds that it took, with a solve if asked for."""
     started = time.perf_counter()
     M: Any = None
@@ -516,12 +523,6 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     for name, value in facts.items():
         shown = f"{value:.3g}" if isinstance(value, float) else value
         out.print(f"{name.replace('_', ' '):{width}} {shown}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _gpu_name() -> str:
-    import cupy
-
-    return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()) + f", CuPy {cupy.__version__}"
 
 
 @app.command()
@@ -610,18 +611,18 @@ def plot(
     """
     _check_output(output, ".png", ".svg")
     one_of(what, "--what", PICTURES)
-    one_of(coloring, "--coloring", [*mcprecond.COLORINGS, "auto"])
+    named = _coloring_method(coloring, "--coloring")
     from mcprecond.studies import plots
 
     with _working(f"reading {file}") as work:
         A = _read(file) if what == "pattern" else _symmetric(_read(file), file)
         work.update(f"drawing {what}")
         if what == "pattern":
-            ax = plots.color_blocks(A, mcprecond.color(A, coloring))
+            ax = plots.color_blocks(A, mcprecond.color(A, named))
         elif what == "levels":
             orders = {
                 "row order": mcprecond.ILU0(A, ordering="natural"),
-                f"{coloring} colors": mcprecond.ILU0(A, coloring=coloring),
+                f"{coloring} colors": mcprecond.ILU0(A, coloring=named),
             }
             ax = plots.level_sizes({name: M.levels for name, M in orders.items()})
         else:
@@ -632,7 +633,7 @@ def plot(
                 work.update(f"solving with {name}")
                 if kind == "jacobi":
                     _refuse_diagonal(A, file)
-                M, _ = _made(A, kind, coloring, get_backend("cpu"))
+                M, _ = _made(A, kind, named, get_backend("cpu"))
                 results[name] = mcprecond.pcg(A, b, rtol=1e-8, M=M)
             ax = plots.residual_history(results)
         ax.set_title(file.name)

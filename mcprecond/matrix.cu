@@ -6,7 +6,7 @@
 
 #define LOADS 4          // entries that a thread loads at once
 #define LONG_ROW 512     // entries from which on a row is left to the whole block
-#define MOST_LISTED 512 // of them, in a block; others are not
+#define MOST_LISTED 512  // of them, in a block; others are not
 
 struct Check {
     int n;
@@ -104,7 +104,8 @@ extern "C" __global__ void check_values(long long entries, const VALUE* values, 
         VALUE value = values[k];
         bool is_finite = isfinite(value);
         not_finite += !is_finite;
-        if (is_finite) each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
+        if (is_finite)
+            each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
     }
     for (int step = WARP / 2; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
     if (lane_id() == 0 && largest > ptx::load_l2(&report[LARGEST])) atomicMax(&report[LARGEST], largest);

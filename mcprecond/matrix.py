@@ -135,7 +135,7 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n), or AdmittedMatrix
-        In any format. It is not changed.
+        In any format. It is not changed. A CSR tensor of PyTorch is read in place.
     name : str
         What messages call it.
     floats : bool
@@ -193,6 +193,8 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
         As `admitted`.
     """
     backend = backend_of(A)
+    if callable(getattr(A, "crow_indices", None)):
+        A = _csr_of_tensor(A, backend, name)
     if not (scipy.sparse.issparse(A) or (backend.name == "gpu" and backend.sparse.issparse(A))):
         found = f"{type(A).__module__}.{type(A).__name__}"
         raise TypeError(
@@ -223,6 +225,21 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
         A = _pruned(A, backend, name)
         _refuse_index(A, backend, name)
     return A, backend
+
+
+def _csr_of_tensor(A: Any, backend: Backend, name: str) -> Any:
+    """A CSR tensor of PyTorch as a matrix of SciPy or CuPy that reads the same memory, by DLPack."""
+    try:
+        parts = A.values(), A.col_indices(), A.crow_indices()
+        data, indices, indptr = map(backend.xp.from_dlpack, parts)
+    except (RuntimeError, BufferError) as error:  # of another layout, or with gradients
+        raise TypeError(
+            f"{name} is a tensor and must be one in CSR layout that is detached from gradients ({error}); try "
+            f"{name}.detach().to_sparse_csr()"
+        ) from error
+    if data.ndim != 1 or len(A.shape) != 2:
+        raise TypeError(f"{name} must be a matrix in CSR layout, got blocks or a batch; try {name}.to_sparse_csr()")
+    return backend.sparse.csr_matrix((data, indices, indptr), shape=tuple(A.shape))
 
 
 def canonical_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], backend: Backend) -> Any:
@@ -318,10 +335,12 @@ def _pruned(csr: Any, backend: Backend, name: str) -> Any:
     rows = np.flatnonzero(np.diff(offsets.astype(np.int64)) < 0)
     if offsets[0] != 0 or len(rows) or offsets[-1] > entries:
         found = (
-            f"begins with {offsets[0]}" if offsets[0] != 0
-            else f"says that row {rows[0]} begins at {offsets[rows[0]]} and ends at {offsets[rows[0] + 1]}" if len(rows)
+            f"begins with {offsets[0]}"
+            if offsets[0] != 0
+            else f"says that row {rows[0]} begins at {offsets[rows[0]]} and ends at {offsets[rows[0] + 1]}"
+            if len(rows)
             else f"ends with {offsets[-1]}"
-        )  # fmt: skip
+        )
         raise ValueError(
             f"{name}.indptr must rise from 0 to the number of entries, {entries}, but {found}; rebuild {name}, for "
             "instance from COO"

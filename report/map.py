@@ -51,7 +51,7 @@ def page(modules: dict[str, ModuleType]) -> str:
 
 
 def defining(name: str, modules: dict[str, ModuleType]) -> ModuleType:
-    """The module in which a function or class is defined.
+    """The module in which a function or class is defined; what other packages call has names of ours again.
 
     Raises
     ------
@@ -59,7 +59,10 @@ def defining(name: str, modules: dict[str, ModuleType]) -> ModuleType:
         If there is none or more than one.
     """
     found = [
-        module for module in modules.values() if getattr(vars(module).get(name), "__module__", "") == module.__name__
+        module
+        for module in modules.values()
+        if getattr(vars(module).get(name), "__module__", "") == module.__name__
+        and not module.__name__.startswith("mcprecond.interop.")
     ]
     if len(found) != 1:
         where = ", ".join(module.__name__ for module in found) or "no module"

@@ -74,15 +74,15 @@ def age(document: Document) -> str:
     """Whether the code is another today."""
     parts = changed(document)
     if parts is None:
-        return "*Of older code: hashes of its kernels were not kept.*"
+        return "*Measured with older code.*"
     if not parts:
-        return "*The code has not changed since.*"
+        return "*Measured with the code of today.*"
     more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
     return f"*The code has changed since: {', '.join(parts[:SHOWN])}{more}.*"
 
 
 SHOWN = 6  # parts of the code that a page names
-AGE = re.compile(r"\*(?:Of older code|The code has)[^*]*\*")
+AGE = re.compile(r"\*(?:Measured with|The code has)[^*]*\*")
 
 
 def changed(document: Document) -> list[str] | None:

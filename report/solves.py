@@ -7,7 +7,7 @@ from typing import Any
 
 from report.noise import of_mean, of_total, total_ms, verdict
 from report.pictures import MARKERS, picture, plain_ticks
-from report.results import DOCS, RESULTS, Document, origin, runs
+from report.results import DOCS, RESULTS, Document, origin, place, runs
 from report.tables import mean, number, render, table
 
 PAGE = DOCS / "solves.md"
@@ -25,18 +25,39 @@ Case = dict[str, Any]
 
 
 def load(results: Path = RESULTS) -> list[Document]:
-    """The runs that exist, the GPU's first."""
-    return list(runs(["solves-gpu", "solves-cpu"], results).values())
+    """The runs that exist, the GPU's first; those of first solves behind."""
+    return list(runs(["solves-gpu", "solves-cpu", "first-use-gpu", "first-use-cpu"], results).values())
 
 
 def page(documents: list[Document]) -> str:
     """The whole page."""
-    return render("solves.md", runs=[facts(document) for document in documents])
+    first = [document for document in documents if document["benchmark"] == "first-use"]
+    return render(
+        "solves.md",
+        runs=[facts(document) for document in documents if document not in first],
+        first_origins=[origin(document) for document in first],
+        first=first_uses(first),
+    )
+
+
+def first_uses(documents: list[Document]) -> str:
+    """A table of processes, in seconds."""
+    header = ["", "caches of compiled kernels", "imports", "first solve", "CPU time of it", "the same again"]
+    caches = {"empty caches": "empty", "second process": "filled by a process before"}
+    columns = ("imports_s", "first_s", "first_cpu_s", "again_s")
+    rows = [
+        [place(document), caches[case["name"]], *(number(case[column]) for column in columns)]
+        for document in documents
+        for case in document["cases"]
+    ]
+    return table(header, rows, names=2)
 
 
 def draw(documents: list[Document], folder: Path) -> None:
     """How many times faster than the baseline, a row for each matrix."""
     for document in documents:
+        if document["benchmark"] == "first-use":
+            continue
         cases = document["cases"][::-1]
         with picture(folder / image_of(document)) as plt:
             _, axes = plt.subplots(figsize=(6.4, 0.4 + 0.24 * len(cases)), layout="constrained")

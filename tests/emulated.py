@@ -23,7 +23,6 @@ import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from mcprecond.backends import KernelSet
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.cuda_source import BLOCK, WARP, cuda_source
 from mcprecond.backends.gpu import compile_options
+from mcprecond.backends.kernels import Kernels
 
 PACKAGE = Path(mcprecond.__file__).parent
 HEADER = Path(__file__).with_name("emulated.hpp")
@@ -50,9 +50,17 @@ EMULATED = (
     "multigrid",
 )
 OPTIONS = (
-    "-O1", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-w", "-fpermissive", "-fno-strict-aliasing", "-ffp-contract=off",
-    "-fvisibility=hidden", "-fno-gnu-unique",  # variants have functions of the same names
-)  # fmt: skip
+    "-O1",
+    "-U_FORTIFY_SOURCE",
+    "-fPIC",
+    "-shared",
+    "-w",
+    "-fpermissive",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fvisibility=hidden",
+    "-fno-gnu-unique",  # variants have functions of the same names
+)
 
 
 @cache
@@ -105,7 +113,8 @@ class EmulatedBackend(CpuBackend):
             return launch
 
         most = {"per_item": 2**31, "strided": 1, "resident": 1}
-        return SimpleNamespace(**{name: launcher(name, most[twin.launch]) for name, twin in kernel_set.twins.items()})
+        launchers = {name: launcher(name, most[twin.launch]) for name, twin in kernel_set.twins.items()}
+        return Kernels(launchers, self, kernel_set, macros)
 
 
 def pytest_configure() -> None:

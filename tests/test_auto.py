@@ -45,10 +45,17 @@ def shuffled(A):
 
 @pytest.mark.parametrize(
     "A",
-    [grid5(64), stencil27(32), laplacian((2000, 5)), laplacian((5, 2000)), laplacian((6, 400, 6)),
-     laplacian((90, 40), points=9), sp.diags_array([1.0] * 3, offsets=[-1, 0, 1], shape=(500, 500), format="csr")],
+    [
+        grid5(64),
+        stencil27(32),
+        laplacian((2000, 5)),
+        laplacian((5, 2000)),
+        laplacian((6, 400, 6)),
+        laplacian((90, 40), points=9),
+        sp.diags_array([1.0] * 3, offsets=[-1, 0, 1], shape=(500, 500), format="csr"),
+    ],
     ids=["grid", "stencil", "thin", "long", "slab", "nine points", "band"],
-)  # fmt: skip
+)
 def test_fronts_of_numbered_meshes(A, to_device):
     graph = Graph.of(to_device(A))
     fronts = color(to_device(A), "jp", order="natural").rounds

@@ -128,3 +128,10 @@ def test_busy_cores(benchmark):
         assert case["idle"]["ms_repeats"] == case["busy"]["ms_repeats"] == 2
         assert 0 < case["idle"]["ms"] <= case["idle"]["largest_ms"]
         assert case["ratios_to_the_idle_median"]["largest"] >= case["ratios_to_the_idle_median"]["median"] > 0
+
+
+def test_first_use(benchmark):
+    document = benchmark("first_use.py", "cpu", "--repeats", "1")
+    first, second = document["cases"]
+    assert (first["name"], second["name"]) == ("empty caches", "second process")
+    assert all(seconds > 0 for case in (first, second) for name, seconds in case.items() if name.endswith("_s"))

@@ -312,8 +312,14 @@ def test_what_the_demo_says_was_seen():
     from mcprecond import cli
 
     def row(problem, method, seconds, times, verified=True):
-        return {"problem": problem, "device": "cpu", "method": method, "total_seconds": seconds,
-                "times_faster": times, "verified": verified}  # fmt: skip
+        return {
+            "problem": problem,
+            "device": "cpu",
+            "method": method,
+            "total_seconds": seconds,
+            "times_faster": times,
+            "verified": verified,
+        }
 
     rows = [row("a", "CG", 1.0, 1.0), row("a", "SGS", 2.0, 0.5), row("b", "CG", 1.0, 1.0), row("b", "SGS", 0.5, 2.0)]
     rows += [row("c", "CG", 1.0, None, False)]

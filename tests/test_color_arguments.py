@@ -27,6 +27,9 @@ OPTIONS = {
     "shortcut2": (NO_FLAGS, []),
     "edge_filtering": (NO_FLAGS, []),
     "doubling": (NO_FLAGS, []),
+    "long_words": (NO_FLAGS, [False]),
+    "palettes": (NO_NAMES, ["", "blocks", "vertices"]),
+    "published": (NO_FLAGS, []),
 }
 COMMON = {
     "method": (NO_NAMES, ["", "EB", "gready"]),
@@ -58,7 +61,17 @@ def test_options(method, to_device):
             continue
         for error, values in zip((TypeError, ValueError), OPTIONS[name], strict=True):
             for value in values:
-                refused(error, f"{name} must be", to_device, method, **{name: value})
+                if value is not None or (method, name) != ("eb", "resolution"):  # which then depends on `published`
+                    refused(error, f"{name} must be", to_device, method, **{name: value})
+
+
+@pytest.mark.parametrize("method", [*COLORINGS, "auto"])
+def test_what_is_published_is_said(method, to_device):
+    if method == "auto" or "published" not in COLORINGS[method].options:
+        message = rf"published is offered for .*ecl_gc.*, and not for coloring method '{method}'; leave it out"
+        refused(ValueError, message, to_device, method, published=True)
+    else:
+        assert color(to_device(grid5(4)), method, published=True).method == method
 
 
 N = 16

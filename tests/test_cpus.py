@@ -84,6 +84,19 @@ def test_threads_are_left_to_numba_without_a_quota(monkeypatch):
     assert "NUMBA_NUM_THREADS" not in environment
 
 
+@given(st.integers(1, 64), st.integers(1, 64), st.integers(2, 64), st.lists(st.floats(0.1, 100), max_size=2))
+def test_ranks_share_what_their_launcher_may_use(cpus, others, ranks, bounds):
+    of_all = cpus + others
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "allowed_cpus", lambda process=0: of_all if process else cpus)
+        patch.setattr(threads, "quotas", lambda *_: bounds)
+        environment = {"OMPI_COMM_WORLD_LOCAL_SIZE": str(ranks)}
+        settle(environment, numba_is_imported=False)
+    found = int(environment.get("NUMBA_NUM_THREADS", cpus))
+    assert 1 <= found <= cpus and (found == 1 or found * ranks <= threads_for(of_all, bounds))
+    assert found == cpus or (found + 1) * ranks > threads_for(of_all, bounds)
+
+
 def imported(program: str, **environment: str) -> list[str]:
     """What a process prints that has none of the variables but these."""
     kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
@@ -114,8 +127,12 @@ color(problems.graphs.grid2d(5), "eb")
 
 def test_the_package_sets_the_environment_before_numba_and_its_pool():
     assert imported(WATCHED, NUMBA_THREADING_LAYER="omp") == [
-        "numba", str(SPINS), "False", "numba.np.ufunc.omppool", str(SPINS)
-    ]  # fmt: skip
+        "numba",
+        str(SPINS),
+        "False",
+        "numba.np.ufunc.omppool",
+        str(SPINS),
+    ]
 
 
 def test_a_users_setting_wins():

@@ -141,6 +141,6 @@ def test_every_kernel_has_a_twin(name):
 
     module = importlib.import_module("mcprecond." + name.removesuffix(".cu").replace("/", "."))
     kernels = re.findall(
-        r'extern "C" __global__ void(?: __launch_bounds__\([^()]+\))? (\w+)', cuda_source(SOURCES[name])
+        r'extern "C" __global__ void(?:\s+__launch_bounds__\([^()]+\))?\s+(\w+)', cuda_source(SOURCES[name])
     )
     assert sorted(kernels) == sorted(module.KERNELS.twins)

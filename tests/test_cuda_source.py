@@ -39,11 +39,19 @@ def test_a_file_is_included_once_and_lines_keep_their_numbers(tmp_path, package)
     )
     lines = cuda_source(tmp_path / "a" / "k.cu").splitlines()[2:]
     assert lines == [
-        '#line 1 "a/k.cu"', "// a",
-        '#line 1 "cuda/x.cuh"', "", "int x;",
-        '#line 3 "a/k.cu"', '#line 1 "a/y.cuh"', "", '#line 3 "a/y.cuh"', "int y;",
-        '#line 4 "a/k.cu"', "int k;",
-    ]  # fmt: skip
+        '#line 1 "a/k.cu"',
+        "// a",
+        '#line 1 "cuda/x.cuh"',
+        "",
+        "int x;",
+        '#line 3 "a/k.cu"',
+        '#line 1 "a/y.cuh"',
+        "",
+        '#line 3 "a/y.cuh"',
+        "int y;",
+        '#line 4 "a/k.cu"',
+        "int k;",
+    ]
 
 
 def test_no_include_depends_on_a_condition(tmp_path, package):

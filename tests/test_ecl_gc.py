@@ -14,7 +14,9 @@ from mcprecond import color
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring import Graph
 from mcprecond.coloring.history import new_log
-from mcprecond.coloring.priority.ecl_gc import ORDERS, ROW_ORDER, color_by_priority
+from mcprecond.coloring.priority.ecl_gc import color_by_priority
+from mcprecond.coloring.priority.priorities import LDF_NATURAL, ORDERS, ROW_ORDER
+from mcprecond.coloring.priority.visits import KERNELS as VISITS
 
 SEED = 5
 SHORTCUTS = [{"shortcut1": first, "shortcut2": second} for first in (True, False) for second in (True, False)]
@@ -70,15 +72,19 @@ GRAPHS = {
 def test_equals_serial_first_fit(name, order, backend, to_device):
     expected = serial_first_fit(GRAPHS[name], order)
     for shortcuts in SHORTCUTS:
-        coloring = color(to_device(GRAPHS[name]), "ecl_gc", order=order, seed=SEED, **shortcuts)
-        np.testing.assert_array_equal(backend.to_host(coloring.colors), expected)
-        assert coloring.history[:, 0].sum() == len(expected) and not coloring.history[:, 1].any()
+        for published in (False,) if order == "natural" else (False, True):
+            coloring = color(
+                to_device(GRAPHS[name]), "ecl_gc", order=order, seed=SEED, published=published, **shortcuts
+            )
+            np.testing.assert_array_equal(backend.to_host(coloring.colors), expected)
+            assert coloring.history[:, 0].sum() == len(expected) and not coloring.history[:, 1].any()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(A=patterns(), order=st.sampled_from(ORDERS), shortcuts=st.sampled_from(SHORTCUTS))
-def test_equals_serial_first_fit_on_any_pattern(backend, to_device, A, order, shortcuts):
-    colors = color(to_device(A), "ecl_gc", order=order, seed=SEED, **shortcuts).colors
+@given(A=patterns(), order=st.sampled_from(ORDERS), shortcuts=st.sampled_from(SHORTCUTS), published=st.booleans())
+def test_equals_serial_first_fit_on_any_pattern(backend, to_device, A, order, shortcuts, published):
+    published = published and order != "natural"
+    colors = color(to_device(A), "ecl_gc", order=order, seed=SEED, published=published, **shortcuts).colors
     np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, order))
 
 
@@ -129,16 +135,131 @@ def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
     return log[0, 0]
 
 
-def test_shortcuts_save_rounds():
+def test_shortcuts_save_rounds(one_thread):
     """The ablation of Table 5, in rounds."""
+    for A in (mixed_degrees(2000, 20000), stencil27(12)):
+        both, first, second, none = (rounds_of(A, **shortcuts) for shortcuts in SHORTCUTS)
+        assert both <= first < none and both < second <= none
+
+
+def published_rounds(A, backend, to_device, worklist: np.ndarray, *, shortcut1: bool, shortcut2: bool) -> np.ndarray:
+    """The history of the published rounds, largest degree first and ties in row order, with vertices visited in the
+    order of the worklist.
+    """
+    graph = Graph.of(to_device(A))
+    xp, n, nnz = backend.xp, graph.n, graph.indices.size
+    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
+    worklists, log = xp.empty((2, n), np.int32), new_log(graph)
+    worklists[0] = xp.asarray(worklist, np.int32)
+    backend.kernels(VISITS, OFFSET=graph.indptr.dtype).color_by_visits(
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        LDF_NATURAL,
+        0,
+        int(shortcut1),
+        int(shortcut2),
+        colors,
+        possible,
+        waiting,
+        xp.empty(nnz, np.int32),
+        xp.empty(nnz // 32 + n + 1, np.uint32),
+        worklists,
+        xp.zeros(8, np.int32),
+        log,
+    )
+    np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, "ldf_natural"))
+    log = backend.to_host(log)
+    return log[1 : 1 + log[0, 0], 0]
+
+
+@pytest.fixture
+def one_thread():
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    try:
-        for A in (mixed_degrees(2000, 20000), stencil27(12)):
-            both, first, second, none = (rounds_of(A, **shortcuts) for shortcuts in SHORTCUTS)
-            assert both <= first < none and both < second <= none
-    finally:
-        numba.set_num_threads(threads)
+    yield
+    numba.set_num_threads(threads)
+
+
+#: The graph of the paper's Figure 1, its vertices in alphabetic order: the figures' colors and degrees leave no other.
+FIGURE_1 = sp.csr_matrix(np.triu(np.ones((7, 7)), 1))
+for ends in ("AC", "BF", "DG", "EG", "FG"):
+    FIGURE_1["ABCDEFG".index(ends[0]), "ABCDEFG".index(ends[1])] = 0
+FIGURE_1.eliminate_zeros()
+
+
+def test_the_papers_example(backend, to_device, one_thread):
+    """Figures 1, 2 and 5: a start and three steps with shortcuts, a start and five steps without.
+
+    Where nobody sees what others do in the same step, vertices of low priority being visited first, it takes as many.
+    """
+    assert [len(near) for near in neighbors(FIGURE_1)] == [5, 5, 5, 5, 5, 4, 3]
+    np.testing.assert_array_equal(serial_first_fit(FIGURE_1, "ldf_natural"), [0, 1, 0, 2, 3, 1, 2])
+    backwards = np.arange(7)[::-1]
+    with_both = published_rounds(FIGURE_1, backend, to_device, backwards, **SHORTCUTS[0])
+    without = published_rounds(FIGURE_1, backend, to_device, backwards, **SHORTCUTS[-1])
+    if backend.resident_warps:  # threads see more than that
+        assert len(with_both) <= 4 and len(without) <= 6
+    else:
+        assert with_both.tolist() == [1, 1, 3, 2] and without.tolist() == [1, 1, 1, 2, 1, 1]
+
+
+LENGTH, COPIES = 8, 32
+
+
+def two_chains() -> tuple[sp.csr_matrix, np.ndarray]:
+    """Two chains of hubs, one after the other unless the first vertex of the second sees that it need not wait.
+
+    In the order of priority: three hubs that are neighbors, a chain of which each waits for the one before, and the
+    second chain. That is joined to the three, which take the colors 0, 1 and 2, and begins with a vertex that
+    is joined to the last of the first chain, of which the worst possible color is 1. Leaves make all degrees equal.
+    There are as many copies as a warp has threads, and a list of all vertices, those of low priority first.
+    """
+    hubs, first, second = range(3), range(3, 3 + LENGTH), range(3 + LENGTH, 4 + 2 * LENGTH)
+    edges = [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+        *((v, v + 1) for v in range(3, second[-1])),
+        *((h, v) for h in hubs for v in second),
+    ]
+    n, degree = second[-1] + 1, 40
+    joined = sp.coo_array((np.ones(len(edges)), np.array(edges).T), shape=(n, n))
+    leaves = degree - np.bincount(np.ravel(edges), minlength=n)
+    assert first and (leaves > 8).all()
+    ends = np.repeat(np.arange(n), leaves)
+    pairs = np.vstack([np.column_stack([joined.row, joined.col]), np.column_stack([ends, n + np.arange(len(ends))])])
+    size = n + len(ends)
+    graph = sp.coo_array((np.ones(len(pairs)), pairs.T), shape=(size, size))
+    A = sp.csr_matrix(sp.kron(graph, sp.eye_array(COPIES)))  # the copies of a vertex follow each other
+    return A, np.arange(A.shape[0])[::-1]
+
+
+def test_published_shortcut_1_knows_the_worst_color_of_high_degrees(backend, to_device, one_thread):
+    """Otherwise the chains take one after the other."""
+    A, backwards = two_chains()
+    rounds = len(published_rounds(A, backend, to_device, backwards, shortcut1=True, shortcut2=True))
+    assert rounds <= 6 + LENGTH
+    without = len(published_rounds(A, backend, to_device, backwards, shortcut1=False, shortcut2=True))
+    assert backend.name == "gpu" or without >= 2 * LENGTH
+
+
+def test_published_shortcuts_save_rounds(backend, to_device, one_thread):
+    """The ablation of Table 5, in rounds."""
+    for A in (mixed_degrees(2000, 20000), stencil27(12)):
+        adjacency = neighbors(A)
+        backwards = sorted(range(A.shape[0]), key=lambda v: (len(adjacency[v]), -v))
+        both, first, second, none = (
+            len(published_rounds(A, backend, to_device, backwards, **shortcuts)) for shortcuts in SHORTCUTS
+        )
+        if backend.name == "cpu":
+            assert both <= first < none and both <= second <= none
+
+
+def test_published_row_order_is_refused(to_device):
+    with pytest.raises(ValueError, match="published ecl_gc colors the largest degree first, got order='natural'"):
+        color(to_device(grid5(3)), "ecl_gc", order="natural", published=True)
 
 
 def test_unknown_order_is_refused(to_device):

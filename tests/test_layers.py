@@ -13,9 +13,25 @@ import mcprecond
 PACKAGE = Path(mcprecond.__file__).parent
 #: From the bottom to the top; a module may import what stands before it, and other modules of its own room.
 ROOMS = [
-    "version", "backends", "numbering", "matrix", "coloring", "ordering", "storage", "sweeps", "tuning",
-    "preconditioners", "solvers", "multigrid", "interop", "problems", "studies", "__init__", "cli",
-]  # fmt: skip
+    "version",
+    "typing",
+    "backends",
+    "numbering",
+    "matrix",
+    "coloring",
+    "ordering",
+    "storage",
+    "sweeps",
+    "tuning",
+    "preconditioners",
+    "solvers",
+    "multigrid",
+    "interop",
+    "problems",
+    "studies",
+    "__init__",
+    "cli",
+]
 MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
 
 

@@ -209,6 +209,50 @@ def test_update_says_where_the_pattern_is_another(to_device):
     assert blocks.compared_with(to_device(A))()
 
 
+@FIXTURES_STAY
+@given(st.integers(1, 24), st.integers(1, 9), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
+def test_bsr_matrices_keep_their_block_size(device, backend, n_nodes, b, seed, density):
+    """Nodes are colored, so that the zeros of their blocks are no edges; blocks of nine unknowns are too large."""
+    A = block_matrix(n_nodes, b, seed, density)
+    own, said = A.tobsr((b, b)), b if b <= 8 else 1
+    M = MulticolorSGS(own, "greedy", device=device)
+    other = MulticolorSGS(own.tocsr(), "greedy", block_size=said, device=device)
+    assert M.blocks.block_size == said and M.n_colors == other.n_colors
+    r = np.random.default_rng(seed).uniform(-1, 1, n_nodes * b)
+    np.testing.assert_array_equal(M @ r, other @ r)
+    if said == b:
+        np.testing.assert_array_equal(M @ r, MulticolorSGS(A, "greedy", block_size=b, device=device) @ r)
+    relaxed = smooth(own, np.zeros_like(r), r, sweep="symmetric", coloring="greedy", device=device)
+    np.testing.assert_allclose(relaxed, M @ r, rtol=1e-12, atol=1e-14)
+
+
+def test_updates_and_solves_with_a_bsr_matrix(device):
+    A = problems.elasticity(6).tobsr((3, 3))
+    M = MulticolorSGS(A, "greedy", device=device)
+    b = A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0])
+    first = pcg(A, b, M=M, rtol=1e-8) if device == "cpu" else None
+    other = A.copy()
+    other.data[:, 0, 1] = other.data[:, 1, 0] = 0  # stored zeros elsewhere
+    M.update(other)
+    r = b[: A.shape[0]]
+    np.testing.assert_array_equal(M @ r, MulticolorSGS(other, "greedy", device=device) @ r)
+    if first is not None:
+        assert first.converged and pcg(other, b, M=M, rtol=1e-8).converged
+        assert first.iterations == pcg(A, b, M=MulticolorSGS(A.tocsr(), "greedy", block_size=3), rtol=1e-8).iterations
+
+
+def test_another_block_size_than_that_of_bsr():
+    A = problems.elasticity(4).tobsr((3, 3))
+    points = color(A, "greedy")
+    assert MulticolorSGS(A, points, block_size=1).n_colors == points.n_colors
+    assert MulticolorSGS(A, block_size=6).blocks.block_size == 6
+    assert MulticolorSGS(problems.elasticity(4).tobsr((3, 6))).blocks.block_size == 1
+    with pytest.raises(
+        ValueError, match="coloring must be one of the 64 nodes of A, got 192 colors; pass block_size=1"
+    ):
+        MulticolorSGS(A, points)
+
+
 def test_errors_at_the_door(to_device):
     A = to_device(block_matrix(10, 3, seed=0))
     with pytest.raises(ValueError, match="block_size 4 does not divide the 30 unknowns"):
@@ -216,8 +260,10 @@ def test_errors_at_the_door(to_device):
     for wrong, error in ((0, ValueError), (9, ValueError), (2.0, TypeError), (-1, ValueError)):
         with pytest.raises(error, match="block_size must be"):
             MulticolorSGS(A, block_size=wrong)
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match="one of the 10 nodes of A, got 30 colors"):
         MulticolorSGS(A, np.zeros(30, np.int32), block_size=3)
+    with pytest.raises(ValueError, match="shape"):
+        MulticolorSGS(A, np.zeros(29, np.int32), block_size=3)
     singular = scipy.sparse.csr_array(scipy.linalg.block_diag(np.eye(2), np.ones((2, 2)), np.eye(2)))
     with pytest.raises(ValueError, match="rows 2 to 3 is singular"):
         MulticolorSGS(to_device(singular), block_size=2)

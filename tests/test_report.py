@@ -51,7 +51,7 @@ def test_results_of_code_that_has_changed_are_listed(report, tmp_path):
         "yesterday.json: storage/split",
     ]
     ages = {name: age(document) for name, document in documents.items()}
-    assert "has not changed" in ages["today"] and "storage/split" in ages["yesterday"] and "older" in ages["none"]
+    assert "of today" in ages["today"] and "storage/split" in ages["yesterday"] and "older" in ages["none"]
     assert {timeless(f"A run. {words} More.") for words in ages.values()} == {"A run.  More."}
     assert all(line.split(":")[0].endswith(".json") for line in stale(RESULTS))
     assert changed({"code": code()}) == []

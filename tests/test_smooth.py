@@ -60,13 +60,19 @@ def test_one_object_sweeps_both_ways_in_place(from_zero, columns, block_size, ba
         expected = np.stack(
             [
                 backend.to_host(
-                    smooth(to_device(A), *map(to_device, pair), coloring=M.coloring, sweep=direction, omega=1.1,
-                           block_size=block_size)
+                    smooth(
+                        to_device(A),
+                        *map(to_device, pair),
+                        coloring=M.coloring,
+                        sweep=direction,
+                        omega=1.1,
+                        block_size=block_size,
+                    )
                 )
                 for pair in zip(expected.T.copy(), b.T.copy(), strict=True)
             ],
             axis=1,
-        )  # fmt: skip
+        )
         on_device, right = to_device(x.copy()), to_device(b)
         M.enqueue_sweep(on_device, right, direction, from_zero=from_zero)
         np.testing.assert_allclose(backend.to_host(on_device), expected, atol=1e-14)

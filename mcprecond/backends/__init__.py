@@ -9,6 +9,7 @@ from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
 from mcprecond.backends.kernels import (
+    Kernels,
     KernelSet,
     compile_inlined,
     compile_loop,
@@ -20,6 +21,7 @@ from mcprecond.backends.kernels import (
 __all__ = [
     "Backend",
     "KernelSet",
+    "Kernels",
     "backend_of",
     "compile_inlined",
     "compile_loop",
@@ -32,6 +34,8 @@ __all__ = [
 
 _CPU = CpuBackend()
 _GPU = GpuBackend()
+#: DLPack's numbers of what CuPy can read: memory of a device, and managed memory.
+CUDA_DEVICES = (2, 13)
 
 
 def gpu_problem() -> str | None:
@@ -70,11 +74,18 @@ def get_backend(device: str) -> Backend:
 
 
 def backend_of(array: Any) -> Backend:
-    """Return the backend on which a NumPy, SciPy or CuPy object lives, by its type alone.
+    """Return the backend on which a NumPy, SciPy or CuPy object lives, by its type; of another library, by what it
+    tells DLPack.
 
     Raises
     ------
     ValueError
-        For a CuPy object where CuPy finds no device.
+        For an object on the GPU where CuPy is missing or finds no device.
     """
-    return get_backend("gpu") if type(array).__module__.split(".")[0] in ("cupy", "cupyx") else _CPU
+    library = type(array).__module__.split(".")[0]
+    if library in ("numpy", "scipy"):
+        return _CPU
+    if library in ("cupy", "cupyx"):
+        return get_backend("gpu")
+    device = getattr(array, "__dlpack_device__", None)
+    return get_backend("gpu") if callable(device) and device()[0] in CUDA_DEVICES else _CPU

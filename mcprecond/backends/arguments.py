@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
+
+Name = TypeVar("Name", bound=str)
 
 LONGEST = 60  # characters of a value that a message shows
 
@@ -74,7 +76,7 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def one_of(value: Any, name: str, choices: Collection[str]) -> str:
+def one_of(value: Any, name: str, choices: Collection[Name]) -> Name:
     """Return one of some names.
 
     Raises
@@ -88,7 +90,7 @@ def one_of(value: Any, name: str, choices: Collection[str]) -> str:
         raise TypeError(f"{name} must be a string, one of {', '.join(choices)}, got {shown(value)}")
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-    return value
+    return cast(Name, value)
 
 
 def names(value: Any, name: str) -> list[str]:

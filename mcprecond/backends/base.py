@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from mcprecond.backends.kernels import KernelSet
+from mcprecond.typing import Device
 
 
 class Backend(Protocol):
     """NumPy + Numba, or CuPy + CUDA. Array modules differ only where this protocol says so."""
 
-    name: str
+    name: Device
     #: How many solver iterations to enqueue before the host reads the result the first time.
     iterations_per_look: int
 

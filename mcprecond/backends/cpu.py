@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from mcprecond.backends.kernels import KernelSet
+from mcprecond.backends.kernels import Kernels, KernelSet
+from mcprecond.typing import Device
 
 
 class CpuBackend:
     """See `Backend`."""
 
-    name = "cpu"
+    name: Device = "cpu"
     iterations_per_look = 1
 
     resident_warps = 0
@@ -36,8 +37,8 @@ class CpuBackend:
     def linalg(self) -> ModuleType:
         return scipy.sparse.linalg
 
-    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
-        return SimpleNamespace(**{name: twin.function for name, twin in kernel_set.twins.items()})
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
+        return Kernels({name: twin.function for name, twin in kernel_set.twins.items()}, self, kernel_set, macros)
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         return function
@@ -54,3 +55,8 @@ class CpuBackend:
 
     def synchronize(self) -> None:
         pass
+
+    def __reduce__(self) -> Any:
+        from mcprecond.backends import get_backend
+
+        return get_backend, (self.name,)

@@ -73,6 +73,11 @@ def numba_folder(cache_path: str | None) -> str | None:
     return f"{package}, in __pycache__" if folder.is_relative_to(package) else str(folder.parent)
 
 
+def cupy_folder() -> str:
+    """The folder in which CuPy keeps what NVRTC has compiled."""
+    return os.environ.get("CUPY_CACHE_DIR", str(Path.home() / ".cupy" / "kernel_cache"))
+
+
 def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
     """Let Numba load or save a function, or do without where the files cannot be read or written."""
 
@@ -98,8 +103,7 @@ def compile_by_cupy(kernel: Any) -> None:
 
 @contextlib.contextmanager
 def _said_if_it_lasts() -> Iterator[None]:
-    folder = os.environ.get("CUPY_CACHE_DIR", str(Path.home() / ".cupy" / "kernel_cache"))
-    timer = threading.Timer(LOADED, say_compiling, ("NVRTC", folder))
+    timer = threading.Timer(LOADED, say_compiling, ("NVRTC", cupy_folder()))
     timer.daemon = True
     timer.start()
     try:

@@ -6,14 +6,15 @@ import functools
 import re
 import threading
 from collections.abc import Callable, Hashable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
 from mcprecond.backends.first_use import compile_by_cupy
-from mcprecond.backends.kernels import KernelSet
+from mcprecond.backends.kernels import Kernels, KernelSet
+from mcprecond.typing import Device
 
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 C_TYPES = {
@@ -46,7 +47,7 @@ def _attributes_of(device: int) -> dict[str, int]:
 class GpuBackend:
     """See `Backend`. Everything runs on the caller's current device and stream."""
 
-    name = "gpu"
+    name: Device = "gpu"
     iterations_per_look = 8
 
     @property
@@ -67,8 +68,8 @@ class GpuBackend:
 
         return cupyx.scipy.sparse.linalg
 
-    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
-        return _variant(kernel_set, tuple(macros.items()), self.xp.cuda.Device().id)
+    def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
+        return _variant(self, kernel_set, tuple(macros.items()), self.xp.cuda.Device().id)
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         import cupy
@@ -129,14 +130,20 @@ class GpuBackend:
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()
 
+    def __reduce__(self) -> Any:
+        from mcprecond.backends import get_backend
+
+        return get_backend, (self.name,)  # which says why, where there is no GPU
+
 
 @functools.cache
-def _variant(kernel_set: KernelSet, macros: tuple[tuple[str, Any], ...], device: int) -> SimpleNamespace:
+def _variant(backend: GpuBackend, kernel_set: KernelSet, macros: tuple[tuple[str, Any], ...], device: int) -> Kernels:
     """The launchers of one variant, found by its choices as they are given: a call costs next to nothing."""
     _, words = _text_and_words(kernel_set)
     # What the text does not mention makes no other code of it.
     choices = {name: value for name, value in macros if name in words}
-    return _launchers(kernel_set, compile_options(choices), dict(macros).get("LANES", 1), device)
+    launchers = _launchers(kernel_set, compile_options(choices), dict(macros).get("LANES", 1), device)
+    return Kernels(launchers, backend, kernel_set, dict(macros))
 
 
 @functools.cache
@@ -147,7 +154,7 @@ def _text_and_words(kernel_set: KernelSet) -> tuple[str, frozenset[str]]:
 
 
 @functools.cache
-def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, device: int) -> SimpleNamespace:
+def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, device: int) -> dict[str, Any]:
     """Compile (or load from CuPy's cache) and load one variant of a kernel set on one device."""
     import cupy
 
@@ -158,7 +165,7 @@ def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, devi
         compile_by_cupy(kernel)  # now, not inside somebody's graph capture
         most_blocks = None if twin.launch == "per_item" else _resident_blocks(kernel)
         launchers[name] = _launcher(kernel, lanes, most_blocks)
-    return SimpleNamespace(**launchers)
+    return launchers
 
 
 def _resident_blocks(kernel: Any) -> int:

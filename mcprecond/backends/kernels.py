@@ -15,6 +15,7 @@ In a kernel's signature every integer scalar is ``long long`` and every real sca
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper"
 #: Loops over prange run in parallel; Numba does not search for more, which takes time, too.
 IN_PARALLEL = dict.fromkeys(
     ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
-)  # fmt: skip
+)
 
 # One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
 # changes their operands through a call.
@@ -84,6 +85,50 @@ class KernelSet:
 
     def __hash__(self) -> int:
         return hash(self.module_file)
+
+    def __reduce__(self) -> Any:
+        """A pickle names the module that defines the twins."""
+        return _kernel_set_of, (next(iter(self.twins.values())).function.__module__,)
+
+
+def _kernel_set_of(module: str) -> KernelSet:
+    found = importlib.import_module(module).KERNELS
+    assert isinstance(found, KernelSet)
+    return found
+
+
+class Kernels:
+    """The callables of one variant of a kernel set, one attribute each, as `Backend.kernels` returns them.
+
+    Compiled code does not travel: copies and pickles say which variant it is, and it is made where they arrive.
+
+    Parameters
+    ----------
+    callables : dict of str to callable
+    backend : Backend
+    kernel_set : KernelSet
+    macros : dict
+        What `Backend.kernels` was called with.
+    """
+
+    def __init__(
+        self, callables: dict[str, Callable[..., None]], backend: Any, kernel_set: KernelSet, macros: dict[str, Any]
+    ) -> None:
+        self.__dict__.update(callables)
+        self._origin = backend, kernel_set, macros
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Only what is not there arrives here."""
+        raise AttributeError(f"there is no kernel {name!r}")
+
+    def __reduce__(self) -> Any:
+        return _kernels, self._origin
+
+
+def _kernels(backend: Any, kernel_set: KernelSet, macros: dict[str, Any]) -> Kernels:
+    found = backend.kernels(kernel_set, **macros)
+    assert isinstance(found, Kernels)
+    return found
 
 
 #: From so many entries on, row offsets are int64: 32 bits have to have room for a thread's last step beyond the end.

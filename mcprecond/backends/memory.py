@@ -1,4 +1,4 @@
-"""How much memory is left, for what is better refused than begun."""
+"""How much memory is left, for what is better refused than begun; and numbers of bytes in words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ def available_bytes(backend: Backend) -> int:
     if backend.name == "gpu":
         return int(backend.xp.cuda.Device().mem_info[0]) + int(backend.xp.get_default_memory_pool().free_bytes())
     return min(_of_machine(), _of_container())
+
+
+def shown_bytes(count: int) -> str:
+    """A number of bytes in a unit that suits it."""
+    size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.0f} bytes" if units[0] == "bytes" else f"{size:.3g} {units[0]}"
 
 
 def _of_machine() -> int:

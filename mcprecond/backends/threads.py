@@ -2,8 +2,9 @@
 
 Numba starts a pool of threads at the first parallel loop, one for each CPU that the process may use, and GNU OpenMP
 lets them spin at the end of every loop. Both are wrong where CPUs are shared. In a container the quota may be less than
-the number of CPUs; and a thread that spins for milliseconds takes the CPU from the one that it waits for. Both are read
-from the environment once, so `settle` has to run before Numba is imported and before the pool starts.
+the number of CPUs, and the ranks of an MPI program share them; and a thread that spins for milliseconds takes the CPU
+from the one that it waits for. Both are read from the environment once, so `settle` has to run before Numba is imported
+and before the pool starts.
 """
 
 from __future__ import annotations
@@ -11,31 +12,47 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
 #: Loops of GNU OpenMP before a waiting thread sleeps: tens of microseconds, about as long as the serial code between
 #: two parallel loops takes. Its default of 300,000 is milliseconds.
 SPINS = 3000
 CGROUPS = Path("/sys/fs/cgroup")
+#: Where launchers say how many ranks they start on this machine: MPICH and Intel MPI, Open MPI, MVAPICH.
+RANKS = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
 
 
 def settle(environ: MutableMapping[str, str], numba_is_imported: bool) -> None:
-    """Set what the environment leaves open: GOMP_SPINCOUNT, and NUMBA_NUM_THREADS where the quota asks for it.
+    """Set what the environment leaves open: GOMP_SPINCOUNT, and NUMBA_NUM_THREADS where a quota or other ranks ask for
+    it.
 
     An imported Numba has read its number already, and raises an error if it changes.
     """
     if "OMP_WAIT_POLICY" not in environ:
         environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
-    cpus = allowed_cpus()
-    threads = threads_for(cpus, quotas(Path("/proc/self/cgroup"), CGROUPS))
+    cpus, ranks = allowed_cpus(), ranks_here(environ)
+    # The mask of a rank may be a part of the machine that it has alone, or that of all of them: the launcher's tells.
+    of_all = allowed_cpus(os.getppid()) if ranks > 1 else cpus
+    threads = min(cpus, max(1, threads_for(of_all, quotas(Path("/proc/self/cgroup"), CGROUPS)) // ranks))
     if threads < cpus and not numba_is_imported:
         environ.setdefault("NUMBA_NUM_THREADS", str(threads))
 
 
-def allowed_cpus() -> int:
-    """The number of CPUs on which this process may run: those of its affinity mask, where there is one."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def allowed_cpus(process: int = 0) -> int:
+    """The number of CPUs on which a process, by default this one, may run: those of its affinity mask, where there is
+    one.
+    """
+    return len(os.sched_getaffinity(process)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ranks_here(environ: Mapping[str, str]) -> int:
+    """How many ranks of an MPI program its launcher has started on this machine; 1 where none says so.
+
+    >>> ranks_here({"MPI_LOCALNRANKS": "4"}), ranks_here({})
+    (4, 1)
+    """
+    return max([1, *(int(environ[name]) for name in RANKS if environ.get(name, "").isdecimal())])
 
 
 def threads_for(cpus: int, quotas: Iterable[float]) -> int:

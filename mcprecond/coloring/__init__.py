@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, cast
 
 from mcprecond.backends.arguments import flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
@@ -11,7 +11,8 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.refine.balance import balance as balanced
 from mcprecond.coloring.refine.recolor import recolor as recolored
 from mcprecond.coloring.registry import COLORINGS, Method
-from mcprecond.matrix import admitted
+from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.typing import ColoringMethod, Integers, Matrix, Order
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "Method", "color", "coloring_of"]
 
@@ -19,11 +20,11 @@ LARGEST_SEED = 2**63 - 1
 
 
 def color(
-    A: Any,
-    method: str = "auto",
+    A: Matrix | AdmittedMatrix,
+    method: ColoringMethod = "auto",
     *,
-    distance: int = 1,
-    order: Any = None,
+    distance: Literal[1, 2] = 1,
+    order: Order | Integers | None = None,
     seed: int = 0,
     recolor: int = 0,
     balance: bool = False,
@@ -42,25 +43,30 @@ def color(
         A name in `COLORINGS`:
 
         - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
-          ``resolution="degree" | "index"``.
-        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``;
-          deterministic.
+          ``resolution="degree" | "index"``, ``published=False``.
+        - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``,
+          ``published=False``; deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
-          ``chunk_size=8``, ``resolution="index" | "degree"``, and for the last two ``edge_filtering=False``.
+          ``chunk_size=8``, ``resolution="index" | "degree"``, ``published=False``, and for the last two
+          ``edge_filtering=False``; if published ``worklist="atomic" | "pps"``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
-          and Nandivada); ``resolution="degree" | "index"``, ``doubling=True`` for the second.
+          and Nandivada); ``published=False`` and for the second ``resolution="degree" | "index"``, ``doubling=True``;
+          if published ``long_words=True``, ``palettes="threads" | "vertices"``.
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
-        - "cc": several independent sets per round by hash functions, as cuSPARSE's csrcolor does (Naumov et al. 2015);
-          ``hashes=4``; deterministic, many colors.
+        - "cc": several independent sets per round by hash functions, after a paragraph of Naumov et al. (2015);
+          cuSPARSE's csrcolor is another program; ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``table_size=16`` for the
           second; deterministic, many colors.
         - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
           products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
+
+        With ``published=True`` a method that has the option runs as its paper has it, without what this package adds
+        to it.
 
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
         has the rule); deterministic, without options. The result's `method` says which.
@@ -92,8 +98,8 @@ def color(
     TypeError
         If A is not a sparse matrix, the method does not have one of the options, or an argument has a wrong type.
     ValueError
-        If A is not square, the method is unknown, or an argument is out of range; or if "greedy" in the order "sd" or
-        "id" would take hours at distance 2, as there are hubs.
+        If A is not square, the method is unknown or is not offered as published, or an argument is out of range; or if
+        "greedy" in the order "sd" or "id" would take hours at distance 2, as there are hubs.
     MemoryError
         If the graph of all pairs within distance 2 has no room; the message says how many there are.
 
@@ -111,8 +117,8 @@ def color(
         raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {shown(method)}")
     if method != "auto" and method not in COLORINGS:
         raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}, auto")
-    distance = integer(distance, "distance")
-    if distance not in (1, 2):
+    reach = integer(distance, "distance")
+    if reach not in (1, 2):
         raise ValueError(f"distance must be 1 or 2, got {distance}")
     seed = integer(seed, "seed", 0, LARGEST_SEED)
     recolor = integer(recolor, "recolor", 0)
@@ -120,24 +126,26 @@ def color(
     if order is not None:
         options["order"] = order
     known = () if method == "auto" else COLORINGS[method].options
+    if "published" in options and "published" not in known:
+        offered = ", ".join(name for name in COLORINGS if "published" in COLORINGS[name].options)
+        raise ValueError(f"published is offered for {offered}, and not for coloring method {method!r}; leave it out")
     for name in options:
         if name not in known:
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
     graph = Graph.of(A)
-    if method == "auto":
-        method = chosen_for(graph, distance)
-    if COLORINGS[method].finds_distance_two:
-        options["distance"] = distance
-    elif distance == 2:
-        graph, distance = graph.squared(), 1
-    colors, log = COLORINGS[method](graph, seed=seed, **options)
-    coloring = finished(colors, log, method, graph.backend)
+    chosen = chosen_for(graph, reach) if method == "auto" else method
+    if COLORINGS[chosen].finds_distance_two:
+        options["distance"] = reach
+    elif reach == 2:
+        graph, reach = graph.squared(), 1
+    colors, log = COLORINGS[chosen](graph, seed=seed, **options)
+    coloring = finished(colors, log, chosen, graph.backend)
     if recolor:
-        colors = recolored(graph, distance, coloring.colors, coloring.sizes, recolor)
-        coloring = finished(colors, log, method, graph.backend)
+        colors = recolored(graph, reach, coloring.colors, coloring.sizes, recolor)
+        coloring = finished(colors, log, chosen, graph.backend)
     if balance:
-        colors = balanced(graph, distance, coloring.colors, coloring.sizes)
-        coloring = finished(colors, log, method, graph.backend)
+        colors = balanced(graph, reach, coloring.colors, coloring.sizes)
+        coloring = finished(colors, log, chosen, graph.backend)
     return coloring
 
 
@@ -150,7 +158,7 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
         As `color`; for an array of the wrong length or dtype, or an improper one (names an edge).
     """
     if isinstance(coloring, str):
-        return color(A, coloring)
+        return color(A, cast(ColoringMethod, coloring))
     matrix = admitted(A)
     if isinstance(coloring, Coloring):
         checked = user_coloring(coloring.colors, matrix)

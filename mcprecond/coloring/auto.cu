@@ -25,7 +25,8 @@ extern "C" __global__ void add_lengths(long long samples, long long n, long long
 }
 
 // A warp per part.
-extern "C" __global__ void find_breaks(long long parts, long long n, const OFFSET* indptr, const int* indices, int* breaks) {
+extern "C" __global__ void find_breaks(long long parts, long long n, const OFFSET* indptr, const int* indices,
+                                       int* breaks) {
     long long part = thread_id() / WARP, end = min((part + 1) * PART, n);
     if (part >= parts) return;
     int first = -1, last = -1, longest = 0;

@@ -34,6 +34,7 @@ from numba import prange
 
 from mcprecond.backends import KernelSet
 from mcprecond.coloring.graph import Graph
+from mcprecond.typing import MethodName
 
 KERNELS = KernelSet(__file__)
 
@@ -44,9 +45,9 @@ PART = 512  # rows that a warp goes through
 CUDA_CONSTANTS = {"PART": PART}
 
 
-def chosen_for(graph: Graph, distance: int = 1) -> str:
+def chosen_for(graph: Graph, distance: int = 1) -> MethodName:
     """Return the method for a graph, a name in `COLORINGS`."""
-    otherwise = "ecl_gc" if distance == 1 else "jp"
+    otherwise: MethodName = "ecl_gc" if distance == 1 else "jp"
     n, total = graph.n, int(graph.degrees.sum(dtype="int64"))
     if graph.max_degree <= 2 or total < MOSTLY_FULL * n * graph.max_degree or n * graph.max_degree - total < n**0.5:
         return otherwise

@@ -13,8 +13,8 @@ extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, con
         }
 }
 
-extern "C" __global__ void count_colors(long long n, const int* colors, long long n_counted,
-                                        const long long* log, long long n_rows, long long* report) {
+extern "C" __global__ void count_colors(long long n, const int* colors, long long n_counted, const long long* log,
+                                        long long n_rows, long long* report) {
     for (long long r = thread_id(); r < n_rows; r += thread_count()) report[n_counted + 1 + r] = log[r];
     // Few colors would meet in few addresses of memory: each block counts those for itself first.
     __shared__ int own[OWN_COLORS], n_colors;

@@ -13,6 +13,7 @@ from mcprecond.backends.atomics import atomic_add, atomic_max
 from mcprecond.backends.inputs import integers
 from mcprecond.coloring.history import log_of
 from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.typing import Matrix
 
 KERNELS = KernelSet(__file__)
 
@@ -77,7 +78,7 @@ class Coloring:
         """The number of parallel steps that the method took."""
         return len(self.history)
 
-    def is_valid(self, A: Any) -> bool:
+    def is_valid(self, A: Matrix) -> bool:
         """Whether no two neighbors in the graph of A have the same color.
 
         Parameters

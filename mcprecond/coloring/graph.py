@@ -87,9 +87,7 @@ class Graph:
         matrix = admitted(A)
         if not matrix.is_symmetric:
             matrix = admitted(_symmetrized(matrix))
-        return cls(
-            matrix.indptr, matrix.indices, matrix.degrees, matrix.shape[0], matrix.max_degree, matrix.backend
-        )  # fmt: skip
+        return cls(matrix.indptr, matrix.indices, matrix.degrees, matrix.shape[0], matrix.max_degree, matrix.backend)
 
     def squared(self) -> Graph:
         """The graph in which vertices with a common neighbor are neighbors, too.

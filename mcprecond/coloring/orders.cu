@@ -13,8 +13,9 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[3];  // by number of the batch; with three of them nobody resets what others still read
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) remove_in_batches(
-        long long n, const OFFSET* indptr, const int* indices, int* left, int* batch, int* removed, void* scratch) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    remove_in_batches(long long n, const OFFSET* indptr, const int* indices, int* left, int* batch, int* removed,
+                      void* scratch) {
     Control* control = (Control*)scratch;
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
     for (long long v = thread_id(); v < n; v += thread_count()) batch[v] = -1;

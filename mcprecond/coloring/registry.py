@@ -22,6 +22,7 @@ from mcprecond.coloring.speculative.eb import eb
 from mcprecond.coloring.speculative.gm import gm
 from mcprecond.coloring.speculative.rig import rig, sirg
 from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
+from mcprecond.typing import MethodName
 
 DEVECI = "Deveci, Boman, Devine, Rajamanickam 2016"
 NAUMOV = "Naumov, Castonguay, Cohen 2015"
@@ -75,7 +76,7 @@ class Method:
 
 
 #: The methods of `color` by name.
-COLORINGS: dict[str, Method] = {
+COLORINGS: dict[MethodName, Method] = {
     "eb": Method(eb, DEVECI, speculative=True),
     "ecl_gc": Method(ecl_gc, "Alabandi, Powers, Burtscher 2020", deterministic=True),
     "jpl": Method(jpl, NAUMOV, deterministic=True, bounded=False),

@@ -15,7 +15,9 @@ struct __align__(2 * sizeof(T)) Complex {
 
 // B numbers, aligned for loads of up to 16 bytes: a row of a matrix with B columns, for instance.
 template <typename T, int B>
-struct __align__(B * sizeof(T) % 16 == 0 ? 16 : B * sizeof(T) % 8 == 0 ? 8 : 4) Vec {
+struct __align__(B * sizeof(T) % 16 == 0  ? 16
+                 : B * sizeof(T) % 8 == 0 ? 8
+                                          : 4) Vec {
     T at[B];
 };
 
@@ -95,15 +97,25 @@ __device__ __forceinline__ void each_part(Value& value, Visit visit) {
 }
 
 template <typename T>
-__device__ __forceinline__ Complex<T> operator+(Complex<T> a, Complex<T> b) { return {a.re + b.re, a.im + b.im}; }
+__device__ __forceinline__ Complex<T> operator+(Complex<T> a, Complex<T> b) {
+    return {a.re + b.re, a.im + b.im};
+}
 template <typename T>
-__device__ __forceinline__ Complex<T> operator-(Complex<T> a, Complex<T> b) { return {a.re - b.re, a.im - b.im}; }
+__device__ __forceinline__ Complex<T> operator-(Complex<T> a, Complex<T> b) {
+    return {a.re - b.re, a.im - b.im};
+}
 template <typename T>
-__device__ __forceinline__ void operator+=(Complex<T>& a, Complex<T> b) { a = a + b; }
+__device__ __forceinline__ void operator+=(Complex<T>& a, Complex<T> b) {
+    a = a + b;
+}
 template <typename T>
-__device__ __forceinline__ void operator-=(Complex<T>& a, Complex<T> b) { a = a - b; }
+__device__ __forceinline__ void operator-=(Complex<T>& a, Complex<T> b) {
+    a = a - b;
+}
 template <typename S, typename T>
-__device__ __forceinline__ Complex<T> operator*(S a, Complex<T> b) { return {a * b.re, a * b.im}; }
+__device__ __forceinline__ Complex<T> operator*(S a, Complex<T> b) {
+    return {a * b.re, a * b.im};
+}
 template <typename S, typename T>
 __device__ __forceinline__ Complex<T> operator*(Complex<S> a, Complex<T> b) {
     T re = a.re, im = a.im;
@@ -118,19 +130,31 @@ __device__ __forceinline__ Complex<T> operator/(Complex<T> a, Complex<T> b) {
             (wide ? a.im - a.re * ratio : a.im * ratio - a.re) / divisor};
 }
 template <typename T>
-__device__ __forceinline__ T fabs(Complex<T> z) { return hypot(z.re, z.im); }
+__device__ __forceinline__ T fabs(Complex<T> z) {
+    return hypot(z.re, z.im);
+}
 template <typename T>
-__device__ __forceinline__ bool isfinite(Complex<T> z) { return isfinite(z.re) && isfinite(z.im); }
+__device__ __forceinline__ bool isfinite(Complex<T> z) {
+    return isfinite(z.re) && isfinite(z.im);
+}
 
 template <typename T>
-__device__ __forceinline__ T real_part(T x) { return x; }
+__device__ __forceinline__ T real_part(T x) {
+    return x;
+}
 template <typename T>
-__device__ __forceinline__ T real_part(Complex<T> z) { return z.re; }
+__device__ __forceinline__ T real_part(Complex<T> z) {
+    return z.re;
+}
 
 template <typename T>
-__device__ __forceinline__ T conjugate(T x) { return x; }
+__device__ __forceinline__ T conjugate(T x) {
+    return x;
+}
 template <typename T>
-__device__ __forceinline__ Complex<T> conjugate(Complex<T> z) { return {z.re, -z.im}; }
+__device__ __forceinline__ Complex<T> conjugate(Complex<T> z) {
+    return {z.re, -z.im};
+}
 
 // To double precision, also subnormal numbers; a cast might flush them to zero.
 __device__ __forceinline__ double widened(double x) { return x; }
@@ -138,9 +162,13 @@ __device__ __forceinline__ double widened(float x) { return ptx::widened(x); }
 
 // The real part of x conj(y).
 template <typename T>
-__device__ __forceinline__ double inner(T x, T y) { return (double)x * y; }
+__device__ __forceinline__ double inner(T x, T y) {
+    return (double)x * y;
+}
 template <typename T>
-__device__ __forceinline__ double inner(Complex<T> x, Complex<T> y) { return inner(x.re, y.re) + inner(x.im, y.im); }
+__device__ __forceinline__ double inner(Complex<T> x, Complex<T> y) {
+    return inner(x.re, y.re) + inner(x.im, y.im);
+}
 
 template <typename T, int B>
 __device__ __forceinline__ Vec<T, B> operator+(const Vec<T, B>& x, const Vec<T, B>& y) {
@@ -157,7 +185,9 @@ __device__ __forceinline__ Vec<T, B> operator-(const Vec<T, B>& x, const Vec<T, 
     return difference;
 }
 template <typename T, int B>
-__device__ __forceinline__ void operator+=(Vec<T, B>& x, const Vec<T, B>& y) { x = x + y; }
+__device__ __forceinline__ void operator+=(Vec<T, B>& x, const Vec<T, B>& y) {
+    x = x + y;
+}
 template <typename S, typename T, int B>
 __device__ __forceinline__ Vec<T, B> operator*(S a, const Vec<T, B>& x) {
     Vec<T, B> product;

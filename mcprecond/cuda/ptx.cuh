@@ -12,13 +12,19 @@ namespace ptx {
 
 // Load from L2. L1 is not coherent: this sees what other multiprocessors have written during the kernel.
 template <typename Piece>
-__device__ __forceinline__ Piece load_l2(const Piece* p) { return __ldcg(p); }
+__device__ __forceinline__ Piece load_l2(const Piece* p) {
+    return __ldcg(p);
+}
 
 // Load, or store, what nobody reads again soon: the line is the first one to be evicted.
 template <typename Piece>
-__device__ __forceinline__ Piece load_streaming(const Piece* p) { return __ldcs(p); }
+__device__ __forceinline__ Piece load_streaming(const Piece* p) {
+    return __ldcs(p);
+}
 template <typename Piece>
-__device__ __forceinline__ void store_streaming(Piece* p, Piece piece) { __stcs(p, piece); }
+__device__ __forceinline__ void store_streaming(Piece* p, Piece piece) {
+    __stcs(p, piece);
+}
 
 // Load without a line in L1.
 __device__ __forceinline__ uint32 load_no_allocate(const uint32* p) {
@@ -34,7 +40,8 @@ __device__ __forceinline__ uint64 load_no_allocate(const uint64* p) {
 __device__ __forceinline__ ulonglong2 load_no_allocate(const ulonglong2* p) {
     ulonglong2 piece;
     asm("ld.global.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
-        : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
+        : "=l"(piece.x), "=l"(piece.y)
+        : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
 
@@ -48,24 +55,29 @@ __device__ __forceinline__ uint64 evict_last_policy() {
 __device__ __forceinline__ uint32 load_evict_last(const uint32* p) {
     uint32 piece;
     asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;"
-                 : "=r"(piece) : "l"(__cvta_generic_to_global(p)), "l"(evict_last_policy()));
+                 : "=r"(piece)
+                 : "l"(__cvta_generic_to_global(p)), "l"(evict_last_policy()));
     return piece;
 }
 __device__ __forceinline__ uint64 load_evict_last(const uint64* p) {
     uint64 piece;
     asm volatile("ld.global.L2::cache_hint.u64 %0, [%1], %2;"
-                 : "=l"(piece) : "l"(__cvta_generic_to_global(p)), "l"(evict_last_policy()));
+                 : "=l"(piece)
+                 : "l"(__cvta_generic_to_global(p)), "l"(evict_last_policy()));
     return piece;
 }
 __device__ __forceinline__ ulonglong2 load_evict_last(const ulonglong2* p) {
     ulonglong2 piece;
     asm volatile("ld.global.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
-                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)), "l"(evict_last_policy()));
+                 : "=l"(piece.x), "=l"(piece.y)
+                 : "l"(__cvta_generic_to_global(p)), "l"(evict_last_policy()));
     return piece;
 }
 #else
 template <typename Piece>
-__device__ __forceinline__ Piece load_evict_last(const Piece* p) { return *p; }
+__device__ __forceinline__ Piece load_evict_last(const Piece* p) {
+    return *p;
+}
 #endif
 
 // ---- The order of loads and stores.
@@ -80,13 +92,13 @@ __device__ __forceinline__ int load_early(const int* p) {
 __device__ __forceinline__ int2 load_early(const int2* p) {
     int2 piece;
     asm volatile("ld.global.nc.v2.s32 {%0, %1}, [%2];"
-                 : "=r"(piece.x), "=r"(piece.y) : "l"(__cvta_generic_to_global(p)));
+                 : "=r"(piece.x), "=r"(piece.y)
+                 : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
 // Both halves of 16 bytes.
 __device__ __forceinline__ void load_early(const void* p, long long& first, long long& second) {
-    asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];"
-                 : "=l"(first), "=l"(second) : "l"(__cvta_generic_to_global(p)));
+    asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(__cvta_generic_to_global(p)));
 }
 __device__ __forceinline__ int load_early_no_allocate(const int* p) {
     int piece;
@@ -97,30 +109,37 @@ __device__ __forceinline__ int load_early_no_allocate(const int* p) {
 // One access each time, which the compiler neither drops nor moves and no stale line of L1 serves. Words are written
 // whole.
 template <typename Piece>
-__device__ __forceinline__ Piece load_volatile(const Piece* p) { return *(const volatile Piece*)p; }
+__device__ __forceinline__ Piece load_volatile(const Piece* p) {
+    return *(const volatile Piece*)p;
+}
 __device__ __forceinline__ ulonglong2 load_volatile(const ulonglong2* p) {
     ulonglong2 piece;
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
-                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)));
+                 : "=l"(piece.x), "=l"(piece.y)
+                 : "l"(__cvta_generic_to_global(p)));
     return piece;
 }
 template <typename Piece>
-__device__ __forceinline__ void store_volatile(Piece* p, Piece piece) { *(volatile Piece*)p = piece; }
+__device__ __forceinline__ void store_volatile(Piece* p, Piece piece) {
+    *(volatile Piece*)p = piece;
+}
 __device__ __forceinline__ void store_volatile(ulonglong2* p, ulonglong2 piece) {
-    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
-                 :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "l"(piece.x),
+                 "l"(piece.y)
+                 : "memory");
 }
 
 // Store behind everything that this thread has written or, before a barrier of its warp, other threads of the warp.
 __device__ __forceinline__ void store_release(uint32* p, uint32 piece) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" :: "l"(__cvta_generic_to_global(p)), "r"(piece) : "memory");
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "r"(piece) : "memory");
 }
 __device__ __forceinline__ void store_release(uint64* p, uint64 piece) {
-    asm volatile("st.release.gpu.global.u64 [%0], %1;" :: "l"(__cvta_generic_to_global(p)), "l"(piece) : "memory");
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(p)), "l"(piece) : "memory");
 }
 __device__ __forceinline__ void store_release(ulonglong2* p, ulonglong2 piece) {
-    asm volatile("st.release.gpu.global.v2.u64 [%0], {%1, %2};"
-                 :: "l"(__cvta_generic_to_global(p)), "l"(piece.x), "l"(piece.y) : "memory");
+    asm volatile("st.release.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "l"(piece.x),
+                 "l"(piece.y)
+                 : "memory");
 }
 
 // Load before everything that this thread and, behind a barrier of its warp, other threads of the warp read afterwards:
@@ -138,7 +157,9 @@ __device__ __forceinline__ uint64 load_acquire(const uint64* p) {
 __device__ __forceinline__ ulonglong2 load_acquire(const ulonglong2* p) {
     ulonglong2 piece;
     asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];"
-                 : "=l"(piece.x), "=l"(piece.y) : "l"(__cvta_generic_to_global(p)) : "memory");
+                 : "=l"(piece.x), "=l"(piece.y)
+                 : "l"(__cvta_generic_to_global(p))
+                 : "memory");
     return piece;
 }
 

@@ -114,11 +114,17 @@ struct EpochVector : KnownVector<Value> {
 };
 // These deduce the type.
 template <typename Value>
-__device__ __forceinline__ KnownVector<Value> known(const Value* values) { return {values}; }
+__device__ __forceinline__ KnownVector<Value> known(const Value* values) {
+    return {values};
+}
 template <typename Value>
-__device__ __forceinline__ SentinelVector<Value> by_sentinel(const Value* values) { return {{values}}; }
+__device__ __forceinline__ SentinelVector<Value> by_sentinel(const Value* values) {
+    return {{values}};
+}
 template <typename Value>
-__device__ __forceinline__ EpochVector<Value> by_epoch(const Value* values, uint32 epoch) { return {{values}, epoch}; }
+__device__ __forceinline__ EpochVector<Value> by_epoch(const Value* values, uint32 epoch) {
+    return {{values}, epoch};
+}
 
 // Poll until all prefetched elements are ready, those that are not all at once; `column(e)` is the number of element e.
 template <typename Vector, typename Value, int BATCH, typename Column>
@@ -138,7 +144,8 @@ __device__ __forceinline__ void spin_wait(const Vector& vector, Value (&prefetch
 // is probably the last one to be ready. Where thousands of warps wait for a few rows, polls for all that they need would
 // keep the memory busy.
 template <typename Vector, typename Value, int BATCH, typename Column>
-__device__ __forceinline__ void spin_wait_by_warp(const Vector& vector, Value (&prefetched)[BATCH], Column column, int row) {
+__device__ __forceinline__ void spin_wait_by_warp(const Vector& vector, Value (&prefetched)[BATCH], Column column,
+                                                  int row) {
     while (true) {
         int nearest = 0x7fffffff, awaited = 0;
 #pragma unroll

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.multigrid.from_pyamg import block_size_of
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
+from mcprecond.typing import ColoringMethod
 
 __all__ = ["Smoother", "change_smoothers"]
 
@@ -49,7 +49,7 @@ def change_smoothers(
     *,
     iterations: int = 1,
     omega: float = 1.0,
-    coloring: str = "auto",
+    coloring: ColoringMethod = "auto",
 ) -> None:
     """Replace the smoothers of a PyAMG solver by multicolor Gauss-Seidel or SOR, in place.
 
@@ -91,10 +91,7 @@ def change_smoothers(
         raise ValueError(f"sweeps must be two names, before and after the correction, got {sweeps!r}")
     before, after = (one_of(sweep, "sweeps", SWEEPS) for sweep in sweeps)
     iterations, omega = integer(iterations, "iterations", 1), real(omega, "omega", 0, 2)
-    made = [
-        MulticolorGS(level.A, coloring, sweep="symmetric", omega=omega, block_size=block_size_of(level.A))
-        for level in levels[:-1]
-    ]
+    made = [MulticolorGS(level.A, coloring, sweep="symmetric", omega=omega) for level in levels[:-1]]
     for level, M in zip(levels, made, strict=False):
         level.presmoother, level.postsmoother = Smoother(M, before, iterations), Smoother(M, after, iterations)
     ml.symmetric_smoothing = {before, after} in ({"forward", "backward"}, {"symmetric"})

@@ -2,7 +2,8 @@
 //
 // `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
 // these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor whose
-// `least` is `OUT` stays out. No phase reads what another thread writes in it.
+// `least` is `OUT` stays out. Who is decided leaves the worklists every few rounds, as all warps append to the next ones
+// by an atomic. No phase reads what another thread writes in it.
 
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
@@ -11,6 +12,7 @@
 
 // The number of a vertex, whose low bits are the vertex.
 __device__ __forceinline__ long long number_of(int v) { return (long long)mix(v / GRAIN, 0) << 31 | v; }
+#define NOT_THERE (OUT - 1)  // the `least` of vertices through which no path goes: it says nothing
 __device__ __forceinline__ int holder_of(long long number) { return (int)(number & 0x7fffffff); }
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -18,21 +20,21 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int undecided[2], columns[2];  // lengths of worklists, by parity of the round
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, const int* roots, long long* own,
-        long long* least, int* worklists, void* scratch) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    independent_set(long long n, const OFFSET* indptr, const int* indices, const int* degrees, const int* roots,
+                    long long* own, long long* least, int* worklists, void* scratch) {
     Control* control = (Control*)scratch;
     for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
         long long v = i0 + lane_id();
         bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
-        if (v < n) own[v] = least[v] = stays ? number_of((int)v) : OUT;
+        if (v < n) own[v] = stays ? number_of((int)v) : OUT, least[v] = stays ? own[v] : NOT_THERE;
         int place = warp_append(stays, &control->undecided[0]);
         if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
     }
     grid_barrier(&control->arrivals);
     int length = ptx::load_l2(&control->undecided[0]), width = length;
-    for (int round = 0; length; ++round) {
-        int parity = round & 1;
+    for (int round = 0, parity = 0; length; ++round) {
+        bool compacts = round % PERIOD == PERIOD - 1;
         const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
         int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
         if (thread_id() == 0) control->undecided[1 - parity] = 0;
@@ -40,50 +42,50 @@ extern "C" __global__ void __launch_bounds__(BLOCK) independent_set(
             long long i = i0 + lane_id() / LANES;
             int u = i < width ? ptx::load_l2(&columns[i]) : 0;
             long long found = OUT;
-            if (i < width) {
-                found = ptx::load_l2(&least[u]);
+            if (i < width && (found = ptx::load_l2(&least[u])) != OUT) {
                 if (round == 0 || ptx::load_l2(&own[holder_of(found)]) != found) {  // or it is the smallest one still
                     found = ptx::load_l2(&own[u]);
                     for (OFFSET k = indptr[u] + team_lane(); k < indptr[u + 1]; k += LANES)
                         found = min(found, ptx::load_l2(&own[indices[k]]));
                 }
             }
-            for (int step = LANES / 2; step > 0; step /= 2)
-                found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
+            for (int step = LANES / 2; step > 0; step /= 2) found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
             if (found == IN) found = OUT;
             bool stays = found != OUT && team_lane() == 0;
             if (i < width && team_lane() == 0) least[u] = found;
+            if (!compacts) continue;
             int place = warp_append(stays, &control->columns[1 - parity]);
             if (stays) next_columns[place] = u;
         }
         grid_barrier(&control->arrivals);
 
-        if (thread_id() == 0) control->columns[parity] = 0;
+        if (thread_id() == 0) control->columns[compacts ? parity : 1 - parity] = 0;  // for the next round
         for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < length; i0 += thread_count() / LANES) {
             long long i = i0 + lane_id() / LANES;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
-            bool is_out = false, is_least = true;
-            if (i < length) {
-                long long mine = ptx::load_l2(&own[v]), seen = ptx::load_l2(&least[v]);
+            long long mine = i < length ? ptx::load_l2(&own[v]) : OUT, seen;
+            bool is_left = mine != IN && mine != OUT, is_out = false, is_least = true;
+            if (is_left) {
+                seen = ptx::load_l2(&least[v]);
                 is_out = seen == OUT, is_least = seen == mine;
                 for (OFFSET k = indptr[v] + team_lane(); k < indptr[v + 1] && !is_out; k += LANES) {
-                    int u = indices[k];
-                    if (roots[u] >= 0) continue;
-                    seen = ptx::load_l2(&least[u]);
+                    seen = ptx::load_l2(&least[indices[k]]);
                     is_out = seen == OUT;
-                    is_least &= seen == mine;
+                    is_least &= seen >= mine;
                 }
             }
             uint32 out = __ballot_sync(FULL_WARP, is_out) & team_mask();
             uint32 larger = __ballot_sync(FULL_WARP, !is_least) & team_mask();
-            bool leads = i < length && team_lane() == 0, stays = leads && !out && larger;
+            bool leads = is_left && team_lane() == 0, stays = leads && !out && larger;
             if (leads && !stays) own[v] = out ? OUT : IN;
+            if (!compacts) continue;
             int place = warp_append(stays, &control->undecided[1 - parity]);
             if (stays) next_left[place] = v;
         }
         grid_barrier(&control->arrivals);
-        length = ptx::load_l2(&control->undecided[1 - parity]);
-        width = ptx::load_l2(&control->columns[1 - parity]);
+        if (!compacts) continue;
+        parity = 1 - parity;
+        length = ptx::load_l2(&control->undecided[parity]), width = ptx::load_l2(&control->columns[parity]);
     }
 }
 

@@ -28,10 +28,11 @@ from mcprecond.multigrid.cycle import lanes_for
 KERNELS = KernelSet(__file__)
 
 IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between.
-GRAIN = 64  # vertices that are numbered in the order of their rows
+GRAIN = 8  # vertices that are numbered in the order of their rows
+PERIOD = 4  # rounds after which the GPU drops from its worklists who is decided
 LEAST_SIZE = 3  # of an aggregate of the second pass
 COUNTED = 256  # entries of a row that are compared with each one
-CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "GRAIN": GRAIN, "COUNTED": COUNTED}
+CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "GRAIN": GRAIN, "PERIOD": PERIOD, "COUNTED": COUNTED}
 
 
 def aggregates(graph: Graph) -> tuple[Any, int]:

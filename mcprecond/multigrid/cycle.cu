@@ -36,8 +36,8 @@ extern "C" __global__ void add(long long n, double factor, const VALUE* x, VALUE
 
 // A grid that fills the device; between barriers no element is read that another thread writes: each step first puts
 // the pivot's column aside, and its row is divided last.
-extern "C" __global__ void __launch_bounds__(BLOCK) invert(long long size, long long n, VALUE* A, const double* least,
-                                                         VALUE* column, void* scratch) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    invert(long long size, long long n, VALUE* A, const double* least, VALUE* column, void* scratch) {
     uint32* arrivals = (uint32*)scratch;
     for (long long p = 0; p < n; ++p) {
         for (long long i = thread_id(); i < n; i += thread_count()) column[i] = load_l2(A + i * n + p);

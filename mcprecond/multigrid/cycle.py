@@ -35,7 +35,11 @@ class Transfer:
         self._run = backend.kernels(
             KERNELS, OFFSET=offset, VALUE=dtype, STORED=stored, LANES=lanes_for(entries / max(rows, 1))
         )
-        self._arrays = (unsigned(self.indptr), unsigned(self.indices), self.values)
+
+    @property
+    def _arrays(self) -> tuple[Any, Any, Any]:
+        """As kernels take them. Views that were kept would come out of a pickle as copies."""
+        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     @property
     def nbytes(self) -> int:

@@ -11,6 +11,7 @@ from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
 
 
 class PyAMGHierarchy(Multigrid):
@@ -37,13 +38,13 @@ class PyAMGHierarchy(Multigrid):
 def from_pyamg(
     ml: Any,
     *,
-    smoother: str = "gauss_seidel",
-    coloring: str = "auto",
+    smoother: SmootherName = "gauss_seidel",
+    coloring: ColoringMethod = "auto",
     presweeps: int = 1,
     postsweeps: int = 1,
-    cycle: str = "V",
-    dtype: Any = None,
-    device: str = "cpu",
+    cycle: Cycle = "V",
+    dtype: StoredDType | None = None,
+    device: Device = "cpu",
 ) -> PyAMGHierarchy:
     """Return the levels of a PyAMG solver as a preconditioner with smoothers of this package.
 
@@ -107,9 +108,15 @@ def from_pyamg(
             P, R = (placed_transfer(C, matrix.dtype, backend) for C in (level.P, level.R))
             ours.connect(P, R, dtype, backend)
     return PyAMGHierarchy(
-        levels[0].A, levels, coarse, presweeps=presweeps, postsweeps=postsweeps, cycle=cycle, dtype=dtype,
+        levels[0].A,
+        levels,
+        coarse,
+        presweeps=presweeps,
+        postsweeps=postsweeps,
+        cycle=cycle,
+        dtype=dtype,
         symmetric=is_symmetric(levels),
-    )  # fmt: skip
+    )
 
 
 def block_size_of(A: Any) -> int:

@@ -60,12 +60,11 @@ extern "C" __global__ void multiply_rows(long long n, long long b, long long k, 
     if (i >= n) return;
     long long v = i / b, list = between_indptr[v], length = between_indptr[v + 1] - list;
     RowSum own(between + list, (int)length, (int)k, AP + begin_of(v, i - v * b, b, k, between_indptr));
-    OFFSET end = indptr[i + 1];
-    for (OFFSET first = indptr[i]; first < end; first += LANES) {
-        OFFSET e = first + team_lane();
-        if (e < end) own.note(values[e], indices[e] / b, indices[e] % b, b, touched_indptr);
-        own.add((int)min((OFFSET)LANES, end - first), touched, P);
-    }
+    OFFSET first = indptr[i];
+    own.add(indptr[i + 1] - first, touched_indptr, touched, P, [&](long long e) {
+        long long j = indices[first + e];
+        return Addend{values[first + e], j / b, j % b, b};
+    });
     own.write();
 }
 
@@ -78,11 +77,8 @@ extern "C" __global__ void restrict_rows(long long n, long long b, long long k, 
     long long a = i / k, c = i - a * k, list = coupled_indptr[a], length = coupled_indptr[a + 1] - list;
     RowSum own(coupled + list, (int)length, (int)k, coarse + begin_of(a, c, k, k, coupled_indptr));
     const VALUE* factors = R + begin_of(a, c, k, b, member_indptr);
-    long long end = (member_indptr[a + 1] - member_indptr[a]) * b;
-    for (long long first = 0; first < end; first += LANES) {
-        long long e = first + team_lane();
-        if (e < end) own.note(factors[e], members[member_indptr[a] + e / b], e % b, b, between_indptr);
-        own.add((int)min((long long)LANES, end - first), between, AP);
-    }
+    long long first = member_indptr[a], rows = (member_indptr[a + 1] - first) * b;
+    own.add(rows, between_indptr, between, AP,
+            [&](long long e) { return Addend{factors[e], members[first + e / b], e % b, b}; });
     own.write();
 }

@@ -24,10 +24,10 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, produ
 
 KERNELS = KernelSet(__file__)
 
-# What of a product's row a thread of a GPU holds in shared memory: bytes of numbers, and places of a table, of which
-# three quarters may be taken.
-NUMBER_BYTES, TABLE_PER_THREAD = 96, 8
-CUDA_CONSTANTS = {"NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
+# So many threads of a GPU, or more, hold a product's row in shared memory: each of them bytes of numbers, and places of
+# a table, of which three quarters may be taken.
+LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
+CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 
 class GalerkinProduct:
@@ -59,9 +59,15 @@ class GalerkinProduct:
     """
 
     def __init__(
-        self, matrix: AdmittedMatrix, nodes: AdmittedMatrix, labels: Any, own: Pattern, count: int, Q: Any,
+        self,
+        matrix: AdmittedMatrix,
+        nodes: AdmittedMatrix,
+        labels: Any,
+        own: Pattern,
+        count: int,
+        Q: Any,
         vanished: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
         self.labels, self.Q = labels, Q.reshape(-1)
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
@@ -103,8 +109,10 @@ class GalerkinProduct:
 
 
 def lanes_that_hold(columns: float, width: int, dtype: Any, least: int) -> int:
-    """How many threads share a product's row of so many blocks on average, half as many again of which they hold."""
+    """How many threads share a product's row of so many blocks on average; if they hold it, then half as many again."""
     lanes = least
+    if lanes < LEAST_SHARING:
+        return lanes
     numbers, places = columns * width * dtype.itemsize / NUMBER_BYTES, columns / (TABLE_PER_THREAD * 3 / 4)
     while lanes < 1.5 * max(numbers, places) and lanes < BLOCK:
         lanes = 2 * lanes if lanes < WARP else BLOCK

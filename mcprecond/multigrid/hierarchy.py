@@ -134,6 +134,10 @@ class Multigrid(Preconditioner):
         unknowns = [level.A.shape[0] for level in self.levels]
         return sum(unknowns) / max(unknowns[0], 1)
 
+    def _summary(self) -> str:
+        colors = "" if self.n_colors is None else f", {self.n_colors} colors on the finest one"
+        return f"{len(self.levels)} levels{colors}, operator complexity {self.operator_complexity:.3g}"
+
     def __str__(self) -> str:
         lines = [
             type(self).__name__,
@@ -252,10 +256,12 @@ class Multigrid(Preconditioner):
                 r = b - A @ x
                 residuals.append(float(xp.linalg.norm(r)))
         reason = (
-            Reason.NOT_FINITE if not np.isfinite(residuals[-1])
-            else Reason.CONVERGED if residuals[-1] <= limit
+            Reason.NOT_FINITE
+            if not np.isfinite(residuals[-1])
+            else Reason.CONVERGED
+            if residuals[-1] <= limit
             else Reason.MAX_ITERATIONS
-        )  # fmt: skip
+        )
         x = x if self.captures else self.backend.to_host(x)
         seconds = ready - started, time.perf_counter() - ready
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)

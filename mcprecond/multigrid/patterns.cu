@@ -90,7 +90,8 @@ extern "C" __global__ void list_union(long long n, long long width, const OFFSET
     long long v = thread_id() / LANES;
     if (v >= n) return;
     int* own = result + result_indptr[v];
-    visit_union(v, width, indptr, members, list_indptr, lists, [&](long long place, int column) { own[place] = column; });
+    visit_union(v, width, indptr, members, list_indptr, lists,
+                [&](long long place, int column) { own[place] = column; });
 }
 
 // The entries are sorted by column, `order` tells how; each finds the row that it is in.
@@ -116,5 +117,6 @@ extern "C" __global__ void list_blocks(long long n, long long rows, long long co
     long long begin = (first * rows + (i - v * rows) * length) * columns;
     result_indptr[i + 1] = (OFFSET)(begin + length * columns);
     for (long long t = 0; t < length; ++t)
-        for (long long c = 0; c < columns; ++c) result[begin + t * columns + c] = (int)(blocks[first + t] * columns + c);
+        for (long long c = 0; c < columns; ++c)
+            result[begin + t * columns + c] = (int)(blocks[first + t] * columns + c);
 }

@@ -25,8 +25,10 @@ extern "C" __global__ void step(long long n, const OFFSET* indptr, const int* in
     long long i = thread_id() / LANES;
     bool is_leader = i < n && threadIdx.x % LANES == 0;
     VALUE rest = VALUE();
-    if (!from_zero) rest = rest_of_row(i < n, i, indptr, indices, values, b, x);
-    else if (is_leader) rest = b[i];
+    if (!from_zero)
+        rest = rest_of_row(i < n, i, indptr, indices, values, b, x);
+    else if (is_leader)
+        rest = b[i];
     if (is_leader) {
         VALUE move = rounded_product((REAL)beta, dinv[i] * rest);
         if (alpha != 0) move += rounded_product((REAL)alpha, d[i]);

@@ -40,11 +40,18 @@ class Polynomial(Smoother):
         self.indptr, self.indices = matrix.indptr, matrix.indices
         self.values, self.dinv = xp.empty(len(matrix.data), stored), xp.empty(self.n, matrix.dtype)
         self._run = self.backend.kernels(
-            KERNELS, OFFSET=self.indptr.dtype, VALUE=matrix.dtype, STORED=stored,
+            KERNELS,
+            OFFSET=self.indptr.dtype,
+            VALUE=matrix.dtype,
+            STORED=stored,
             LANES=lanes_for(matrix.indices.size / max(self.n, 1)),
-        )  # fmt: skip
-        self._arrays = (unsigned(self.indptr), unsigned(self.indices), self.values)
+        )
         self.update(matrix)
+
+    @property
+    def _arrays(self) -> tuple[Any, Any, Any]:
+        """As kernels take them. Views that were kept would come out of a pickle as copies."""
+        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""
@@ -67,7 +74,7 @@ class Polynomial(Smoother):
             new, old = places[number % 2], places[1 - number % 2]
             self._run.step(
                 self.n, *self._arrays, self.dinv, b, int(from_zero and number == 0), old, alpha, beta, d, new
-            )  # fmt: skip
+            )
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""

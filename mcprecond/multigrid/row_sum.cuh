@@ -1,12 +1,51 @@
-// A row of a product, which a team adds up in shared memory: its numbers, a table that tells where those of a column
-// are, and what each thread of the team found out about one of the rows to add. Rows that do not fit are added up in
-// memory, where a binary search finds the columns.
+// A row of a product, as a sum of multiples of rows of blocks that a team adds up, one after the other.
 #pragma once
 
 #include "cuda/numbers.cuh"
 #include "cuda/search.cuh"
 #include "multigrid/team.cuh"
 
+// Row number r of `rows` in the blocks of node u, times a factor.
+struct Addend {
+    VALUE factor;
+    long long u, r, rows;
+};
+
+#if LANES < LEAST_SHARING
+// In memory, where a binary search finds the columns.
+struct RowSum {
+    const int* columns;  // of blocks that have `width` numbers in this row each; sorted
+    int length, width;
+    VALUE* result;
+
+    __device__ __forceinline__ RowSum(const int* columns, int length, int width, VALUE* result)
+        : columns(columns), length(length), width(width), result(result) {
+        for (int q = team_lane(); q < length * width; q += LANES) result[q] = VALUE();
+        team_sync();
+    }
+
+    // Add what `addend` gives for 0 to count - 1.
+    template <typename Find>
+    __device__ __forceinline__ void add(long long count, const long long* indptr, const int* their_columns,
+                                        const VALUE* values, Find addend) const {
+        for (long long e = 0; e < count; ++e) {
+            Addend row = addend(e);
+            long long list = indptr[row.u];
+            int their_length = (int)(indptr[row.u + 1] - list);
+            const VALUE* numbers = values + (list * row.rows + row.r * their_length) * width;
+            for (int q = team_lane(); q < their_length * width; q += LANES) {
+                int t = width == 1 ? q : q / width, slot = lower_bound(columns, 0, length, their_columns[list + t]);
+                result[slot * width + q - t * width] += row.factor * numbers[q];
+            }
+            team_sync();
+        }
+    }
+
+    __device__ __forceinline__ void write() const {}
+};
+#else
+// In shared memory: its numbers, a table that tells where those of a column are, and where the rows to add are. A row
+// that does not fit is added up in memory.
 #define NUMBERS (LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 #define TABLE (LANES * TABLE_PER_THREAD)
 #define EMPTY -1
@@ -56,20 +95,16 @@ struct RowSum {
         return slots[h];
     }
 
-    // A thread of the team takes note of a row of blocks of node u to be added: the one that is number r of `rows`.
-    __device__ __forceinline__ void note(VALUE factor, long long u, long long r, long long rows,
-                                         const long long* indptr) {
-        Added& own = added[team_lane()];
-        own.list = indptr[u], own.length = (int)(indptr[u + 1] - own.list);
-        own.begin = (own.list * rows + r * own.length) * width;
-        own.factor = factor;
-    }
-
-    // All threads of the team add the first `count` rows that they noted, one after the other.
-    __device__ __forceinline__ void add(int count, const int* their_columns, const VALUE* values) {
-        team_sync();
-        for (int s = 0; s < count; ++s) {
-            Added row = added[s];
+    // Add what `addend` gives for 0 to count - 1. Each thread of the team looks up one of the next rows.
+    template <typename Find>
+    __device__ __forceinline__ void add(long long count, const long long* indptr, const int* their_columns,
+                                        const VALUE* values, Find addend) {
+        for (long long e = 0; e < count; ++e) {
+            if (e % LANES == 0) {
+                if (e + team_lane() < count) look_up(addend(e + team_lane()), indptr);
+                team_sync();
+            }
+            Added row = added[e % LANES];
             for (int q = team_lane(); q < row.length * width; q += LANES) {
                 int t = width == 1 ? q : q / width;
                 int slot = slot_of(their_columns[row.list + t]);
@@ -79,8 +114,16 @@ struct RowSum {
         }
     }
 
+    __device__ __forceinline__ void look_up(const Addend& row, const long long* indptr) {
+        Added& own = added[team_lane()];
+        own.list = indptr[row.u], own.length = (int)(indptr[row.u + 1] - own.list);
+        own.begin = (own.list * row.rows + row.r * own.length) * width;
+        own.factor = row.factor;
+    }
+
     __device__ __forceinline__ void write() const {
         if (!fits) return;
         for (int q = team_lane(); q < length * width; q += LANES) result[q] = numbers[q];
     }
 };
+#endif

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import tentative
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.storage.node_blocks import node_pattern
-from mcprecond.tuning.auto import AutoColoring
+from mcprecond.tuning.auto import AutoColoring, ColoringArgument
+from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
 
 STRENGTHS = ("symmetric",)
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
@@ -110,21 +111,21 @@ class SmoothedAggregation(Multigrid):
 
     def __init__(
         self,
-        A: Any,
-        B: Any = None,
+        A: Matrix,
+        B: HostArray | DeviceArray | None = None,
         *,
         block_size: int = 1,
-        strength: str = "symmetric",
+        strength: Literal["symmetric"] = "symmetric",
         theta: float = 0.0,
-        smoother: str = "gauss_seidel",
-        coloring: Any = "auto",
+        smoother: SmootherName = "gauss_seidel",
+        coloring: ColoringArgument = "auto",
         presweeps: int = 1,
         postsweeps: int = 1,
-        cycle: str = "V",
+        cycle: Cycle = "V",
         max_levels: int = 10,
         max_coarse: int = 300,
-        dtype: Any = None,
-        device: str | None = None,
+        dtype: StoredDType | None = None,
+        device: Device | None = None,
     ) -> None:
         self.block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         one_of(strength, "strength", STRENGTHS)
@@ -170,7 +171,7 @@ class SmoothedAggregation(Multigrid):
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
         return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern.
 
         Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew.
@@ -205,9 +206,7 @@ def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix
     return product.coarse
 
 
-def aggregation_of(
-    matrix: AdmittedMatrix, B: Any, block_size: int, theta: float
-) -> tuple[Aggregation, Any] | None:  # fmt: skip
+def aggregation_of(matrix: AdmittedMatrix, B: Any, block_size: int, theta: float) -> tuple[Aggregation, Any] | None:
     """The aggregation of a level and the candidates of the next one; None where that would not be smaller."""
     backend, k = matrix.backend, B.shape[1]
     nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))

@@ -125,9 +125,7 @@ class DILU(Smoother):
     def __init__(self, matrix: AdmittedMatrix, coloring: Any, dtype: Any) -> None:
         self.M = MulticolorDILU(matrix.csr, coloring, dtype=dtype)
         self.n_colors = self.M.n_colors
-        self._add = matrix.backend.kernels(
-            KERNELS, OFFSET=np.int32, VALUE=matrix.dtype, STORED=matrix.dtype, LANES=1
-        ).add
+        self._run = matrix.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=matrix.dtype, STORED=matrix.dtype, LANES=1)
         self.factor = self._convergent_factor(matrix)
 
     def _convergent_factor(self, matrix: AdmittedMatrix) -> float:
@@ -166,7 +164,7 @@ class DILU(Smoother):
             self.residual(state, b, x, r)
             own.forget()
             own.solve(r, z, scale=self.factor)
-            self._add(len(x), 1.0, z, x)
+            self._run.add(len(x), 1.0, z, x)
 
     def residual(self, state: tuple[Sweeps, Any, Any], b: Any, x: Any, r: Any) -> None:
         """See `Smoother`."""

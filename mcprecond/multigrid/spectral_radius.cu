@@ -42,9 +42,10 @@ extern "C" __global__ void start(long long n, VALUE* w) {
     if (i < n) w[i] = VALUE((REAL)((uint32)i * (uint32)MULTIPLIER / 4294967296.0 - 0.5));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) lanczos(
-        long long n, long long longest, long long steps, const OFFSET* indptr, const int* indices, const VALUE* values,
-        const VALUE* dinv, VALUE* w, VALUE* before, VALUE* Aw, double* scalars, double* partials, uint32* arrivals) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    lanczos(long long n, long long longest, long long steps, const OFFSET* indptr, const int* indices,
+            const VALUE* values, const VALUE* dinv, VALUE* w, VALUE* before, VALUE* Aw, double* scalars,
+            double* partials, uint32* arrivals) {
     GridSums sums{partials, arrivals, 0};
     double square = 0, last_inverse = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) square += inner(w[i], w[i]) / real_part(dinv[i]);

@@ -48,9 +48,20 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
     )
     run.start(n, w)
     run.lanczos(
-        n, matrix.max_degree + 1, steps, matrix.indptr, matrix.indices, matrix.data, dinv, w, xp.zeros_like(w),
-        xp.empty_like(w), scalars, xp.empty(2 * MOST_BLOCKS), xp.zeros(1, np.int32),
-    )  # fmt: skip
+        n,
+        matrix.max_degree + 1,
+        steps,
+        matrix.indptr,
+        matrix.indices,
+        matrix.data,
+        dinv,
+        w,
+        xp.zeros_like(w),
+        xp.empty_like(w),
+        scalars,
+        xp.empty(2 * MOST_BLOCKS),
+        xp.zeros(1, np.int32),
+    )
     scalars = backend.to_host(scalars)
     diagonal, beside = scalars[1::2], scalars[2::2]
     values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))

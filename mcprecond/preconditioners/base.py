@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import promoted
+from mcprecond.backends.memory import shown_bytes
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.plan import Sweeps
 from mcprecond.tuning.auto import Choice, chosen
+from mcprecond.typing import DeviceArray, HostArray, Matrix
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t. Where T is so many times as large as
 #: D, which is the size of what is left, four bits cancel, and more beyond.
@@ -34,7 +38,13 @@ def columns_at_once(block_size: int) -> int:
 def _operator_class(cls: Any, door: str) -> type:
     """The class `cls` as a LinearOperator of SciPy (door "cpu") or CuPy (door "gpu")."""
     base = get_backend(door).linalg.LinearOperator
-    return type(cls.__name__, (cls, base), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+    members = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_plain_class": cls}
+    return type(cls.__name__, (cls, base), members)
+
+
+def _empty_operator(cls: Any, door: str) -> Any:
+    """What a copy or a pickle of an operator begins with."""
+    return object.__new__(_operator_class(cls, door))
 
 
 class Workspace:
@@ -98,20 +108,78 @@ class Preconditioner:
     blocks: ColorBlocks
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
     choice: Choice | None = None
+    #: The class without that of a LinearOperator.
+    _plain_class: type
     #: Of the vectors, as in every LinearOperator.
     shape: tuple[int, int]
     dtype: Any
 
-    def __new__(cls, A: Any, *args: Any, **kwargs: Any) -> Any:
+    if TYPE_CHECKING:  # what the LinearOperator of a library gives it
+
+        @property
+        def T(self) -> Preconditioner:
+            """The transpose."""
+
+        @property
+        def H(self) -> Preconditioner:
+            """The adjoint."""
+
+        @overload
+        def __matmul__(self, r: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def __matmul__(self, r: DeviceArray) -> Any: ...
+        def __matmul__(self, r: Any) -> Any: ...
+        @overload
+        def matvec(self, x: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def matvec(self, x: DeviceArray) -> Any: ...
+        def matvec(self, x: Any) -> Any:
+            """M x for one vector."""
+
+        @overload
+        def rmatvec(self, x: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def rmatvec(self, x: DeviceArray) -> Any: ...
+        def rmatvec(self, x: Any) -> Any:
+            """The adjoint of M times one vector."""
+
+        @overload
+        def matmat(self, X: HostArray) -> npt.NDArray[Any]: ...
+        @overload
+        def matmat(self, X: DeviceArray) -> Any: ...
+        def matmat(self, X: Any) -> Any:
+            """M X for several vectors."""
+
+    def __new__(cls, A: Matrix, *args: Any, **kwargs: Any) -> Self:
         """Make the instance a LinearOperator of the library that A belongs to."""
         if not hasattr(cls, "matvec"):  # not yet a LinearOperator
             cls = _operator_class(cls, backend_of(A).name)  # type: ignore[arg-type]
         return super().__new__(cls)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refuse copies and pickles, which would share buffers, or lose kernels and captured graphs."""
-        name = type(self).__name__
-        raise TypeError(f"{name} cannot be copied or pickled; build another one: {name}(A, coloring=M.coloring, ...)")
+    def __reduce__(self) -> Any:
+        """All travels but the workspaces: buffers and captured graphs belong to a stream of this process."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_free"}
+        return _empty_operator, (self._plain_class, self._door.name), state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open_workspaces()
+
+    def __copy__(self) -> Any:
+        """An operator and its copy never share what `update` writes."""
+        return copy.deepcopy(self)
+
+    def __repr__(self) -> str:
+        device = self.backend.name
+        where = f"on the {device}" if self.captures else f"on the {device} for vectors on the {self._door.name}"
+        n, width = self.shape
+        first = f"{type(self).__name__} of {n} x {width}, {self.dtype}, {where}"
+        return f"<{first}\n {self._summary()}\n {shown_bytes(self.nbytes)}>"
+
+    def _summary(self) -> str:
+        """A line on colors or levels, for `repr`."""
+        b = self.blocks.block_size
+        return f"{self.n_colors} colors by {self.coloring.method}" + (f", nodes of {b} unknowns" if b > 1 else "")
 
     def _open(self, A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype.
@@ -132,6 +200,9 @@ class Preconditioner:
     def _become_operator(self, shape: tuple[int, int], dtype: Any) -> None:
         """Become an operator of a shape and a dtype, once everything is there that an application reads."""
         super().__init__(dtype=dtype, shape=shape)  # type: ignore[call-arg]
+        self._open_workspaces()
+
+    def _open_workspaces(self) -> None:
         self._free: dict[Hashable, list[Workspace]] = {}
         with self.workspace():  # which compiles the kernels now, not while somebody captures them
             pass
@@ -251,7 +322,7 @@ class Preconditioner:
         """Launch the kernels of z = inv(M) r, with the state of a workspace."""
 
     @abstractmethod
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern."""
 
     def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:

@@ -2,14 +2,13 @@
 // dilu.py.
 
 #include "cuda/elements.cuh"
-
 #include "pivots.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK) find_pivots(
-        long long n_slices, const int* slices, void* sums, const OFFSET* lower_indptr, const int* lower_columns,
-        const STORED* lower, const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
-        const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
-        double tiny, double least, double theta, VALUE* pivots, VALUE* shifts, int* found) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    find_pivots(long long n_slices, const int* slices, void* sums, const OFFSET* lower_indptr, const int* lower_columns,
+                const STORED* lower, const OFFSET* upper_indptr, const int* upper_columns, const STORED* upper,
+                const VALUE* diagonal, const int* perm, const OFFSET* indptr, const int* indices, const VALUE* values,
+                double tiny, double least, double theta, VALUE* pivots, VALUE* shifts, int* found) {
     for_slices(0, n_slices, false, slices, sums, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         int own = slice.row < slice.rows ? perm[i] : 0;
@@ -35,7 +34,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) find_pivots(
             VALUE d = diagonal[i], relaxed = d - (REAL)theta * subtracted;
             VALUE pivot = safe_pivot(relaxed, max(largest, (REAL)fabs(d)), (REAL)tiny);
             publish(&pivots[i], pivot);
-            note_pivot(pivot - relaxed + (REAL)(1 - theta) * subtracted, is_low(relaxed, d, (REAL)least), &shifts[i], found);
+            note_pivot(pivot - relaxed + (REAL)(1 - theta) * subtracted, is_low(relaxed, d, (REAL)least), &shifts[i],
+                       found);
         }
     });
 }

@@ -10,6 +10,8 @@ from numba import prange
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.sweeps.plan import make_empty
+from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
 KERNELS = KernelSet(__file__)
 
@@ -68,12 +70,12 @@ class MulticolorDILU(Factored):
 
     def __init__(
         self,
-        A: Any,
-        coloring: Any = "auto",
+        A: Matrix,
+        coloring: ColoringArgument = "auto",
         *,
-        pivot: str = "positive",
-        dtype: Any = None,
-        device: str | None = None,
+        pivot: PivotRule = "positive",
+        dtype: StoredDType | None = None,
+        device: Device | None = None,
     ) -> None:
         check_rule(pivot)
         matrix = self._moved(A, device).canonical()
@@ -82,7 +84,7 @@ class MulticolorDILU(Factored):
 
     symmetric = True  # where A has no entry for a_ji, a_ij is zero
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 
         Parameters
@@ -115,9 +117,21 @@ class MulticolorDILU(Factored):
             make_empty(self._pivots)
             found.fill(0)
             run.find_pivots(
-                blocks.n_slices, blocks.slices, sums, *triangles, blocks.diagonal, blocks.perm, *pattern, csr.data,
-                tiny, least, theta, self._pivots, shifts, found,
-            )  # fmt: skip
+                blocks.n_slices,
+                blocks.slices,
+                sums,
+                *triangles,
+                blocks.diagonal,
+                blocks.perm,
+                *pattern,
+                csr.data,
+                tiny,
+                least,
+                theta,
+                self._pivots,
+                shifts,
+                found,
+            )
             return self.backend.to_host(found), shifts
 
         self._find_good_pivots(csr, factorize)
@@ -127,9 +141,25 @@ class MulticolorDILU(Factored):
 
 @compile_loop
 def find_pivots_of_rows(
-    first, end, lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr, indices, values, tiny,
-    least, theta, pivots, shifts, found,
-):  # fmt: skip
+    first,
+    end,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper,
+    diagonal,
+    perm,
+    indptr,
+    indices,
+    values,
+    tiny,
+    least,
+    theta,
+    pivots,
+    shifts,
+    found,
+):
     """The rows of one color."""
     for i in prange(first, end):
         d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
@@ -153,9 +183,27 @@ def find_pivots_of_rows(
 
 @KERNELS.resident_twin
 def find_pivots(
-    n_slices, slices, sums, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm,
-    indptr, indices, values, tiny, least, theta, pivots, shifts, found,
-):  # fmt: skip
+    n_slices,
+    slices,
+    sums,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    diagonal,
+    perm,
+    indptr,
+    indices,
+    values,
+    tiny,
+    least,
+    theta,
+    pivots,
+    shifts,
+    found,
+):
     """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
 
     The product of two entries might underflow or overflow where their matrix does not. Also finds what was added to
@@ -163,6 +211,22 @@ def find_pivots(
     """
     for c in range(n_slices):
         find_pivots_of_rows(
-            slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, upper, diagonal, perm, indptr,
-            indices, values, tiny, least, theta, pivots, shifts, found,
-        )  # fmt: skip
+            slices[c],
+            slices[c + 1],
+            lower_indptr,
+            lower_columns,
+            lower,
+            upper_indptr,
+            upper,
+            diagonal,
+            perm,
+            indptr,
+            indices,
+            values,
+            tiny,
+            least,
+            theta,
+            pivots,
+            shifts,
+            found,
+        )

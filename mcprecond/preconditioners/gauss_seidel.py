@@ -8,8 +8,10 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
 from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
 from mcprecond.sweeps.plan import Sweeps
+from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
-SWEEPS = ("forward", "backward", "symmetric")
+SWEEPS: tuple[Sweep, ...] = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
 
 
@@ -39,10 +41,11 @@ class MulticolorGS(Preconditioner):
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory. On a
         GPU the sweeps then keep 20 bits of what they compute, with the range of float64.
-    block_size : int
+    block_size : int, optional
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
         of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other
         blocks. Fewer colors, fewer iterations and less index traffic where unknowns come in nodes, as in elasticity.
+        By default that of the blocks of a BSR matrix, if they are square and small enough, and 1 for other formats.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
@@ -70,20 +73,21 @@ class MulticolorGS(Preconditioner):
 
     def __init__(
         self,
-        A: Any,
-        coloring: Any = "auto",
+        A: Matrix,
+        coloring: ColoringArgument = "auto",
         *,
-        sweep: str = "symmetric",
+        sweep: Sweep = "symmetric",
         omega: float = 1.0,
         sweeps: int = 1,
-        dtype: Any = None,
-        block_size: int = 1,
-        device: str | None = None,
+        dtype: StoredDType | None = None,
+        block_size: int | None = None,
+        device: Device | None = None,
     ) -> None:
         self.sweep, self.omega = one_of(sweep, "sweep", SWEEPS), real(omega, "omega", 0, 2)
         if self.omega in (0, 2):
             raise ValueError(f"omega must be between 0 and 2, both excluded, got {omega!r}")
-        self.sweeps, block_size = integer(sweeps, "sweeps", 1), integer(block_size, "block_size", 1, LARGEST_BLOCK)
+        self.sweeps = integer(sweeps, "sweeps", 1)
+        block_size = block_size_of(A) if block_size is None else integer(block_size, "block_size", 1, LARGEST_BLOCK)
         self.symmetric = sweep == "symmetric"
         self._open(self._moved(A, device), coloring, dtype, block_size=block_size, divides=True)
         self.blocks.refuse_singular_diagonal()
@@ -108,7 +112,7 @@ class MulticolorGS(Preconditioner):
         """See `Preconditioner`."""
         return self.omega == 1
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 
         Parameters
@@ -174,7 +178,7 @@ class MulticolorGS(Preconditioner):
         self,
         x: Any,
         b: Any,
-        direction: str | None = None,
+        direction: Sweep | None = None,
         *,
         sweeps: int = 1,
         from_zero: bool = False,
@@ -220,11 +224,17 @@ class MulticolorGS(Preconditioner):
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
         A, colors = self._matrix_of_transposed(conjugate)
-        turned = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
+        turned: dict[Sweep, Sweep] = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
         return MulticolorGS(
-            A, colors, sweep=turned[self.sweep], omega=self.omega, sweeps=self.sweeps, dtype=self._dtype,
-            block_size=self.blocks.block_size, device=self.backend.name,
-        )  # fmt: skip
+            A,
+            colors,
+            sweep=turned[self.sweep],
+            omega=self.omega,
+            sweeps=self.sweeps,
+            dtype=self._dtype,
+            block_size=self.blocks.block_size,
+            device=self.backend.name,
+        )
 
 
 class MulticolorSGS(MulticolorGS):
@@ -247,9 +257,10 @@ class MulticolorSGS(MulticolorGS):
         How many symmetric sweeps one application makes.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
-    block_size : int
+    block_size : int, optional
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
-        the b x b blocks of the diagonal.
+        the b x b blocks of the diagonal. By default that of the blocks of a BSR matrix, if they are square and small
+        enough, and 1 for other formats.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
@@ -271,31 +282,35 @@ class MulticolorSGS(MulticolorGS):
 
     def __init__(
         self,
-        A: Any,
-        coloring: Any = "auto",
+        A: Matrix,
+        coloring: ColoringArgument = "auto",
         *,
         omega: float = 1.0,
         sweeps: int = 1,
-        dtype: Any = None,
-        block_size: int = 1,
-        device: str | None = None,
+        dtype: StoredDType | None = None,
+        block_size: int | None = None,
+        device: Device | None = None,
     ) -> None:
-        super().__init__(
-            A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device
-        )  # fmt: skip
+        super().__init__(A, coloring, omega=omega, sweeps=sweeps, dtype=dtype, block_size=block_size, device=device)
+
+
+def block_size_of(A: Any) -> int:
+    """The size of the square blocks of a BSR matrix; 1 for all else, and where blocks are too large."""
+    rows, columns = A.blocksize if getattr(A, "format", None) == "bsr" else (1, 1)
+    return int(rows) if rows == columns <= LARGEST_BLOCK else 1
 
 
 def smooth(
-    A: Any,
+    A: Matrix,
     x: Any,
     b: Any,
     sweeps: int = 1,
     *,
-    coloring: Any = "auto",
-    sweep: str = "forward",
+    coloring: ColoringArgument = "auto",
+    sweep: Sweep = "forward",
     omega: float = 1.0,
-    block_size: int = 1,
-    device: str | None = None,
+    block_size: int | None = None,
+    device: Device | None = None,
 ) -> Any:
     """Return x after so many sweeps of multicolor Gauss-Seidel or SOR on A x = b.
 

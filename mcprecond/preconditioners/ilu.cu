@@ -7,7 +7,7 @@
 
 // SHARE is how many entries of a row a thread may have.
 
-#define NONE ((PLACE)-1)
+#define NONE ((PLACE) - 1)
 #define BLOCKS_LIMIT (sizeof(VALUE) > 8 ? 2 : 4)  // per processor, as registers allow
 
 // A triangle as it is stored; its rows sorted: columns, where their entries are stored, and these during elimination.
@@ -47,9 +47,8 @@ struct Row {
 
 // A warp per piece. See the twin.
 extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, const OFFSET* lower_indptr,
-                                        const int* lower_indices, const OFFSET* upper_indptr,
-                                        const int* upper_indices, const long long* firsts, PLACE* matches,
-                                        int* found) {
+                                        const int* lower_indices, const OFFSET* upper_indptr, const int* upper_indices,
+                                        const long long* firsts, PLACE* matches, int* found) {
     long long k = thread_id() / WARP;
     if (k >= n_pieces) return;
     Slice slice(pieces, k);
@@ -137,7 +136,8 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             if (lane == step && e < row.n_lower) inverse = spin_acquire(&dinv[j], inverse);
             __syncwarp();
             // In a register, so that each address takes one addition, not two.
-            const VALUE* theirs = ptx::keep_generic_in_register(upper.values + __shfl_sync(FULL_WARP, other, step, lanes));
+            const VALUE* theirs =
+                ptx::keep_generic_in_register(upper.values + __shfl_sync(FULL_WARP, other, step, lanes));
             VALUE factor = shuffle(theta * (values[0] * inverse), step, lanes), value[SHARE];
 #pragma unroll
             for (int k = 0; k < SHARE; ++k) value[k] = next[k] == NONE ? VALUE(0) : theirs[next[k]];
@@ -198,8 +198,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
         } else {  // search for the columns of this row in the other one
             for (OFFSET m = lane_id(); m < left; m += WARP) {
                 OFFSET in_upper = row.begin_upper + m - left_lower - 1;
-                int column = m < left_lower ? lower.indices[e + 1 + m]
-                             : m == left_lower ? i : upper.indices[in_upper];
+                int column = m < left_lower ? lower.indices[e + 1 + m] : m == left_lower ? i : upper.indices[in_upper];
                 OFFSET place = find(upper.indices, begin, end, column);
                 if (place < 0) continue;
                 VALUE product = factor * upper.values[place];
@@ -218,12 +217,12 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     return VALUE(0) - lane_sum<WARP>(subtracted);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT) factorize(
-        long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
-        const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
-        const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
-        const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, double least, double theta,
-        VALUE* pivots, VALUE* dinv, VALUE* shifts, int* found) {
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT)
+    factorize(long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
+              const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
+              const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
+              const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, double least,
+              double theta, VALUE* pivots, VALUE* dinv, VALUE* shifts, int* found) {
     Triangle lower{lower_indptr, lower_indices, lower_places, lower_stored, lower_values};
     Triangle upper{upper_indptr, upper_indices, upper_places, upper_stored, upper_values};
     auto work_on = [&](const Slice& slice, const Row& row, bool listed) {
@@ -243,7 +242,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT) factorize(
         if (slice.is_row_leader()) {
             publish<true>(&dinv[i], inverse);
             pivots[i] = pivot;
-            note_pivot(pivot - relaxed + (REAL)(1 - 1 / theta) * added, is_low(relaxed, d, (REAL)least), &shifts[i], found);
+            note_pivot(pivot - relaxed + (REAL)(1 - 1 / theta) * added, is_low(relaxed, d, (REAL)least), &shifts[i],
+                       found);
         }
         // Sweeps read the upper part divided by the pivot; the elimination of other rows reads it undivided.
         for (int m = row.n_lower + 1 + slice.lane; m < row.length; m += 1 << slice.log_lanes) {

@@ -41,7 +41,8 @@ from mcprecond.preconditioners.pivots import (
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.plan import make_empty
-from mcprecond.tuning.auto import chosen
+from mcprecond.tuning.auto import ColoringArgument, chosen
+from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
 KERNELS = KernelSet(__file__)
 
@@ -130,13 +131,13 @@ class ILU0(Factored):
 
     def __init__(
         self,
-        A: Any,
+        A: Matrix,
         *,
-        ordering: Any = "color",
-        coloring: Any = "auto",
-        pivot: str = "positive",
-        dtype: Any = None,
-        device: str | None = None,
+        ordering: RowOrdering | Integers = "color",
+        coloring: ColoringArgument = "auto",
+        pivot: PivotRule = "positive",
+        dtype: StoredDType | None = None,
+        device: Device | None = None,
     ) -> None:
         check_rule(pivot)
         matrix = self._moved(A, device).canonical()
@@ -172,6 +173,9 @@ class ILU0(Factored):
         """Rows per level: int64, shape (n_levels,)."""
         return self.coloring.sizes
 
+    def _summary(self) -> str:
+        return f"{len(self.levels)} levels, {self.coloring.method.removeprefix('levels of ')}"
+
     def level_histogram(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the sizes that levels have, ascending, and how many levels have each."""
         return np.unique(self.levels, return_counts=True)
@@ -196,7 +200,7 @@ class ILU0(Factored):
         ax.set(xlabel="level", ylabel="rows", title=f"{len(self.levels)} levels")
         return ax
 
-    def update(self, A: Any) -> None:
+    def update(self, A: Matrix) -> None:
         """Factorize a matrix with the same pattern: no new levels, no new storage.
 
         Parameters
@@ -287,9 +291,19 @@ class ILU0(Factored):
             self._found[:TRIANGLES] = 0
             make_empty(self._dinv)
             self._run.factorize(
-                len(self._pieces) - 1, self._pieces, *triangles, *self._matches, blocks.diagonal, tiny, least, theta,
-                self._pivots, self._dinv, shifts, self._found,
-            )  # fmt: skip
+                len(self._pieces) - 1,
+                self._pieces,
+                *triangles,
+                *self._matches,
+                blocks.diagonal,
+                tiny,
+                least,
+                theta,
+                self._pivots,
+                self._dinv,
+                shifts,
+                self._found,
+            )
             found = self.backend.to_host(self._found)
             self.is_dilu = not found[TRIANGLES]
             return found, shifts
@@ -367,9 +381,7 @@ def next_common(place, end, indices, other, other_end, other_indices):
 
 
 @KERNELS.twin
-def find_matches(
-    n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts, matches, found
-):  # fmt: skip
+def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts, matches, found):
     """Which entries of the upper parts of rows have the columns of later rows' entries.
 
     A row's entries are its lower ones, the diagonal one, its upper ones; the matches of row i are listed from firsts[i]
@@ -403,9 +415,7 @@ def find_matches(
 
 
 @compile_part
-def eliminate_listed(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
-):  # fmt: skip
+def eliminate_listed(i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv):
     """Eliminate the lower part of row i, whose matches are listed; what that adds to its diagonal entry."""
     added = dinv.dtype.type(0)
     begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
@@ -443,9 +453,7 @@ def subtract(place, end, indices, values, other, other_end, other_indices, other
 
 
 @compile_part
-def eliminate_in_place(
-    i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
-):  # fmt: skip
+def eliminate_in_place(i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv):
     """The same where matches have to be looked for; also, how many other entries have changed."""
     changes, added = 0, dinv.dtype.type(0)
     end_lower, begin_upper, end_upper = lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1]
@@ -480,10 +488,29 @@ def store(begin, end, places, stored, values, factor):
 
 @compile_loop
 def factorize_rows(
-    first, end, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
-    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots, dinv, shifts,
+    first,
+    end,
+    lower_indptr,
+    lower_indices,
+    lower_places,
+    lower_stored,
+    lower,
+    upper_indptr,
+    upper_indices,
+    upper_places,
+    upper_stored,
+    upper,
+    firsts,
+    matches,
+    diagonal,
+    tiny,
+    least,
+    theta,
+    pivots,
+    dinv,
+    shifts,
     found,
-):  # fmt: skip
+):
     """The rows of one level."""
     changes = 0
     for i in prange(first, end):
@@ -493,11 +520,11 @@ def factorize_rows(
         if firsts[i + 1] > firsts[i]:
             added = eliminate_listed(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
-            )  # fmt: skip
+            )
         else:
             added, changes_here = eliminate_in_place(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
-            )  # fmt: skip
+            )
             changes += changes_here
         relaxed = d + added
         pivot = safe_pivot(relaxed, largest, tiny, least_invertible(pivots))
@@ -516,10 +543,29 @@ def factorize_rows(
 
 @KERNELS.resident_twin
 def factorize(
-    n_pieces, pieces, lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr, upper_indices,
-    upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots, dinv, shifts,
+    n_pieces,
+    pieces,
+    lower_indptr,
+    lower_indices,
+    lower_places,
+    lower_stored,
+    lower,
+    upper_indptr,
+    upper_indices,
+    upper_places,
+    upper_stored,
+    upper,
+    firsts,
+    matches,
+    diagonal,
+    tiny,
+    least,
+    theta,
+    pivots,
+    dinv,
+    shifts,
     found,
-):  # fmt: skip
+):
     """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
     `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
@@ -528,7 +574,26 @@ def factorize(
     """
     for c in range(n_pieces):
         factorize_rows(
-            pieces[c], pieces[c + 1], lower_indptr, lower_indices, lower_places, lower_stored, lower, upper_indptr,
-            upper_indices, upper_places, upper_stored, upper, firsts, matches, diagonal, tiny, least, theta, pivots,
-            dinv, shifts, found,
-        )  # fmt: skip
+            pieces[c],
+            pieces[c + 1],
+            lower_indptr,
+            lower_indices,
+            lower_places,
+            lower_stored,
+            lower,
+            upper_indptr,
+            upper_indices,
+            upper_places,
+            upper_stored,
+            upper,
+            firsts,
+            matches,
+            diagonal,
+            tiny,
+            least,
+            theta,
+            pivots,
+            dinv,
+            shifts,
+            found,
+        )

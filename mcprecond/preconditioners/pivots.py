@@ -130,8 +130,10 @@ class Factored(Preconditioner):
         """See `Preconditioner`."""
         return (
             f"shifted pivots are more than {MOST_OF_DIAGONAL} times as large as diagonal entries, so that digits of a "
-            "product with A would cancel" if self._cancels else None
-        )  # fmt: skip
+            "product with A would cancel"
+            if self._cancels
+            else None
+        )
 
     @property
     def splitting(self) -> tuple[Any, Any, float]:

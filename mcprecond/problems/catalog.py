@@ -83,11 +83,19 @@ def catalog() -> list[CatalogEntry]:
     """
     entries = [
         CatalogEntry(
-            "circuit(1259)", 1259**2, 7_653_095, "G3_circuit", 1_585_478, 7_660_826, True,
+            "circuit(1259)",
+            1259**2,
+            7_653_095,
+            "G3_circuit",
+            1_585_478,
+            7_660_826,
+            True,
             _make=lambda device: circuit(1259, device=device),
         ),
         CatalogEntry(
-            "laplacian((1024, 1024))", 1024**2, 5 * 1024**2 - 4 * 1024,
+            "laplacian((1024, 1024))",
+            1024**2,
+            5 * 1024**2 - 4 * 1024,
             _make=lambda device: laplacian((1024, 1024), device=device),
         ),
         *(_fenl(n) for n in (50, 100, 180)),
@@ -99,7 +107,7 @@ def catalog() -> list[CatalogEntry]:
         _graph("road_like(2**20)", 2**20, 2_201_252, lambda: graphs.road_like(2**20)),
         _graph("rmat(20)", 2**20, 16_085_654, lambda: graphs.rmat(20)),
         _graph("mycielskian(15)", 24_575, 11_111_110, lambda: graphs.mycielskian(15)),
-    ]  # fmt: skip
+    ]
     return sorted(entries, key=lambda entry: entry.rows)
 
 
@@ -121,9 +129,15 @@ def _elasticity(
         pairs = n**3 + 2 * (3 * n**2 * (n - 1) + 3 * n * (n - 1) ** 2 + (n - 1) ** 3)
     call = f"elasticity({n})" if elements == "hexahedra" else f'elasticity({n}, elements="{elements}")'
     return CatalogEntry(
-        call, 3 * n**3, 9 * pairs, published, published_rows, published_entries, True,
+        call,
+        3 * n**3,
+        9 * pairs,
+        published,
+        published_rows,
+        published_entries,
+        True,
         _make=lambda device: elasticity(n, elements=elements, device=device),
-    )  # fmt: skip
+    )
 
 
 def _graph(call: str, rows: int, entries: int, make: Callable[[], Any]) -> CatalogEntry:

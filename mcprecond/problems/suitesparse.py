@@ -76,13 +76,14 @@ def suitesparse(name: str, *, cache: str | os.PathLike[str] | None = None, url: 
         raise TypeError(f"url must be a string, got {shown(url)}")
     if cache is not None and not isinstance(cache, str | os.PathLike):
         raise TypeError(f"cache must be the path of a folder or None, got {shown(cache)}")
-    path = (_default_cache() if cache is None else Path(cache)) / f"{name}.mtx"
+    path = (default_cache() if cache is None else Path(cache)) / f"{name}.mtx"
     if path.is_file():
         return matrix_market(path)
     return _download(name, f"{url.rstrip('/')}/{name}.tar.gz", path)
 
 
-def _default_cache() -> Path:
+def default_cache() -> Path:
+    """The folder that keeps matrices unless another one is given."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcprecond" / "suitesparse"
 
 

@@ -79,7 +79,7 @@ def sweep_first_rows(end, indptr, columns, values, dinv, omega, rho, step, t, ts
 @KERNELS.resident_twin
 def sweep_back(
     n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
-):  # fmt: skip
+):
     """q = rho + beta q and t = inv(T + U) T q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
@@ -111,17 +111,30 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, sums, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    n_slices,
+    slices,
+    sums,
+    indptr,
+    columns,
+    values,
+    first,
+    T,
+    Tinv,
+    diagonal,
+    q,
+    ts,
+    At,
+    control,
+    scalars,
+    history,
     partials,
-):  # fmt: skip
+):
     """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
     if control[STATE] != RUNNING:
         return
     total = 0.0
     for c in range(n_slices):
-        total += sweep_forward_rows(
-            slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
-        )  # fmt: skip
+        total += sweep_forward_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At)
     apply_reduction(PAP, total, control, scalars, history)
 
 
@@ -177,6 +190,4 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(
-            slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
-        )  # fmt: skip
+        solve_first_rows(slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x)

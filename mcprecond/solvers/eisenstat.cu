@@ -2,9 +2,8 @@
 // cuda/syncfree.cuh. See eisenstat.py for what each kernel computes.
 
 #include "cuda/occupancy.cuh"
-#include "storage/layouts/slices.cuh"
-
 #include "iteration.cuh"
+#include "storage/layouts/slices.cuh"
 
 struct __align__((sizeof(VectorEntry) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) Pair {
     VectorEntry t, s;
@@ -23,9 +22,9 @@ struct PairVector : KnownVector<Pair> {
 #define INVERTED(T_i, i) ((VALUE)1 / (T_i))
 #endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_lower(
-        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        const DiagonalEntry* Tinv, const VectorEntry* r, VectorEntry* rho) {
+extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
+    solve_lower(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
+                const MatrixEntry* values, const DiagonalEntry* Tinv, const VectorEntry* r, VectorEntry* rho) {
     for_slices(0, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -37,10 +36,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_lower(
     });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
-        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        long long first_rows, const DiagonalEntry* dinv, double omega, const VectorEntry* rho, VectorEntry* q,
-        VectorEntry* t, Pair* ts, const long long* control, const double* scalars) {
+extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
+    sweep_back(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
+               const MatrixEntry* values, long long first_rows, const DiagonalEntry* dinv, double omega,
+               const VectorEntry* rho, VectorEntry* q, VectorEntry* t, Pair* ts, const long long* control,
+               const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], step = (REAL)scalars[STEP];
     for_slices(0, n_slices, true, slices, sums, columns, [&](const Slice& slice) {
@@ -49,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
         DiagonalEntry d = is_leader ? dinv[i] : DiagonalEntry();
         VectorEntry rho_i = is_leader ? rho[i] : VectorEntry(), q_i = is_leader && !is_first ? q[i] : VectorEntry();
         VectorEntry total = VectorEntry();
-        slice.entries(indptr, columns, values, by_sentinel(t), [&](MatrixEntry a, int, VectorEntry t_j) { total += a * t_j; });
+        slice.entries(indptr, columns, values, by_sentinel(t),
+                      [&](MatrixEntry a, int, VectorEntry t_j) { total += a * t_j; });
         if (!slice.sum_row(total)) return;
         total = rounded_product((REAL)omega, divided(total, d));
         if (is_first) {
@@ -65,11 +66,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) sweep_back(
     });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forward(
-        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv, const DiagonalEntry* diagonal, const
-        VectorEntry* q, Pair* ts, VectorEntry* At, long long* control, double* scalars, double* history, double*
-        partials) {
+extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
+    sweep_forward(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
+                  const MatrixEntry* values, long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv,
+                  const DiagonalEntry* diagonal, const VectorEntry* q, Pair* ts, VectorEntry* At, long long* control,
+                  double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
     for_slices(first, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
@@ -94,9 +95,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS) sweep_forwa
     finish(PAP, product, control, scalars, history, partials);
 }
 
-extern "C" __global__ void begin_all(
-        long long n, long long first_rows, const DiagonalEntry* T, const VectorEntry* r, const VectorEntry* rho,
-        VectorEntry* q, long long* control, double* scalars, double* history, double* partials) {
+extern "C" __global__ void begin_all(long long n, long long first_rows, const DiagonalEntry* T, const VectorEntry* r,
+                                     const VectorEntry* rho, VectorEntry* q, long long* control, double* scalars,
+                                     double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double first_rr = 0, first_rz = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
@@ -112,10 +113,10 @@ extern "C" __global__ void begin_all(
     finish<3>({OF_FIRST_RR, OF_FIRST_RZ, FRESH_RZ}, {first_rr, first_rz, rz}, control, scalars, history, partials);
 }
 
-extern "C" __global__ void advance_all(
-        long long n, long long first_rows, const Pair* ts, const VectorEntry* At, const DiagonalEntry* T, VectorEntry*
-        x, VectorEntry* r, VectorEntry* rho, VectorEntry* t, long long* control, double* scalars, double* history,
-        double* partials) {
+extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const VectorEntry* At,
+                                       const DiagonalEntry* T, VectorEntry* x, VectorEntry* r, VectorEntry* rho,
+                                       VectorEntry* t, long long* control, double* scalars, double* history,
+                                       double* partials) {
     if (control[STATE] != RUNNING) return;
     REAL alpha = (REAL)scalars[ALPHA];
     double rr = 0, rz = 0;
@@ -134,10 +135,10 @@ extern "C" __global__ void advance_all(
     finish<2>({RESIDUAL, BETA_OF_RZ}, {rr, rz}, control, scalars, history, partials);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS) solve_first(
-        long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns, const MatrixEntry* values,
-        const DiagonalEntry* dinv, double omega, const VectorEntry* b, const VectorEntry* r, VectorEntry* x, const
-        long long* control, const double* scalars) {
+extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
+    solve_first(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
+                const MatrixEntry* values, const DiagonalEntry* dinv, double omega, const VectorEntry* b,
+                const VectorEntry* r, VectorEntry* x, const long long* control, const double* scalars) {
     if (control[ITERATION] == 0 || scalars[LEFT] == 1) return;
     REAL left = (REAL)scalars[LEFT];
     for_slices(0, n_slices, false, slices, sums, columns, [&](const Slice& slice) {

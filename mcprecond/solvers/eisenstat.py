@@ -105,9 +105,16 @@ class EisenstatIteration(Iteration):
     def iterate(self) -> Any:
         """See `Iteration`."""
         self.sweep.solve_first(
-            *self.first_slices, *self.upper, self.blocks.dinv, self.omega, self.b, self.r, self.x, self.control,
+            *self.first_slices,
+            *self.upper,
+            self.blocks.dinv,
+            self.omega,
+            self.b,
+            self.r,
+            self.x,
+            self.control,
             self.scalars,
-        )  # fmt: skip
+        )
         return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self) -> None:
@@ -128,16 +135,33 @@ class EisenstatIteration(Iteration):
     def _step(self) -> None:
         blocks, rows = self.blocks, self.first_rows
         self.sweep.sweep_back(
-            *self.slices, *self.upper, rows, blocks.dinv, self.omega, self.rho, self.q, self.t, self.ts, self.control,
+            *self.slices,
+            *self.upper,
+            rows,
+            blocks.dinv,
+            self.omega,
+            self.rho,
+            self.q,
+            self.t,
+            self.ts,
+            self.control,
             self.scalars,
-        )  # fmt: skip
+        )
         self.sweep.sweep_forward(
-            *self.others, *self.lower, self.first_slices[0], self.T, self.Tinv, blocks.diagonal, self.q, self.ts,
-            self.At, *self.reduction,
-        )  # fmt: skip
+            *self.others,
+            *self.lower,
+            self.first_slices[0],
+            self.T,
+            self.Tinv,
+            blocks.diagonal,
+            self.q,
+            self.ts,
+            self.At,
+            *self.reduction,
+        )
         self.vector.advance_all(
             len(self.t) - rows, rows, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.reduction
-        )  # fmt: skip
+        )
 
 
 @compile_loop
@@ -176,7 +200,7 @@ def sweep_back_rows(first, end, apart, indptr, columns, values, omega, rho, beta
 @KERNELS.resident_twin
 def sweep_back(
     n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
-):  # fmt: skip
+):
     """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
@@ -205,17 +229,30 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 
 @KERNELS.resident_twin
 def sweep_forward(
-    n_slices, slices, sums, indptr, columns, values, first, T, Tinv, diagonal, q, ts, At, control, scalars, history,
+    n_slices,
+    slices,
+    sums,
+    indptr,
+    columns,
+    values,
+    first,
+    T,
+    Tinv,
+    diagonal,
+    q,
+    ts,
+    At,
+    control,
+    scalars,
+    history,
     partials,
-):  # fmt: skip
+):
     """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
     if control[STATE] != RUNNING:
         return
     product = 0.0
     for c in range(n_slices):
-        product += sweep_forward_rows(
-            slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At
-        )  # fmt: skip
+        product += sweep_forward_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At)
     apply_reduction(PAP, product, control, scalars, history)
 
 
@@ -267,6 +304,4 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(
-            slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
-        )  # fmt: skip
+        solve_first_rows(slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x)

@@ -15,7 +15,7 @@ __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSE
 }
 
 // Rows in strides: whole warps take part until the last row, as lane_sum needs it.
-#define FOR_EACH_ROW(i, n)                                                                              \
+#define FOR_EACH_ROW(i, n) \
     for (long long i = thread_id() / LANES, i##_of_warp = (thread_id() - lane_id()) / LANES; i##_of_warp < n; \
          i += thread_count() / LANES, i##_of_warp += thread_count() / LANES)
 

@@ -212,11 +212,14 @@ class Iteration:
             self.residuals = [power_times(norm, shift) for norm in self.residuals]
             self.true_residual_norm = power_times(self.true_residual_norm, shift)
         self._go_to(
-            NAN if not math.isfinite(self.true_residual_norm)
-            else REACHED if self.true_residual_norm <= self.limit
-            else EXHAUSTED if self.count >= self.maxiter
+            NAN
+            if not math.isfinite(self.true_residual_norm)
+            else REACHED
+            if self.true_residual_norm <= self.limit
+            else EXHAUSTED
+            if self.count >= self.maxiter
             else RUNNING
-        )  # fmt: skip
+        )
         self.precondition()
 
     def _go_to(self, state: int) -> None:
@@ -439,7 +442,7 @@ def wide(x):
 @KERNELS.strided_twin
 def multiply(
     n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, role, control, scalars, history, partials
-):  # fmt: skip
+):
     """q = A p, and p'q."""
     if control[STATE] != RUNNING:
         return
@@ -455,9 +458,24 @@ def multiply(
 
 @KERNELS.strided_twin
 def residual(
-    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, b, r, role, control, scalars, history,
+    n,
+    indptr,
+    indices,
+    values,
+    longest,
+    n_long,
+    n_pieces,
+    plan,
+    work,
+    x,
+    b,
+    r,
+    role,
+    control,
+    scalars,
+    history,
     partials,
-):  # fmt: skip
+):
     """r = b - A x, and r'r, both summed in double precision."""
     square = 0.0
     for i in prange(n):

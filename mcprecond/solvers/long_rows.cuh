@@ -17,8 +17,8 @@ struct LongRows {
     // Multiply the long rows with p: `row_done(i, total)` puts the product of row i where it belongs, and returns what it adds
     // to the inner product.
     template <typename SUM, typename RowDone>
-    __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const VALUE* values, const VALUE* p,
-                                             RowDone row_done) const {
+    __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const VALUE* values,
+                                             const VALUE* p, RowDone row_done) const {
         const int *rows = plan + n_pieces, *firsts = rows + n_rows;
         uint64* done = (uint64*)(work + n_rows);
         SUM* sums = (SUM*)(work + 2 * n_rows);

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
@@ -35,6 +36,7 @@ from mcprecond.solvers.iteration import (
     times_power,
 )
 from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix
 
 FORMS = ("auto", "plain", "eisenstat")
 MOST_PER_LOOK = 64
@@ -49,8 +51,40 @@ STOPPED_BY = {
 }
 
 
+@overload
 def pcg(
-    A: Any,
+    A: Matrix,
+    b: HostArray | Sequence[float],
+    x0: HostArray | Sequence[float] | None = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: LinearOperator | Matrix | None = None,
+    callback: Callable[[npt.NDArray[Any]], object] | None = None,
+    progress: Callable[[int, float], object] | None = None,
+    form: Form = "auto",
+) -> SolveResult[npt.NDArray[Any]]: ...
+
+
+@overload
+def pcg(
+    A: Matrix,
+    b: DeviceArray,
+    x0: DeviceArray | None = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: LinearOperator | Matrix | None = None,
+    callback: Callable[[Any], object] | None = None,
+    progress: Callable[[int, float], object] | None = None,
+    form: Form = "auto",
+) -> SolveResult[Any]: ...
+
+
+def pcg(
+    A: Matrix,
     b: Any,
     x0: Any = None,
     *,
@@ -58,10 +92,10 @@ def pcg(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Any = None,
-    callback: Callable[[Any], None] | None = None,
-    progress: Callable[[int, float], None] | None = None,
-    form: str = "auto",
-) -> SolveResult:
+    callback: Callable[[Any], object] | None = None,
+    progress: Callable[[int, float], object] | None = None,
+    form: Form = "auto",
+) -> SolveResult[Any]:
     """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
     The system is solved in the dtype that A, b, x0 and a sparse M promote to, and in any units: scaling A or b by a
@@ -224,8 +258,8 @@ def _returned(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:
 
 def _iterate(
     iteration: Iteration,
-    callback: Callable[[Any], None] | None,
-    progress: Callable[[int, float], None] | None,
+    callback: Callable[[Any], object] | None,
+    progress: Callable[[int, float], object] | None,
 ) -> Reason:
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic."""
     iterations = 1 if callback else iteration.backend.iterations_per_look

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    ArrayT = TypeVar("ArrayT", default=Any)
+else:
+    from typing import TypeVar
+
+    ArrayT = TypeVar("ArrayT")
 
 
 class Reason(Enum):
@@ -25,7 +35,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True)
-class SolveResult:
+class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
 
     Attributes
@@ -42,10 +52,10 @@ class SolveResult:
         Wall time before and during the iteration.
     """
 
-    x: Any
+    x: ArrayT
     reason: Reason
     iterations: int
-    residuals: np.ndarray
+    residuals: npt.NDArray[np.float64]
     residual_norm: float
     setup_seconds: float
     solve_seconds: float

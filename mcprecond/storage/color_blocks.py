@@ -25,6 +25,7 @@ from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
 from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
+from mcprecond.typing import ColoringMethod, Integers, Matrix, StoredDType
 
 SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
 
@@ -121,14 +122,17 @@ class ColorBlocks:
     block_size = 1
 
     def __init__(
-        self, A: Any, coloring: str | Coloring | Any = "auto", *, dtype: Any = None, divides: bool = False
+        self,
+        A: Matrix | AdmittedMatrix,
+        coloring: ColoringMethod | Coloring | Integers = "auto",
+        *,
+        dtype: StoredDType | None = None,
+        divides: bool = False,
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
         self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
 
-    def _build(
-        self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Any, dtype: Any, divides: bool
-    ) -> None:  # fmt: skip
+    def _build(self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Any, dtype: Any, divides: bool) -> None:
         """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
 
         Both are canonical.
@@ -208,9 +212,15 @@ class ColorBlocks:
     def nbytes(self) -> int:
         """Memory of triangles, diagonal with inverse, and permutations in bytes."""
         arrays = (
-            self.lower, self.upper, self.diagonal, self.dinv, self._diagonal_source, self.perm, self.inverse,
+            self.lower,
+            self.upper,
+            self.diagonal,
+            self.dinv,
+            self._diagonal_source,
+            self.perm,
+            self.inverse,
             self.slices,
-        )  # fmt: skip
+        )
         return sum(array.nbytes for array in arrays)
 
     @property
@@ -235,9 +245,14 @@ class ColorBlocks:
     def _run(self) -> Any:
         """The kernels that go through the values."""
         return self.backend.kernels(
-            VALUE_KERNELS, OFFSET=self._offset, VALUE=self.dtype, STORED=self._stored, SOURCE=self.lower.source.dtype,
-            LANES=32, **self.layout.order_macros,
-        )  # fmt: skip
+            VALUE_KERNELS,
+            OFFSET=self._offset,
+            VALUE=self.dtype,
+            STORED=self._stored,
+            SOURCE=self.lower.source.dtype,
+            LANES=32,
+            **self.layout.order_macros,
+        )
 
     @cached_property
     def color_slices(self) -> np.ndarray:
@@ -261,9 +276,10 @@ class ColorBlocks:
             row = int(self.perm[singular].min())
             value = self.diagonal[int(self.inverse[row])].item()
             raise ValueError(
-                f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it" if value == 0
+                f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it"
+                if value == 0
                 else f"A holds {value} on the diagonal in row {row}, whose inverse overflows in {self.dtype}; scale A"
-            )  # fmt: skip
+            )
         rows = self._rows_of(self.upper)[~xp.isfinite(self.by_rows(self.upper, self.upper.values))]
         row = int(self.perm[rows].min())
         raise ValueError(f"row {row} of A, divided by its diagonal entry, overflows in {self._stored}; scale A")
@@ -319,7 +335,7 @@ class ColorBlocks:
         """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
         self._run.divide_rows(
             self.n_slices, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
-        )  # fmt: skip
+        )
         self.pivots = pivots
 
     def permuted(self) -> Any:
@@ -335,9 +351,18 @@ class ColorBlocks:
         if self.pivots is not None:
             upper *= self.pivots[self._rows_of(self.upper)]
         self._run.join(
-            n, self.lower.indptr, self.columns_by_rows(self.lower), lower, self.upper.indptr,
-            self.columns_by_rows(self.upper), upper, self.diagonal, indptr, indices, values,
-        )  # fmt: skip
+            n,
+            self.lower.indptr,
+            self.columns_by_rows(self.lower),
+            lower,
+            self.upper.indptr,
+            self.columns_by_rows(self.upper),
+            upper,
+            self.diagonal,
+            indptr,
+            indices,
+            values,
+        )
         matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
         matrix.sort_indices()
         return matrix
@@ -392,9 +417,20 @@ class ColorBlocks:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
-            self.n_slices, self.slices, self.perm, self.pattern_of(csr)[0], csr.data, *lower, *upper,
-            self._diagonal_source, self.diagonal, self.dinv, int(self._divides), self._expected, found,
-        )  # fmt: skip
+            self.n_slices,
+            self.slices,
+            self.perm,
+            self.pattern_of(csr)[0],
+            csr.data,
+            *lower,
+            *upper,
+            self._diagonal_source,
+            self.diagonal,
+            self.dinv,
+            int(self._divides),
+            self._expected,
+            found,
+        )
 
     def _rows_of(self, triangle: Triangle) -> Any:
         """The row of each entry of a triangle, row by row, in color order."""

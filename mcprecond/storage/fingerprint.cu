@@ -5,8 +5,9 @@
 #include "cuda/numbers.cuh"
 #include "cuda/reduce.cuh"
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 4) fingerprint(
-        long long entries, long long n, const OFFSET* indptr, const int* indices, const VALUE* values, uint64* found) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 4)
+    fingerprint(long long entries, long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                uint64* found) {
     uint64 pattern = 0, both = 0, not_finite = 0;
     for (long long i = thread_id(); i <= n; i += thread_count())
         pattern += mix64(mix64((uint64)i) ^ (uint64)(long long)indptr[i]);

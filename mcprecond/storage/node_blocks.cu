@@ -1,7 +1,6 @@
 // Blocks of nodes: the pattern of the nodes, and their blocks in the order of slices. See node_blocks.py.
 
 #include "cuda/search.cuh"
-
 #include "layouts/slices.cuh"
 
 // Whether entry k of row `row` is the first one of its node's row in that column of nodes.

@@ -69,6 +69,12 @@ class NodeBlocks(ColorBlocks):
         matrix = admitted(A, floats=True).canonical()
         self.block_size = integer(block_size, "block_size", 2)
         nodes = admitted(node_pattern(matrix, block_size))
+        colors: Any = getattr(coloring, "colors", coloring)
+        if np.shape(colors) == (matrix.shape[0],) != (nodes.shape[0],):
+            raise ValueError(
+                f"coloring must be one of the {nodes.shape[0]} nodes of A, got {matrix.shape[0]} colors; pass "
+                "block_size=1 if they are those of the unknowns"
+            )
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
         self._full = matrix.indices.size == nodes.indices.size * block_size**2
         self._build(matrix, nodes, coloring, dtype, divides=False)
@@ -96,9 +102,19 @@ class NodeBlocks(ColorBlocks):
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
         run.fill_blocks(
-            self.n_slices, self.slices, *lower, *upper, self._diagonal_source, self.diagonal, self.perm,
-            int(self._full), *self.pattern_of(csr), csr.data, self._expected, found,
-        )  # fmt: skip
+            self.n_slices,
+            self.slices,
+            *lower,
+            *upper,
+            self._diagonal_source,
+            self.diagonal,
+            self.perm,
+            int(self._full),
+            *self.pattern_of(csr),
+            csr.data,
+            self._expected,
+            found,
+        )
         run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, found)
 
     def refuse_singular_diagonal(self) -> None:

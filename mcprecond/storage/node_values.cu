@@ -1,9 +1,8 @@
 // The numbers of blocks of nodes: those of A, in the order of slices. See node_values.py.
 
 #include "cuda/search.cuh"
-
-#include "values.cuh"
 #include "layouts/slices.cuh"
+#include "values.cuh"
 
 #define WARPS (BLOCK / WARP)
 #define ROOM (int)(32768 / sizeof(VALUE))  // numbers of A that a block of threads stages in shared memory
@@ -61,12 +60,12 @@ __device__ __forceinline__ void stage(const VALUE* numbers, int count, VALUE* st
 
 // A block of threads for each slice. Its rows of A are read from one end to the other, as many at once as there is room
 // for, and what is stored of them comes from there. Rows with holes, or too long for that, are read where they are.
-extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
-        long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
-        const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr, const int* upper_columns,
-        const SOURCE* upper_source, STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal,
-        const int* perm, long long full, const OFFSET* indptr, const int* indices, const VALUE* values,
-        const uint64* expected, const uint64* found) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 5)
+    fill_blocks(long long n_slices, const int* slices, const OFFSET* lower_indptr, const int* lower_columns,
+                const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr, const int* upper_columns,
+                const SOURCE* upper_source, STORED* upper, const SOURCE* diagonal_source, VALUE* diagonal,
+                const int* perm, long long full, const OFFSET* indptr, const int* indices, const VALUE* values,
+                const uint64* expected, const uint64* found) {
     __shared__ VALUE staged[ROOM];
     if (!are_taken(expected, found)) return;
     Slice slice(slices, blockIdx.x);
@@ -97,7 +96,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
         bool is_among = begin <= slice.row && slice.row < end;
         int turn = 0;  // the warp that takes this step
         for (bool above : {false, true})
-            for (Slice::Steps steps(slice, above ? upper_indptr : lower_indptr); steps.more(); turn = (turn + 1) % WARPS) {
+            for (Slice::Steps steps(slice, above ? upper_indptr : lower_indptr); steps.more();
+                 turn = (turn + 1) % WARPS) {
                 Step step;
                 if (!steps.next(step) || !is_among || turn != warp) continue;
                 STORED* block = (above ? upper : lower) + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
@@ -105,8 +105,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) fill_blocks(
                 if (full)
                     own_row.copy(numbers_of(slice.row, own_row), number, block, step.count);
                 else
-                    copy_block(own, perm[(above ? upper_columns : lower_columns)[step.place()]], indptr, indices, values,
-                               block, step.count);
+                    copy_block(own, perm[(above ? upper_columns : lower_columns)[step.place()]], indptr, indices,
+                               values, block, step.count);
             }
 
         int number = begin + lane_id();
@@ -164,8 +164,8 @@ __device__ bool invert_block(const VALUE* block, VALUE* inverse) {
     return finite;
 }
 
-extern "C" __global__ void invert_diagonal(long long n_nodes, const VALUE* diagonal, VALUE* dinv, const uint64* expected,
-                                           uint64* found) {
+extern "C" __global__ void invert_diagonal(long long n_nodes, const VALUE* diagonal, VALUE* dinv,
+                                           const uint64* expected, uint64* found) {
     if (!are_taken(expected, found)) return;
     for (long long i = thread_id(); i < n_nodes; i += thread_count()) {
         const long long first = i * (BLOCK_SIZE * BLOCK_SIZE);

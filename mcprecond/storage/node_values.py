@@ -55,9 +55,26 @@ def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indic
 
 @KERNELS.twin
 def fill_blocks(
-    n_slices, slices, lower_indptr, lower_columns, lower_source, lower, upper_indptr, upper_columns, upper_source,
-    upper, diagonal_source, diagonal, perm, full, indptr, indices, values, expected, found,
-):  # fmt: skip
+    n_slices,
+    slices,
+    lower_indptr,
+    lower_columns,
+    lower_source,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper_source,
+    upper,
+    diagonal_source,
+    diagonal,
+    perm,
+    full,
+    indptr,
+    indices,
+    values,
+    expected,
+    found,
+):
     """The blocks of both triangles and of the diagonal."""
     if not are_taken(expected, found, lower.itemsize < values.itemsize):
         return

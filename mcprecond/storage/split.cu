@@ -72,7 +72,8 @@ extern "C" __global__ void fill_pieces(long long n_pieces, const int* rows, cons
         OFFSET k = first + lane_id();
         int j = k < piece.end ? inverse[indices[k]] : piece.i;
         SOURCE number = (SOURCE)(k - piece.row_begin);
-        OFFSET lower_place = place_in_row<WARP>(j < piece.i, lower), upper_place = place_in_row<WARP>(j > piece.i, upper);
+        OFFSET lower_place = place_in_row<WARP>(j < piece.i, lower),
+               upper_place = place_in_row<WARP>(j > piece.i, upper);
         if (j < piece.i) {
             lower_columns[lower_place] = j;
             lower_source[lower_place] = number;
@@ -91,8 +92,8 @@ extern "C" __global__ void fill_pieces(long long n_pieces, const int* rows, cons
 
 template <typename Store>
 __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET* indptr, const int* indices,
-                                          const int* perm, const int* inverse, long long sorted_length,
-                                          long long uncut, const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
+                                          const int* perm, const int* inverse, long long sorted_length, long long uncut,
+                                          const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
     int lane = threadIdx.x % LANES;
     OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
     OFFSET lower = active ? lower_indptr[i] : 0, upper = active ? upper_indptr[i] : 0;
@@ -143,9 +144,9 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 
 extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const int* indices, const int* perm,
                                         const int* inverse, long long sorted_length, long long uncut,
-                                        const OFFSET* lower_indptr,
-                                        int* lower_columns, SOURCE* lower_source, const OFFSET* upper_indptr,
-                                        int* upper_columns, SOURCE* upper_source, SOURCE* diagonal_source) {
+                                        const OFFSET* lower_indptr, int* lower_columns, SOURCE* lower_source,
+                                        const OFFSET* upper_indptr, int* upper_columns, SOURCE* upper_source,
+                                        SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
     place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, uncut, lower_indptr, upper_indptr,
               [&](OFFSET k, int j, OFFSET place, int triangle) {

@@ -160,9 +160,21 @@ def insert(column, number, begin, end, by_column, columns, source):
 
 @KERNELS.twin
 def fill_columns(
-    n, indptr, indices, perm, inverse, sorted_length, uncut, lower_indptr, lower_columns, lower_source, upper_indptr,
-    upper_columns, upper_source, diagonal_source,
-):  # fmt: skip
+    n,
+    indptr,
+    indices,
+    perm,
+    inverse,
+    sorted_length,
+    uncut,
+    lower_indptr,
+    lower_columns,
+    lower_source,
+    upper_indptr,
+    upper_columns,
+    upper_source,
+    diagonal_source,
+):
     """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are; in rows
     that have at most so many.
     """
@@ -197,9 +209,20 @@ def count_pieces(n_pieces, rows, begins, indptr, indices, inverse, lower_counts,
 
 @KERNELS.twin
 def fill_pieces(
-    n_pieces, rows, begins, indptr, indices, inverse, lower_places, upper_places, lower_columns, lower_source,
-    upper_columns, upper_source, diagonal_source,
-):  # fmt: skip
+    n_pieces,
+    rows,
+    begins,
+    indptr,
+    indices,
+    inverse,
+    lower_places,
+    upper_places,
+    lower_columns,
+    lower_source,
+    upper_columns,
+    upper_source,
+    diagonal_source,
+):
     """As fill_columns, from the places of a piece's first entries on; rows keep their order."""
     for p in prange(n_pieces):
         i, lower, upper = inverse[rows[p]], np.int64(lower_places[p]), np.int64(upper_places[p])

@@ -12,13 +12,12 @@
 #define FETCHING_BLOCKS 4
 #endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_values(
-                                        long long n_slices, const int* slices, const int* perm, const OFFSET* indptr,
-                                        const VALUE* values, const OFFSET* lower_indptr, const int* lower_columns,
-                                        const SOURCE* lower_source, STORED* lower, const OFFSET* upper_indptr,
-                                        const int* upper_columns, const SOURCE* upper_source, STORED* upper,
-                                        const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv, long long divides,
-                                        const uint64* expected, uint64* found) {
+extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS)
+    fetch_values(long long n_slices, const int* slices, const int* perm, const OFFSET* indptr, const VALUE* values,
+                 const OFFSET* lower_indptr, const int* lower_columns, const SOURCE* lower_source, STORED* lower,
+                 const OFFSET* upper_indptr, const int* upper_columns, const SOURCE* upper_source, STORED* upper,
+                 const SOURCE* diagonal_source, VALUE* diagonal, VALUE* dinv, long long divides, const uint64* expected,
+                 uint64* found) {
     if (!are_taken(expected, found)) return;
     for_slices(0, n_slices, false, slices, nullptr, lower_columns, [&](const Slice& slice) {
         // As few loads as possible wait for each other: those that need no other one come first.
@@ -35,12 +34,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FETCHING_BLOCKS) fetch_value
             if (!has_pivot && begin + number < end) pivot = values[begin + number];
             has_pivot = true;
         };
-        auto fetch = [&](auto cursor, const int* columns, const SOURCE* source, STORED* result, auto overlap, auto scaled) {
+        auto fetch = [&](auto cursor, const int* columns, const SOURCE* source, STORED* result, auto overlap,
+                         auto scaled) {
             slice.batches<FETCHES>(cursor, columns, [&](const OFFSET* places) {
                 SOURCE number[FETCHES];
                 VALUE value[FETCHES];
 #pragma unroll
-                for (int e = 0; e < FETCHES; ++e) number[e] = places[e] >= 0 ? ptx::load_streaming(&source[places[e]]) : 0;
+                for (int e = 0; e < FETCHES; ++e)
+                    number[e] = places[e] >= 0 ? ptx::load_streaming(&source[places[e]]) : 0;
 #pragma unroll
                 for (int e = 0; e < FETCHES; ++e) value[e] = places[e] >= 0 ? values[begin + number[e]] : VALUE();
                 overlap();

@@ -32,9 +32,26 @@ def are_taken(expected, found, narrows):
 
 @KERNELS.strided_twin
 def fetch_values(
-    n_slices, slices, perm, indptr, values, lower_indptr, lower_columns, lower_source, lower, upper_indptr,
-    upper_columns, upper_source, upper, diagonal_source, diagonal, dinv, divides, expected, found,
-):  # fmt: skip
+    n_slices,
+    slices,
+    perm,
+    indptr,
+    values,
+    lower_indptr,
+    lower_columns,
+    lower_source,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper_source,
+    upper,
+    diagonal_source,
+    diagonal,
+    dinv,
+    divides,
+    expected,
+    found,
+):
     """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count rows that cannot be
     divided: what comes out is not finite.
     """

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from mcprecond.matrix import admitted
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.measure import timed
 from mcprecond.studies.table import Record, Table
+from mcprecond.typing import ColoringMethod
 
 Matrices = Mapping[str, Any]  # name -> sparse matrix, or function without arguments that returns one
 Progress = Callable[[str], None]
@@ -93,8 +94,13 @@ def coloring(
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
         name, options = calls[case["method"]]
+        method = cast(ColoringMethod, name)
         colorings: list[Coloring] = []
-        seconds, spread = timed(lambda: colorings.append(color(A, name, **options)), backend_of(A).synchronize, repeats)
+        seconds, spread = timed(
+            lambda: colorings.append(color(A, method, **options)),
+            backend_of(A).synchronize,
+            repeats,
+        )
         found = colorings[-1]
         facts = {"colors": found.n_colors, "rounds": found.rounds, "seconds": seconds, "spread": spread}
         return {**facts, "verified": found.is_valid(A) if options.get("distance", 1) == 1 else _is_valid_at_2(A, found)}

@@ -103,7 +103,7 @@ _STARTED = _clocks()
 
 def machine(gpu: bool) -> dict[str, Any]:
     """Name the processor, how many cores and Numba's threads, and the GPU if it is asked for."""
-    facts: dict[str, Any] = {"cpu": _processor(), "cores": os.cpu_count(), "threads": numba.get_num_threads()}
+    facts: dict[str, Any] = {"cpu": processor(), "cores": os.cpu_count(), "threads": numba.get_num_threads()}
     facts["gpu"] = None
     if gpu:
         import cupy
@@ -126,7 +126,8 @@ def versions(gpu: bool) -> dict[str, str]:
     return found
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor, as far as the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

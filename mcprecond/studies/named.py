@@ -25,6 +25,7 @@ from mcprecond.studies.measure import timed
 from mcprecond.studies.mesh_families import FAMILIES, Family
 from mcprecond.studies.table import Record, Table
 from mcprecond.studies.table_v import published_table_v
+from mcprecond.typing import MethodName
 
 Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
 Methods = dict[str, tuple[str, Mapping[str, Any]]]  # label -> method of `color` and its options
@@ -261,7 +262,7 @@ def coloring_effect(setting: Setting) -> Table:
     the order of its sweeps and each cut into so many: the order, and with it the iterations, stay as they are.
     """
     n = 10 if setting.small else 64
-    names = ("greedy", "is_hash", "eb", "ecl_gc", "graphblas_jp", "cc", "jpl")
+    names: tuple[MethodName, ...] = ("greedy", "is_hash", "eb", "ecl_gc", "graphblas_jp", "cc", "jpl")
     methods: dict[str, Any] = {f"SGS {name}": partial(MulticolorSGS, coloring=name) for name in names}
     for parts in (2, 8, 32) if setting.small else (2, 8, 32, 128, 512):
         methods[f"SGS greedy in {parts} parts"] = partial(_in_parts, parts=parts)

@@ -236,9 +236,13 @@ def color_blocks(A: Any, coloring: Coloring, ax: Any = None) -> Any:
     picture[row, column] = colors[entries[0]]
     ax = _axes(ax)
     ax.imshow(
-        np.ma.masked_less(picture, 0), cmap="tab20", interpolation="nearest", extent=(0, n, n, 0),
-        vmin=0, vmax=max(20, coloring.n_colors),
-    )  # fmt: skip
+        np.ma.masked_less(picture, 0),
+        cmap="tab20",
+        interpolation="nearest",
+        extent=(0, n, n, 0),
+        vmin=0,
+        vmax=max(20, coloring.n_colors),
+    )
     for border in np.cumsum(coloring.sizes)[:-1]:
         ax.axhline(border, color="0.6", linewidth=0.5)
         ax.axvline(border, color="0.6", linewidth=0.5)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.compare import Progress, finite, run_cases
 from mcprecond.studies.measure import timed
 from mcprecond.studies.table import Record, Table
+from mcprecond.typing import ColoringMethod
 
 #: The methods by the names that the table shows.
 METHODS = ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy")
@@ -166,7 +167,7 @@ class LinearSolver:
             self.M = self.backend.sparse.csr_matrix(self.backend.sparse.diags(1 / J.diagonal()))
         elif self.method != "CG" and self.M is None:
             self.progress(f"{self.method}: coloring")
-            self.M = MulticolorSGS(J, self.method.removeprefix("SGS "))
+            self.M = MulticolorSGS(J, cast(ColoringMethod, self.method.removeprefix("SGS ")))
         elif self.method != "CG":
             self.M.update(J)
 

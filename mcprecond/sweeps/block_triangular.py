@@ -73,14 +73,12 @@ def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, s
 @KERNELS.resident_twin
 def substitute(
     n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
-):  # fmt: skip
+):
     """y_i = inv(D_i) (scale r_i - w sum_j T_ij y_j), to z as well if this finishes the sweep; see triangular.py."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         first, end = slices[k], slices[k + 1]
-        substitute_rows(
-            first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
-        )  # fmt: skip
+        substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z)
 
 
 @compile_loop
@@ -105,9 +103,23 @@ def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm,
 
 @compile_loop
 def relax_rows(
-    first, end, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r, omega,
-    old, new, z,
-):  # fmt: skip
+    first,
+    end,
+    backwards,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    dinv,
+    perm,
+    r,
+    omega,
+    old,
+    new,
+    z,
+):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(new.shape[2]):
@@ -124,22 +136,51 @@ def relax_rows(
 
 @KERNELS.resident_twin
 def relax(
-    n_slices, slices, sums, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv,
-    perm, r, omega, old, new, z,
-):  # fmt: skip
+    n_slices,
+    slices,
+    sums,
+    backwards,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    dinv,
+    perm,
+    r,
+    omega,
+    old,
+    new,
+    z,
+):
     """new_i = (1 - w) old_i + w inv(D_i) (r_i - sum_j (L + U)_ij y_j), y new where the sweep was already."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         relax_rows(
-            slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
-            dinv, perm, r, omega, old, new, z,
-        )  # fmt: skip
+            slices[k],
+            slices[k + 1],
+            backwards,
+            lower_indptr,
+            lower_columns,
+            lower,
+            upper_indptr,
+            upper_columns,
+            upper,
+            dinv,
+            perm,
+            r,
+            omega,
+            old,
+            new,
+            z,
+        )
 
 
 @compile_loop
 def residual_rows(
     n, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, perm, b, y, r
-):  # fmt: skip
+):
     """All rows at once."""
     for i in prange(n):
         for c in range(y.shape[2]):
@@ -155,11 +196,36 @@ def residual_rows(
 
 @KERNELS.resident_twin
 def residual(
-    n_slices, slices, sums, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
-    diagonal, pivots, perm, b, y, r,
-):  # fmt: skip
+    n_slices,
+    slices,
+    sums,
+    substituted,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    diagonal,
+    pivots,
+    perm,
+    b,
+    y,
+    r,
+):
     """r_i = b_i - sum_j L_ij y_j - D_i y_i - sum_j U_ij y_j; see triangular.py."""
     residual_rows(
-        slices[n_slices], substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
-        perm, b, y, r,
-    )  # fmt: skip
+        slices[n_slices],
+        substituted,
+        lower_indptr,
+        lower_columns,
+        lower,
+        upper_indptr,
+        upper_columns,
+        upper,
+        diagonal,
+        perm,
+        b,
+        y,
+        r,
+    )

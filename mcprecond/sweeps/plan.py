@@ -90,7 +90,7 @@ class Sweeps:
         self._substitute(blocks.lower, r, result, omega, scale, self._last_rows)
         self._run.back_substitute(
             *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result
-        )  # fmt: skip
+        )
         if self._orders:
             self._move().to_row_order(n, blocks.inverse, self._y.reshape(self._flat), z.reshape(self._flat))
 
@@ -108,7 +108,7 @@ class Sweeps:
             self._spare = self._new_spare()
         self._move().to_color_order(
             len(self.blocks.inverse), self.blocks.inverse, x.reshape(self._flat), self._y.reshape(self._flat)
-        )  # fmt: skip
+        )
 
     def solve_triangle(self, r: Any, z: Any, *, omega: float, scale: float, backwards: bool) -> None:
         """z = inv(T + w L) (scale r), or backwards with U in place of L."""
@@ -121,9 +121,18 @@ class Sweeps:
         if self._spare is not self._y:
             make_empty(self._spare)
         self._run.relax(
-            *self._slices, int(backwards), *lower.rows, *upper.rows, self.blocks.dinv, self.blocks.perm, self._rows(r),
-            omega, self._y, self._spare, self._rows(z),
-        )  # fmt: skip
+            *self._slices,
+            int(backwards),
+            *lower.rows,
+            *upper.rows,
+            self.blocks.dinv,
+            self.blocks.perm,
+            self._rows(r),
+            omega,
+            self._y,
+            self._spare,
+            self._rows(z),
+        )
         self._y, self._spare = self._spare, self._y
 
     def sweep(
@@ -160,19 +169,44 @@ class Sweeps:
         blocks = self.blocks
         pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
         self._run.residual(
-            *self._slices, int(substituted), *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots,
-            blocks.perm, self._rows(b), self._y, self._rows(r),
-        )  # fmt: skip
+            *self._slices,
+            int(substituted),
+            *blocks.lower.rows,
+            *blocks.upper.rows,
+            blocks.diagonal,
+            pivots,
+            blocks.perm,
+            self._rows(b),
+            self._y,
+            self._rows(r),
+        )
 
     def _rows(self, x: Any) -> Any:
         """A vector in the shape of the sweeps' own."""
         return x.reshape(self._y.shape)
 
     def _substitute(
-        self, triangle: Any, r: Any, z: Any, omega: float, scale: float, last: int, backwards: bool = False,
+        self,
+        triangle: Any,
+        r: Any,
+        z: Any,
+        omega: float,
+        scale: float,
+        last: int,
+        backwards: bool = False,
         finish: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._run.substitute(
-            *self._slices, int(backwards), *triangle.rows, self.blocks.dinv, self.blocks.perm, self._rows(r), omega,
-            scale, self._y, last, int(finish), z,
-        )  # fmt: skip
+            *self._slices,
+            int(backwards),
+            *triangle.rows,
+            self.blocks.dinv,
+            self.blocks.perm,
+            self._rows(r),
+            omega,
+            scale,
+            self._y,
+            last,
+            int(finish),
+            z,
+        )

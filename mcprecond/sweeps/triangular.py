@@ -63,7 +63,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
 @KERNELS.resident_twin
 def substitute(
     n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
-):  # fmt: skip
+):
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; a turn from 0 to 1.
 
     Backwards, U is in place of L, and stored as V = inv(T) U. From row `last` on, this is the result of symmetric
@@ -74,7 +74,7 @@ def substitute(
         first, end = slices[k], slices[k + 1]
         substitute_rows(
             first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
-        )  # fmt: skip
+        )
 
 
 @compile_loop
@@ -99,9 +99,23 @@ def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm,
 
 @compile_loop
 def relax_rows(
-    first, end, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv, perm, r, omega,
-    old, new, z,
-):  # fmt: skip
+    first,
+    end,
+    backwards,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    dinv,
+    perm,
+    r,
+    omega,
+    old,
+    new,
+    z,
+):
     """The rows of one color."""
     for i in prange(first, end):
         for c in range(new.shape[1]):
@@ -116,23 +130,64 @@ def relax_rows(
 
 @KERNELS.resident_twin
 def relax(
-    n_slices, slices, sums, backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, dinv,
-    perm, r, omega, old, new, z,
-):  # fmt: skip
+    n_slices,
+    slices,
+    sums,
+    backwards,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    dinv,
+    perm,
+    r,
+    omega,
+    old,
+    new,
+    z,
+):
     """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         relax_rows(
-            slices[k], slices[k + 1], backwards, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
-            dinv, perm, r, omega, old, new, z,
-        )  # fmt: skip
+            slices[k],
+            slices[k + 1],
+            backwards,
+            lower_indptr,
+            lower_columns,
+            lower,
+            upper_indptr,
+            upper_columns,
+            upper,
+            dinv,
+            perm,
+            r,
+            omega,
+            old,
+            new,
+            z,
+        )
 
 
 @compile_loop
 def residual_rows(
-    n, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, pivots, perm, b,
-    y, r,
-):  # fmt: skip
+    n,
+    substituted,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    diagonal,
+    pivots,
+    perm,
+    b,
+    y,
+    r,
+):
     """All rows at once."""
     for i in prange(n):
         for c in range(y.shape[1]):
@@ -146,13 +201,39 @@ def residual_rows(
 
 @KERNELS.resident_twin
 def residual(
-    n_slices, slices, sums, substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper,
-    diagonal, pivots, perm, b, y, r,
-):  # fmt: skip
+    n_slices,
+    slices,
+    sums,
+    substituted,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    diagonal,
+    pivots,
+    perm,
+    b,
+    y,
+    r,
+):
     """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
     known to be zero if y is what substitution with D + L gives.
     """
     residual_rows(
-        slices[n_slices], substituted, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal,
-        pivots, perm, b, y, r,
-    )  # fmt: skip
+        slices[n_slices],
+        substituted,
+        lower_indptr,
+        lower_columns,
+        lower,
+        upper_indptr,
+        upper_columns,
+        upper,
+        diagonal,
+        pivots,
+        perm,
+        b,
+        y,
+        r,
+    )

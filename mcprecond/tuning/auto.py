@@ -15,15 +15,16 @@ All candidates give the same coloring in every run, on either device.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from mcprecond.coloring import Graph, color
+from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.coloring.auto import fronts_expected
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.ordering.color_order import reordered
 from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
+from mcprecond.typing import ColoringMethod, Integers
 
 #: Skew of degrees up to which first-fit in row order has fewer colors than other methods, if rows are numbered along
 #: lines.
@@ -61,6 +62,10 @@ class AutoColoring:
         iterations = self.expected_iterations
         if not isinstance(iterations, int | np.integer) or iterations < 1:
             raise ValueError(f"expected_iterations must be a positive integer, got {iterations!r}")
+
+
+#: What the argument `coloring` may be.
+ColoringArgument: TypeAlias = ColoringMethod | AutoColoring | Coloring | Integers
 
 
 @dataclass(frozen=True)

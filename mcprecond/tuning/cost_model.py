@@ -75,9 +75,7 @@ class Speeds:
     start: float
     colorings: dict[str, ColoringSpeed]
 
-    def iteration_seconds(
-        self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1
-    ) -> float:  # fmt: skip
+    def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1) -> float:
         """An iteration of PCG with so many colors; the entries of a block share a column index."""
         vector = value_bytes * n
         traffic = entries * (value_bytes + 4 / block_size**2) + ROW_VALUES * vector * (1 - 1 / max(n_colors, 2))

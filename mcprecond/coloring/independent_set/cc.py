@@ -1,4 +1,8 @@
-"""CC, the Cohen-Castonguay coloring of Naumov, Castonguay and Cohen (NVIDIA, 2015), known as csrcolor of cuSPARSE.
+"""CC, the second heuristic of Naumov, Castonguay and Cohen (NVIDIA, 2015): several sets per round, by hash functions.
+
+It is this package's reading of a paragraph, and not cuSPARSE's csrcolor. That goes back to the same idea, but its hash
+functions, how many there are and when it stops are not in the article; it finds other colors, and another number of
+them. Where a table says csrcolor, cuSPARSE was called.
 
 As `jpl`, but with several hash functions in place of one random number. For each of them the local maxima and the local
 minima among the uncolored vertices are two independent sets, so a round assigns up to 2 * hashes colors at once. That
@@ -26,8 +30,8 @@ MOST_HASHES = 32  # the bits of a word in cc.cu
 def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, Any]:
     """Color up to 2 * hashes independent sets per round: "cc" in `COLORINGS`.
 
-    The method is known from the section "A Parallel Algorithm for Graph Coloring" of NVIDIA's article on csrcolor,
-    which gives no listing of it: "multiple hash functions instead of random numbers to assign multiple colors at once".
+    The method is known from the section "A Parallel Algorithm for Graph Coloring" of NVIDIA's article, which gives no
+    listing of it: "multiple hash functions instead of random numbers to assign multiple colors at once".
     That a hash function serves for its minima, too, and stays the same in all rounds are choices made here.
 
     Parameters
@@ -51,9 +55,7 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, Any]:
     colors = xp.empty(n, np.int32)
     worklists = xp.empty((2, n), np.int32)
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
-    run.color_by_hashes(
-        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, hashes, colors, worklists, scratch, log
-    )  # fmt: skip
+    run.color_by_hashes(n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, hashes, colors, worklists, scratch, log)
     return colors, log
 
 

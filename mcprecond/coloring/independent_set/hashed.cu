@@ -87,9 +87,9 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the worklists, by parity of the round
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_proposals(
-        long long n, const OFFSET* indptr, const int* indices, long long seed, long long table_size, int* colors,
-        int* proposals, int* tables, int* worklists, void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_proposals(long long n, const OFFSET* indptr, const int* indices, long long seed, long long table_size,
+                       int* colors, int* proposals, int* tables, int* worklists, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) worklists[v] = (int)v;
     grid_barrier(&control->arrivals);

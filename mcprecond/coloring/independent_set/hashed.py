@@ -64,9 +64,18 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     worklists = xp.empty((2, n), np.int32)
     scratch, log = xp.zeros(4, np.int32), new_log(graph)
     run.color_by_proposals(
-        n, graph.indptr, graph.indices, seed & 0xFFFFFFFF, int(table_size), colors, proposals, tables, worklists,
-        scratch, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        seed & 0xFFFFFFFF,
+        int(table_size),
+        colors,
+        proposals,
+        tables,
+        worklists,
+        scratch,
+        log,
+    )
     return colors, log
 
 

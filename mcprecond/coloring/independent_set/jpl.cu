@@ -4,7 +4,8 @@
 #include "coloring/worklist.cuh"
 #include "cuda/hash.cuh"
 
-__device__ bool is_local_maximum(int v, int c, const OFFSET* indptr, const int* indices, uint32 seed, const int* colors) {
+__device__ bool is_local_maximum(int v, int c, const OFFSET* indptr, const int* indices, uint32 seed,
+                                 const int* colors) {
     uint32 own = mix(v, seed);
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
         int u = indices[k];
@@ -17,9 +18,9 @@ __device__ bool is_local_maximum(int v, int c, const OFFSET* indptr, const int* 
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_sets(
-        long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
-        void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_sets(long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
+                  void* scratch, int2* log) {
     color_in_rounds<1>(n, colors, worklists, scratch, log, [&](int v, int c, bool active) {
         return active && is_local_maximum(v, c, indptr, indices, (uint32)seed, colors) ? c : UNCOLORED;
     });

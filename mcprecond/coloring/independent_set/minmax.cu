@@ -24,9 +24,9 @@ __device__ int color_of(int v, int base, const OFFSET* indptr, const int* indice
     return colormin ? base + 1 : base;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_two_sets(
-        long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
-        void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_two_sets(long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors,
+                      int* worklists, void* scratch, int2* log) {
     color_in_rounds<1>(n, colors, worklists, scratch, log, [&](int v, int iteration, bool active) {
         return active ? color_of(v, 2 * iteration, indptr, indices, (uint32)seed, colors) : UNCOLORED;
     });

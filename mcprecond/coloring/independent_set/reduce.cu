@@ -28,9 +28,9 @@ __device__ __forceinline__ long long team_maximum(long long value) {
     return value;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_reduction(
-        long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
-        void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_reduction(long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors,
+                       int* worklists, void* scratch, int2* log) {
     color_in_rounds<LANES>(n, colors, worklists, scratch, log, [&](int v, int iteration, bool active) {
         long long largest = NOBODY;
         if (active) largest = neighbor_maximum(v, iteration, indptr, indices, (uint32)seed, colors);

@@ -14,6 +14,7 @@
 #include "cuda/grid.cuh"
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
+#include "priorities.cuh"
 
 #define TEAMS (BLOCK / LANES)  // of a block
 
@@ -61,7 +62,7 @@ struct Problem {
         int entries = (int)(indptr[v + 1] - begin), left = entries;
         uint64 own = priority(v, rank(v));
         int neighbor[PART], offset = 0, shown = 0, visits = 0;
-        uint32 waits = 0;  // for which of them
+        uint32 waits = 0;   // for which of them
         bool held = false;  // whether they stay
         taken[lane_id()] = 0;
         __syncwarp();
@@ -419,12 +420,12 @@ extern "C" __global__ void priority_keys(long long n, const int* degrees, long l
     if (v < n) keys[v] = (uint64)(0x7fffffff - degrees[v]) << 32 | ~mix((uint32)v, (uint32)seed);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_by_priority(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order, long long seed,
-        long long shortcut1, long long shortcut2, long long max_degree, int* colors, int* possible,
-        int* worklist, int* waiting, int* dag, int2* log) {
-    Problem problem = {indptr, indices, degrees, (int)order, (uint32)seed, shortcut1 != 0, shortcut2 != 0,
-                       colors, possible, waiting, dag};
+extern "C" __global__ void __launch_bounds__(BLOCK, 4)
+    color_by_priority(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order,
+                      long long seed, long long shortcut1, long long shortcut2, long long max_degree, int* colors,
+                      int* possible, int* worklist, int* waiting, int* dag, int2* log) {
+    Problem problem = {indptr,         indices, degrees,  (int)order, (uint32)seed, shortcut1 != 0,
+                       shortcut2 != 0, colors,  possible, waiting,    dag};
     uint32* arrivals = (uint32*)&log[0].y;  // which nobody reads
     __shared__ int counts[SHARED_ROUNDS];
     __shared__ uint32 taken[BLOCK / WARP][WARP];

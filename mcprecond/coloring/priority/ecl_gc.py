@@ -7,14 +7,17 @@ whose possible colors do not overlap with its own (shortcut 2). The result is th
 same priorities, to the last vertex, whatever the order in which threads run and whichever shortcuts they take.
 
 Vertices of degree below 32 hold their possible colors in one integer, `possible`. The others keep a bitmap, take
-shortcut 1 only, and show their neighbors just the range from the best to the worst possible color: `colors` holds the
-best one's complement until they are colored, and `possible` that range, as far as it matters to low degrees.
+shortcut 1 only, and show their neighbors just the best possible color: `colors` holds its complement until they are
+colored, and `possible` all from it on, as far as they matter to low degrees.
 
-Two points differ from the paper, neither of which changes a color. A vertex with k neighbors to wait for keeps just the
-k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to. And vertices are visited
-by priority, on a GPU one by one until they have their colors, so that most of them find all they wait for colored, and
-the lists of edges that the paper shortens exist for high degrees only. Hubs wait for each other in a long chain; a
-step of it takes a GPU one load from memory.
+Three points differ from the paper, none of which changes a color; `published=True` has the paper's rounds instead
+(`visits.py`). Of a high degree the paper shows the worst possible color, too, the number of neighbors that it waits for
+at first. Neighbors here take it to have no worst one: a hub then waits for few that it need not, and a poll loads one
+word for a neighbor, not two. A vertex with k neighbors to wait for keeps just the k + 1 best of its possible colors,
+which is what clearing one bit per removed edge amounts to. And vertices are visited by priority, on a GPU one by one
+until they have their colors, so that most of them find all they wait for colored, and the lists of edges that the paper
+shortens exist for high degrees only. Hubs wait for each other in a long chain; a step of it takes a GPU one load from
+memory.
 """
 
 from __future__ import annotations
@@ -30,27 +33,32 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.orders import sequence_of
+from mcprecond.coloring.priority.priorities import (
+    LDF,
+    LOW_DEGREE,
+    ORDERS,
+    lowest_bit,
+    precedes,
+)
+from mcprecond.coloring.priority.visits import color_in_published_rounds
 
 KERNELS = KernelSet(__file__)
 
-ORDERS = ("ldf", "ldf_natural", "natural")
-LDF, LDF_NATURAL, ROW_ORDER = range(3)
-LOW_DEGREE = 32
 LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below
 SHORT_ROW = 8  # entries in the mean; up to here, vertices are visited in their own order
 MOST_ROUNDS = 1024  # in the log then, which are many times as many as are needed
 BATCH = 4096  # vertices that the CPU takes up per round
-CUDA_CONSTANTS = {
-    "LDF": LDF,
-    "LDF_NATURAL": LDF_NATURAL,
-    "ROW_ORDER": ROW_ORDER,
-    "LOW_DEGREE": LOW_DEGREE,
-    "LONG_DEGREE": LONG_DEGREE,
-}
+CUDA_CONSTANTS = {"LONG_DEGREE": LONG_DEGREE}
 
 
 def ecl_gc(
-    graph: Graph, *, order: str = "ldf", shortcut1: bool = True, shortcut2: bool = True, seed: int = 0
+    graph: Graph,
+    *,
+    order: str = "ldf",
+    shortcut1: bool = True,
+    shortcut2: bool = True,
+    published: bool = False,
+    seed: int = 0,
 ) -> tuple[Any, Any]:
     """Color first-fit by priority, by default largest degree first, with shortcuts.
 
@@ -62,6 +70,9 @@ def ecl_gc(
         larger degree, ties going to the smaller number, which is "ldf" of `jp`; the smaller number.
     shortcut1, shortcut2 : bool
         Whether the shortcuts are taken (Table 5). They save rounds and change no color.
+    published : bool
+        Whether vertices are visited in the rounds of the paper, and its shortcut 1 taken as the paper has it, with the
+        worst possible color of high degrees, too. The colors are the same. Not for the order "natural".
     seed : int
         Selects the hash.
 
@@ -72,15 +83,23 @@ def ecl_gc(
     log : array of int32, shape (rows, 2)
         On a GPU, round r counts the vertices that had their color after r visits that found something new, or in round
         r of the warp that has them, of those that color any; on the CPU, rounds are passes over lists of all vertices,
-        or into which vertices come by priority. See `Coloring.history`.
+        or into which vertices come by priority. If `published`, round 1 has the vertices that wait for nobody, and the
+        others are visits of all uncolored vertices. See `Coloring.history`.
 
     Raises
     ------
     TypeError, ValueError
-        If the order is unknown, or a permutation, or a shortcut is neither True nor False.
+        If the order is unknown, or a permutation, or a flag is neither True nor False; or if the published rounds are
+        to be in row order.
     """
     one_of(order, "order of ecl_gc", ORDERS)
     shortcut1, shortcut2 = flag(shortcut1, "shortcut1"), flag(shortcut2, "shortcut2")
+    if flag(published, "published"):
+        if order == "natural":
+            raise ValueError(
+                "published ecl_gc colors the largest degree first, got order='natural'; leave one of them out"
+            )
+        return color_in_published_rounds(graph, order, shortcut1, shortcut2, seed)
     xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
     colors = xp.empty(n, np.int32)
     short_rows = order == "ldf" and graph.max_degree < LOW_DEGREE and nnz <= SHORT_ROW * n
@@ -91,9 +110,18 @@ def ecl_gc(
         pending = xp.empty((n, 4 if graph.indptr.dtype == np.int32 else 6), np.int32)
         zeros = xp.zeros(2 * MOST_ROUNDS + n, np.int32)
         run.color_in_rounds(
-            n, graph.indptr, graph.indices, graph.degrees, seed & 0xFFFFFFFF, int(shortcut1), int(shortcut2), colors,
-            pending, MOST_ROUNDS, zeros,
-        )  # fmt: skip
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            seed & 0xFFFFFFFF,
+            int(shortcut1),
+            int(shortcut2),
+            colors,
+            pending,
+            MOST_ROUNDS,
+            zeros,
+        )
         return colors, zeros[: 2 * MOST_ROUNDS].reshape(-1, 2)
     log = new_log(graph)
     possible, waiting = xp.empty(n, np.int32), xp.empty(n, np.int32)
@@ -107,27 +135,23 @@ def ecl_gc(
         worklist = xp.empty(n, np.int32)
     dag = xp.empty(nnz if graph.max_degree >= LOW_DEGREE else 0, np.int32)  # for high degrees: edges to wait for
     run.color_by_priority(
-        n, graph.indptr, graph.indices, graph.degrees, ORDERS.index(order), seed & 0xFFFFFFFF, int(shortcut1),
-        int(shortcut2), graph.max_degree, colors, possible, worklist, waiting, dag, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        ORDERS.index(order),
+        seed & 0xFFFFFFFF,
+        int(shortcut1),
+        int(shortcut2),
+        graph.max_degree,
+        colors,
+        possible,
+        worklist,
+        waiting,
+        dag,
+        log,
+    )
     return colors, log
-
-
-@compile_part
-def precedes(u, v, degrees, order, seed):
-    """Whether u has the higher priority."""
-    if order != ROW_ORDER and degrees[u] != degrees[v]:
-        return degrees[u] > degrees[v]
-    return mix(u, seed) > mix(v, seed) if order == LDF else u < v
-
-
-@compile_part
-def lowest_bit(mask):
-    """The number of the lowest bit that is set."""
-    bit = 0
-    while not (mask >> bit) & 1:
-        bit += 1
-    return bit
 
 
 @compile_part
@@ -205,7 +229,7 @@ def open_high(v, indptr, indices, degrees, order, seed, colors, possible, waitin
 
 @compile_part
 def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bitmaps):
-    """Advance a high-degree vertex, true once it has its color; the worst that a vertex may get is its degree."""
+    """Advance a high-degree vertex, true once it has its color; its neighbors may get any color from their best on."""
     begin, word = indptr[v], indptr[v] // 32 + v
     still = 0
     for e in range(begin, begin + waiting[v]):
@@ -223,7 +247,7 @@ def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bi
     colored = shortcut1 or still == 0
     for e in range(begin, begin + still):
         color = colors[dag[e]]  # read once: it may change
-        if color == best or (color < 0 and ~color <= best <= degrees[dag[e]]):
+        if color == best or (color < 0 and ~color <= best):
             colored = False
     show_high(v, best, colored, colors, possible)
     return colored
@@ -282,9 +306,22 @@ def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, col
 
 @KERNELS.resident_twin
 def color_by_priority(
-    n, indptr, indices, degrees, order, seed, shortcut1, shortcut2, max_degree, colors, possible, worklist,
-    waiting, dag, log,
-):  # fmt: skip
+    n,
+    indptr,
+    indices,
+    degrees,
+    order,
+    seed,
+    shortcut1,
+    shortcut2,
+    max_degree,
+    colors,
+    possible,
+    worklist,
+    waiting,
+    dag,
+    log,
+):
     """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
     if order == LDF and max_degree < LONG_DEGREE:
         keys = np.empty(n, np.uint64)
@@ -299,8 +336,19 @@ def color_by_priority(
         batch = worklist[listed : listed + BATCH]
         before = len(left) + len(batch)
         left = visit_all(
-            np.concatenate((left, batch)), indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors,
-            possible, waiting, dag, bitmaps,
-        )  # fmt: skip
+            np.concatenate((left, batch)),
+            indptr,
+            indices,
+            degrees,
+            order,
+            seed,
+            shortcut1,
+            shortcut2,
+            colors,
+            possible,
+            waiting,
+            dag,
+            bitmaps,
+        )
         log_round(log, before - len(left), 0)
         listed += len(batch)

@@ -10,9 +10,10 @@
 // Races that are meant: as in ecl_gc.cu, with colors that are not possible, which only get more.
 #pragma once
 
-#define FETCHED 5   // entries of a row that a thread loads at once
-#define POLLED 4    // the same, of those that a vertex waits for
-#define STAGED 224  // waiting vertices of a warp that are listed in shared memory; the others are listed in global memory
+#define FETCHED 5  // entries of a row that a thread loads at once
+#define POLLED 4   // the same, of those that a vertex waits for
+#define STAGED \
+    224  // waiting vertices of a warp that are listed in shared memory; the others are listed in global memory
 
 // Instructions are what takes time here: an address is not computed again where it is used.
 template <typename T>
@@ -30,7 +31,9 @@ struct ShortRows {
     int *colors, *excluded;
 
     __device__ __forceinline__ uint64 priority(int v, int degree) const { return (uint64)degree << 32 | mix(v, seed); }
-    __device__ __forceinline__ void show(int v, uint32 possible) const { ptx::store_volatile(&excluded[v], (int)~possible); }
+    __device__ __forceinline__ void show(int v, uint32 possible) const {
+        ptx::store_volatile(&excluded[v], (int)~possible);
+    }
     __device__ __forceinline__ uint32 possible(int u) const { return ~(uint32)ptx::load_l2(&excluded[u]); }
 };
 
@@ -145,10 +148,17 @@ __device__ __forceinline__ void visit_short(const ShortRows& rows, Pending& it) 
 }
 
 // `zeros` holds the log, of so many rows, and behind it what vertices show.
-extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_in_rounds(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed, long long shortcut1,
-        long long shortcut2, int* colors, Pending* pending, long long log_rows, int* zeros) {
-    ShortRows rows = {indptr, indices, global_in_register(degrees), (uint32)seed, shortcut1 != 0, shortcut2 != 0, colors,
+extern "C" __global__ void __launch_bounds__(BLOCK, 4)
+    color_in_rounds(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long seed,
+                    long long shortcut1, long long shortcut2, int* colors, Pending* pending, long long log_rows,
+                    int* zeros) {
+    ShortRows rows = {indptr,
+                      indices,
+                      global_in_register(degrees),
+                      (uint32)seed,
+                      shortcut1 != 0,
+                      shortcut2 != 0,
+                      colors,
                       global_in_register(zeros + 2 * log_rows)};
     __shared__ int counts[SHARED_ROUNDS];
     __shared__ Pending staged[BLOCK / WARP][STAGED];
@@ -159,7 +169,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) color_in_rounds(
     Waiting waiting = {staged[threadIdx.x / WARP], global_in_register(pending + first), threads, 0,
                        (uint32)ptx::keep_in_register((1 << lane) - 1)};
     Opened last;
-    for (uint32 stretch = first, end = (uint32)n; stretch < end + threads; stretch += threads) {  // one more: see `last`
+    for (uint32 stretch = first, end = (uint32)n; stretch < end + threads;
+         stretch += threads) {  // one more: see `last`
         uint32 v = stretch + lane;
         uint32 visits = last.has_all ? last.waits : 0, possible[FETCHED];
 #pragma unroll

@@ -82,7 +82,7 @@ struct Walk {
 struct Visit {
     bool exists;
     int v;
-    OFFSET k, end;  // what is left of the row, its own or at distance 2 then that of a neighbor
+    OFFSET k, end;        // what is left of the row, its own or at distance 2 then that of a neighbor
     int neighbor[LOADS];  // -1 where there is none
 
     __device__ __forceinline__ void find_row(const Walk& walk, const OFFSET* indptr, const int* sequence) {
@@ -110,9 +110,9 @@ struct Visit {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_fronts(
-        long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
-        const int* rank, int* chains, int* scratch, State* states) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_fronts(long long n, long long distance, const OFFSET* indptr, const int* indices, const int* sequence,
+                 const int* rank, int* chains, int* scratch, State* states) {
     // The host zeroes `scratch`.
     long long n_chains = list_chains(n, indptr, indices, sequence, (uint32*)scratch, scratch + 1, chains, states);
     uint32 mates = (LANES == WARP ? FULL_WARP : (1u << (LANES % WARP)) - 1) << (lane_id() & ~(LANES - 1));

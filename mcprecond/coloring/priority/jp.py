@@ -87,9 +87,7 @@ def colors_and_fronts(graph: Graph, sequence: Any | None, distance: int = 1) -> 
 
 
 def _kernels(graph: Graph, sequence: Any | None) -> Any:
-    return graph.backend.kernels(
-        KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(sequence is None)
-    )  # fmt: skip
+    return graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=_lanes(graph), NATURAL=int(sequence is None))
 
 
 def _lanes(graph: Graph) -> int:

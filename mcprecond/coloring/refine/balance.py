@@ -77,9 +77,20 @@ def _shift(graph: Graph, distance: int, colors: Any, sizes: np.ndarray) -> tuple
                 its = members[int(ends[c] - before[c]) : int(ends[c])]
                 its = its if stays is None else its[~stays[its]]
                 run.leave_class(
-                    len(its), its, distance, graph.indptr, graph.indices, int(c), target, len(goals), goals, place,
-                    begin, colors, on_device,
-                )  # fmt: skip
+                    len(its),
+                    its,
+                    distance,
+                    graph.indptr,
+                    graph.indices,
+                    int(c),
+                    target,
+                    len(goals),
+                    goals,
+                    place,
+                    begin,
+                    colors,
+                    on_device,
+                )
                 sizes = to_host(on_device).copy()
     return colors, sizes
 

@@ -5,11 +5,10 @@
 // that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
 // Either way a neighbor shows at most one color per phase, whence the bound of degree + 1 colors.
 
+#include "balanced.cuh"
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
-
-#include "balanced.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
@@ -27,9 +26,9 @@ __device__ bool loses(int v, const OFFSET* indptr, const int* indices, const int
     return team_or<TEAM>(lost);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_topology(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* settled,
-        void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_topology(long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* settled,
+                      void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) C[v] = UNCOLORED;
     grid_barrier(&control->arrivals);
@@ -113,9 +112,9 @@ __device__ int keep_in_order(const int* worklist, int length, const int* marked,
     return all;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_by_worklist(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* worklists,
-        long long in_order, int* marks, void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_worklist(long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* worklists,
+                      long long in_order, int* marks, void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     for (long long v = thread_id(); v < n; v += thread_count()) C[v] = UNCOLORED;
     grid_barrier(&control->arrivals);

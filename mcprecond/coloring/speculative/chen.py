@@ -105,7 +105,7 @@ def data_driven(graph: Graph, order: str, in_order: bool) -> tuple[Any, Any]:
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_by_worklist(
         n, graph.indptr, graph.indices, graph.degrees, C, worklists, int(in_order), marks, scratch, log
-    )  # fmt: skip
+    )
     return C, log
 
 

@@ -9,28 +9,15 @@
 // which every barrier empties: neighbors are mostly neighbors of the next vertex, too. Where conflicts are searched
 // for, an older color will do.
 
+#include "color_sets.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
-
+#include "lists.cuh"
 #include "rows.cuh"
-
-__device__ __forceinline__ int first_available(int forbidden) {
-    return ~forbidden & (int)((uint32)forbidden + 1u) & ALL_FORBIDDEN;
-}
 
 __device__ __forceinline__ int beyond(int degree, int color_set) {
     long long needed = degree + 1LL - (long long)color_set * SET_SIZE;
     return needed <= 0 ? ALL_FORBIDDEN : needed >= SET_SIZE ? 0 : ALL_FORBIDDEN & ~((1 << needed) - 1);
-}
-
-__device__ bool forbid_color(int2 edge, const int* C, const int* CS, int* VF) {
-    int cu = C[edge.x], cv = C[edge.y];
-    if (cu != 0 && cv != 0) return false;
-    if (cu == 0 && cv == 0) return true;
-    int colored = cu ? edge.x : edge.y, other = cu ? edge.y : edge.x;
-    int set = CS[colored], other_set = CS[other];
-    if (set == other_set) atomicOr(&VF[other], cu | cv);
-    return set > other_set;
 }
 
 __device__ void tentative_color(int2 edge, int* C, const int* CS, const int* VF, int* TVF) {
@@ -62,11 +49,6 @@ __device__ void assign_color(int v, const int* degrees, int* C, int* CS, int* VF
     }
     C[v] = color;
     TVF[v] = 0;
-}
-
-__device__ void detect_conflict(int2 edge, int* C, const int* CS) {
-    int color = C[edge.x];
-    if (color != 0 && color == C[edge.y] && CS[edge.x] == CS[edge.y]) C[edge.x] = 0;
 }
 
 __device__ __forceinline__ void start_vertex(long long v, int degree, int* C, int* CS, int* VF, int* TVF) {
@@ -103,13 +85,14 @@ __device__ void first_numbers(long long n, const OFFSET* indptr, const int* indi
                     [&](int, const int* row, int entries) { return first_number(row, entries, number); });
 }
 
-__device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,
-                                int* number) {
+__device__ void first_conflicts(long long n, const OFFSET* indptr, const int* indices, const int* degrees,
+                                bool by_degree, int* number) {
     for (long long v0 = (thread_id() - lane_id()) / LANES; v0 < n; v0 += thread_count() / LANES) {
         int v = (int)min(v0 + lane_id() / LANES, n - 1), own = number[v];
         OFFSET row = indptr[v];
         visit_row(
-            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row), [&](int u) { return u > v ? number[u] : UNCOLORED; },
+            indices + row, own < 0 ? 0 : (int)(indptr[v + 1] - row),
+            [&](int u) { return u > v ? number[u] : UNCOLORED; },
             [&](int u, int color) {
                 if (color >= 0 && color == own) number[gives_way(v, u, by_degree, degrees) ? v : u] = UNCOLORED;
             });
@@ -175,61 +158,10 @@ __device__ int forbid_finals(const int* U, int first, int last, const OFFSET* in
     return counted;
 }
 
-// CS(v) * 31 + log2 C(v).
-__device__ __forceinline__ int to_number(int bit, int color_set) { return color_set * SET_SIZE + __ffs(bit) - 1; }
-
-// From bits to numbers.
-__device__ void from_bits(long long n, int* C, const int* CS) {
-    for (long long v = thread_id(); v < n; v += thread_count()) C[v] = to_number(ptx::load_l2(&C[v]), ptx::load_l2(&CS[v]));
-}
-
-// The sum of a value over the block; every thread gets it.
-__device__ int block_sum(int value) {
-    __shared__ int partial[WARP];
-    for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
-    __syncthreads();
-    if (lane_id() == 0) partial[threadIdx.x / WARP] = value;
-    __syncthreads();
-    int sum = 0;
-    for (int w = 0; w < blockDim.x / WARP; ++w) sum += partial[w];
-    return sum;
-}
-
-// The sum of the values of all threads of the block before this one; `total` is the sum over all of them.
-__device__ int block_scan(int value, int& total) {
-    __shared__ int partial[WARP];
-    int inclusive = value;
-    for (int step = 1; step < WARP; step *= 2) {
-        int before = __shfl_up_sync(FULL_WARP, inclusive, step);
-        if (lane_id() >= step) inclusive += before;
-    }
-    __syncthreads();
-    if (lane_id() == WARP - 1) partial[threadIdx.x / WARP] = inclusive;
-    __syncthreads();
-    int offset = 0;
-    total = 0;
-    for (int w = 0; w < blockDim.x / WARP; ++w) {
-        if (w < threadIdx.x / WARP) offset += partial[w];
-        total += partial[w];
-    }
-    return offset + inclusive - value;
-}
-
-// Where this block's stretch of a list begins, given what every block counted; `total` is the length of the list.
-__device__ int stretch_offset(const int* counts, int& total) {
-    int before = 0, all = 0;
-    for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
-        int count = ptx::load_l2(&counts[b]);
-        all += count;
-        if (b < blockIdx.x) before += count;
-    }
-    total = block_sum(all);
-    return block_sum(before);
-}
-
 // From `offset` on, the end of each edge first that gives way.
-__device__ void list_edges(const int* U, int first, int last, const OFFSET* indptr, const int* indices, const int* degrees,
-                           bool by_degree, const int* number, const int* CS, const int* counts, int offset, int2* E) {
+__device__ void list_edges(const int* U, int first, int last, const OFFSET* indptr, const int* indices,
+                           const int* degrees, bool by_degree, const int* number, const int* CS, const int* counts,
+                           int offset, int2* E) {
     for (int i0 = first; i0 < last; i0 += blockDim.x / LANES) {
         int i = i0 + threadIdx.x / LANES, v = i < last ? U[i] : 0, count = i < last ? counts[i] : 0, of_block;
         int before = block_scan(threadIdx.x % LANES == 0 ? count : 0, of_block), set = CS[v];
@@ -255,10 +187,10 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 // Five blocks to a processor: with the registers that the compiler would take otherwise there would be four.
-extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree, long long highest,
-        long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored, int2* edges,
-        long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 5)
+    color_edges(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
+                long long highest, long long lowest, int* number, int* C, int* CS, int* VF, int* TVF, int* uncolored,
+                int2* edges, long long max_edges, void* scratch, long long pps, long long chunk, int2* log) {
     Control* control = (Control*)scratch;
     int* counts = control->counts;
     int2 *E = edges, *spare = edges + max_edges;
@@ -306,7 +238,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
         while (vertices) {
             ++round;
             for (long long first = thread_id() * chunk; first < length; first += thread_count() * chunk)
-                for (int e = first; e < min(first + chunk, (long long)length); ++e) tentative_color(E[e], C, CS, VF, TVF);
+                for (int e = first; e < min(first + chunk, (long long)length); ++e)
+                    tentative_color(E[e], C, CS, VF, TVF);
             grid_barrier(&control->arrivals);
 
             for (long long i = thread_id(); i < vertices; i += thread_count())
@@ -330,8 +263,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
             }
             // Each warp has a stretch of the edges. It packs what it keeps of it in place, and behind a barrier moves
             // that behind what the warps before it keep.
-            long long warp = thread_id() / WARP, stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
-            int first = (int)min(warp * stretch, (long long)length), last = (int)min(first + stretch, (long long)length);
+            long long warp = thread_id() / WARP,
+                      stretch = (length + thread_count() / WARP - 1) / (thread_count() / WARP);
+            int first = (int)min(warp * stretch, (long long)length),
+                last = (int)min(first + stretch, (long long)length);
             int packed = first;
             for (int e0 = first; e0 < last; e0 += WARP) {
                 int e = e0 + lane_id();
@@ -365,10 +300,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5) color_edges(
 
 // At distance two: no edges are listed, but the pairs of uncolored vertices looked for, LANES threads for each vertex.
 // If `some_colored`, C holds the colors of some vertices, and the log already has one round.
-extern "C" __global__ void __launch_bounds__(BLOCK) color_pairs(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
-        long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,
-        int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_pairs(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long by_degree,
+                long long some_colored, int* reach, int* C, int* CS, int* VF, int* TVF, int* uncolored, void* scratch,
+                int2* log) {
     Control* control = (Control*)scratch;
     int *U = uncolored, *spare_U = uncolored + n;
     long long first_team = thread_id() / LANES, teams = thread_count() / LANES;

@@ -5,6 +5,8 @@ each uncolored vertex a color, takes it back from one end of every edge in confl
 nothing new. A vertex looks for its color among 31 at a time, its color set; C holds one bit, and its sign marks a
 tentative color.
 
+`published=True` has the paper's own rounds (`edges.py`). The default is this.
+
 Three points where the paper leaves room. The rounds run inside one kernel, because a launch costs more than a late
 round. The colors that a vertex of degree d may never need, those above d + 1, are forbidden from the start: tentative
 colors that were taken back could otherwise push it beyond the bound of Lemma 2. And in the tentative phase a thread of
@@ -44,30 +46,46 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.backends.arguments import one_of
-from mcprecond.backends.atomics import atomic_add, atomic_or
+from mcprecond.backends.arguments import flag, one_of
+from mcprecond.backends.atomics import atomic_or
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
 from mcprecond.coloring.priority.jp import smallest_free_color
+from mcprecond.coloring.speculative.color_sets import (
+    ALL_FORBIDDEN,
+    SET_SIZE,
+    STRETCHES,
+    detect_conflict,
+    detect_conflicts,
+    first_available,
+    from_bits,
+    keep_in_order,
+    keep_scattered,
+    to_number,
+)
+from mcprecond.coloring.speculative.edges import color_published
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
 WORKLISTS = ("pps", "atomic")
 
-SET_SIZE = 31
 CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase; in the first round vertices
 LONG_ROW = 1024
 SKEWED = 8  # times the mean degree: from such a largest degree on, hubs go first
 WAITING = UNCOLORED - 1  # instead of a color, before the wave of a vertex
-STRETCHES = 64  # pieces of the pattern and of the edge list that the CPU takes up on their own
-ALL_FORBIDDEN = 2**SET_SIZE - 1
-CUDA_CONSTANTS = {"SET_SIZE": SET_SIZE, "WAITING": WAITING, "ALL_FORBIDDEN": ALL_FORBIDDEN}
+CUDA_CONSTANTS = {"WAITING": WAITING}
 
 
 def eb(
-    graph: Graph, *, distance: int = 1, seed: int = 0, worklist: str = "pps", resolution: str = "degree"
+    graph: Graph,
+    *,
+    distance: int = 1,
+    seed: int = 0,
+    worklist: str = "pps",
+    resolution: str | None = None,
+    published: bool = False,
 ) -> tuple[Any, Any]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
@@ -81,20 +99,30 @@ def eb(
     worklist : {"pps", "atomic"}
         How the edges that survive a later round are listed: by a parallel prefix sum, which keeps their order, or by an
         atomic counter, which scatters them (Section IV-A).
-    resolution : {"index", "degree"}
+    resolution : {"index", "degree"}, optional
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index.
+        By default the degree decides, or if `published` the index.
+    published : bool
+        Whether to run the paper's rounds, from a list of all edges (`mcprecond.coloring.speculative.edges`). At
+        distance 1 only.
 
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most one more than a vertex has others within the distance; not reproducible from run to run, since threads
-        race by design.
+        At most one more than a vertex has others within the distance, where not `published`; not reproducible from run
+        to run, since threads race by design.
     log : array of int32, shape (rows, 2)
         A round takes up all uncolored vertices of a wave; one whose color set is full counts in both columns. See
         `Coloring.history`.
     """
     one_of(worklist, "worklist", WORKLISTS)
+    if resolution is None:
+        resolution = "index" if flag(published, "published") else "degree"
     check_resolution(resolution)
+    if flag(published, "published"):
+        if distance == 2:
+            raise ValueError("published works at distance 1 only, got distance=2; leave one of them out")
+        return color_published(graph, worklist, resolution == "degree")
     xp, n = graph.backend.xp, graph.n
     by_degree = int(resolution == "degree")
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph, distance))
@@ -107,9 +135,21 @@ def eb(
         log = log_of_first_round(graph, colored)
         reach = xp.empty(n, np.int32)
         run.color_pairs(
-            n, graph.indptr, graph.indices, graph.degrees, by_degree, int(colored > 0), reach, C, CS, VF, TVF,
-            uncolored, scratch, log,
-        )  # fmt: skip
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            by_degree,
+            int(colored > 0),
+            reach,
+            C,
+            CS,
+            VF,
+            TVF,
+            uncolored,
+            scratch,
+            log,
+        )
         return C, log
     C, log = xp.empty(n, np.int32), new_log(graph)
     number = xp.empty(n, np.int32)
@@ -117,9 +157,26 @@ def eb(
     chunk = CHUNK if highest < lowest else 1  # within a wave few vertices are neighbors
     edges = xp.empty((2, max(graph.indices.size // 2, 1), 2), np.int32)
     run.color_edges(
-        n, graph.indptr, graph.indices, graph.degrees, by_degree, highest, lowest, number, C, CS, VF,
-        TVF, uncolored, edges, edges[0].size // 2, scratch, int(worklist == "pps"), chunk, log,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        by_degree,
+        highest,
+        lowest,
+        number,
+        C,
+        CS,
+        VF,
+        TVF,
+        uncolored,
+        edges,
+        edges[0].size // 2,
+        scratch,
+        int(worklist == "pps"),
+        chunk,
+        log,
+    )
     return number, log
 
 
@@ -144,33 +201,10 @@ def lanes_for(graph: Graph, distance: int) -> int:
 
 
 @compile_part
-def first_available(forbidden):
-    """The lowest bit that is zero among the 31 of a color set, as a one-bit mask; 0 if there is none."""
-    return ~forbidden & (forbidden + 1) & ALL_FORBIDDEN
-
-
-@compile_part
 def beyond(degree, color_set):
     """The colors of a set that a vertex of this degree never needs."""
     needed = degree + 1 - color_set * SET_SIZE
     return ALL_FORBIDDEN if needed <= 0 else (0 if needed >= SET_SIZE else ALL_FORBIDDEN & ~((1 << needed) - 1))
-
-
-@compile_part
-def forbid_color(u, v, C, CS, VF):
-    """Algorithm 6 on one edge, and whether the edge has to stay in the list (the three rules of Section III-B3).
-
-    Colors that survived conflict detection are final, so an edge is used up once one end has noted the color of the
-    other, once both ends are colored, or once the uncolored end has moved to a higher color set.
-    """
-    if C[u] != 0 and C[v] != 0:
-        return False
-    if C[u] == 0 and C[v] == 0:
-        return True
-    colored, other = (u, v) if C[u] != 0 else (v, u)
-    if CS[colored] == CS[other]:
-        atomic_or(VF, other, np.int32(C[colored]))
-    return CS[colored] > CS[other]
 
 
 @compile_part
@@ -200,13 +234,6 @@ def assign_color(v, degree, C, CS, VF, TVF):
         CS[v] += 1
         VF[v] = beyond(degree, CS[v])
     TVF[v] = 0
-
-
-@compile_part
-def detect_conflict(low, high, C, CS):
-    """Uncolor the low end if both ends of an edge have the same color."""
-    if C[low] != 0 and C[low] == C[high] and CS[low] == CS[high]:
-        C[low] = 0
 
 
 @compile_part
@@ -262,15 +289,6 @@ def to_bits(n, number, C, CS):
     for v in prange(n):
         C[v] = 0 if number[v] == UNCOLORED else 1 << number[v] % SET_SIZE
         CS[v] = max(number[v], 0) // SET_SIZE
-
-
-@compile_part
-def to_number(bit, color_set):
-    """CS(v) * 31 + log2 C(v)."""
-    color = 0
-    while bit >> (color + 1):
-        color += 1
-    return color_set * SET_SIZE + color
 
 
 @compile_part
@@ -338,44 +356,6 @@ def assign_colors(U, degrees, C, CS, VF, TVF):
 
 
 @compile_loop
-def detect_conflicts(length, E, C, CS):
-    """DETECTCONFLICTS."""
-    for e in prange(length):
-        detect_conflict(E[e, 0], E[e, 1], C, CS)
-
-
-@compile_loop
-def keep_in_order(length, E, C, CS, VF, kept):
-    """FORBIDCOLORS and CREATENEWEDGELIST by prefix sum; returns the new length."""
-    stretch = -(-length // STRETCHES)
-    counts = np.zeros(STRETCHES + 1, np.int64)
-    for t in prange(STRETCHES):
-        first = min(t * stretch, length)
-        count = 0
-        for e in range(first, min(first + stretch, length)):
-            if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
-                E[first + count, 0], E[first + count, 1] = E[e, 0], E[e, 1]
-                count += 1
-        counts[t + 1] = count
-    for t in range(STRETCHES):
-        counts[t + 1] += counts[t]
-    for t in prange(STRETCHES):
-        first = min(t * stretch, length)
-        for k in range(counts[t], counts[t + 1]):  # a copy of slices takes Numba seconds to compile
-            kept[k, 0], kept[k, 1] = E[first + k - counts[t], 0], E[first + k - counts[t], 1]
-    return counts[STRETCHES]
-
-
-@compile_loop
-def keep_scattered(length, E, C, CS, VF, kept, counter):
-    """FORBIDCOLORS and CREATENEWEDGELIST by an atomic counter, which starts at zero."""
-    for e in prange(length):
-        if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
-            position = atomic_add(counter, 0, np.int64(1))
-            kept[position, 0], kept[position, 1] = E[e, 0], E[e, 1]
-
-
-@compile_loop
 def set_numbers(U, C, CS, number):
     """The colors that are final now, as numbers."""
     for i in prange(len(U)):
@@ -385,9 +365,26 @@ def set_numbers(U, C, CS, number):
 
 @KERNELS.resident_twin
 def color_edges(
-    n, indptr, indices, degrees, by_degree, highest, lowest, number, C, CS, VF, TVF, uncolored, edges, max_edges,
-    scratch, pps, chunk, log,
-):  # fmt: skip
+    n,
+    indptr,
+    indices,
+    degrees,
+    by_degree,
+    highest,
+    lowest,
+    number,
+    C,
+    CS,
+    VF,
+    TVF,
+    uncolored,
+    edges,
+    max_edges,
+    scratch,
+    pps,
+    chunk,
+    log,
+):
     """Algorithm 5: the rounds of each wave; that of the others comes last, and its first round is by rows."""
     E, kept = edges[0], edges[1]
     number[:] = WAITING
@@ -493,10 +490,3 @@ def color_pairs(n, indptr, indices, degrees, by_degree, some_colored, reach, C, 
         log_round(log, before, len(U))
         forbid_near(U, indptr, indices, reach, C, CS, VF)
     from_bits(n, C, CS)
-
-
-@compile_loop
-def from_bits(n, C, CS):
-    """From bits to numbers."""
-    for v in prange(n):
-        C[v] = to_number(C[v], CS[v])

@@ -12,9 +12,9 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int conflicts;
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_and_repair(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* conflicts,
-        void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_and_repair(long long n, const OFFSET* indptr, const int* indices, const int* degrees, int* C, int* conflicts,
+                     void* scratch, int2* log) {
     Control* control = (Control*)scratch;
     long long processor = thread_id() / WARP, processors = thread_count() / WARP;
     for (long long v = thread_id(); v < n; v += thread_count()) C[v] = UNCOLORED;

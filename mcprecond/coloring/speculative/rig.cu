@@ -8,10 +8,9 @@
 // reading, reads through L1. One traversal of a row finds a conflict and the free colors alike: it reads each color
 // once, and so forbids at most `degree` colors.
 
+#include "balanced.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
-
-#include "balanced.cuh"
 #include "rows.cuh"
 
 #define SOME_WORDS 4  // of a palette in registers: the first ones of SIRG
@@ -76,11 +75,13 @@ __device__ __noinline__ Found find_in_memory(const Problem& problem, int v, int 
     Found found = {false, NONE};
     found.in_conflict = visit_neighbors<TEAM>(problem, v, own, row, entries, load, [&](int color) {
         uint64 bit = 1ull << color % WORD;
-        if (color < words * WORD && (ptx::load_volatile(&palette[color / WORD]) & bit)) atomicAnd(&palette[color / WORD], ~bit);
+        if (color < words * WORD && (ptx::load_volatile(&palette[color / WORD]) & bit))
+            atomicAnd(&palette[color / WORD], ~bit);
     });
     team_barrier<TEAM>();
     for (int w = threadIdx.x % SEARCHERS; w < words && found.minimum_color == NONE; w += SEARCHERS)
-        if (uint64 free = ptx::load_volatile(&palette[w])) found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
+        if (uint64 free = ptx::load_volatile(&palette[w]))
+            found.minimum_color = w * WORD + __ffsll((long long)free) - 1;
 #pragma unroll
     for (int step = SEARCHERS / 2; step > 0; step /= 2)
         found.minimum_color = min(found.minimum_color, __shfl_xor_sync(FULL_WARP, found.minimum_color, step));
@@ -112,10 +113,10 @@ struct Control {  // lies in `scratch`, which the host zeroes
     Slot slots[3];  // by round; with three of them a round needs one barrier only
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK) color_and_resolve(
-        long long teams, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
-        long long by_degree, int* C, int* worklists, long long rounds, long long length, uint64* palettes,
-        long long words, long long chunk, void* scratch, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_and_resolve(long long teams, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
+                      long long by_degree, int* C, int* worklists, long long rounds, long long length, uint64* palettes,
+                      long long words, long long chunk, void* scratch, int2* log) {
     Problem problem = {indptr, indices, degrees, by_degree != 0, C, palettes, (int)words};
     Control* control = (Control*)scratch;
     int round = (int)rounds, left = (int)length;

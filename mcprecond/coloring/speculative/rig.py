@@ -9,6 +9,8 @@ Every thread keeps the colors that are still free in a palette, `adjColors`, of 
 palette for all colors that could ever be needed, as equation (1) estimates them; SIRG starts with 256 colors and
 doubles the palette whenever some vertex finds nothing free in it (Section 4.2).
 
+`published=True` has the paper's own schedule (`palettes.py`). The default is this.
+
 Four points beyond the paper. On a GPU a vertex has a team of threads, which keeps a palette together; the higher the
 degrees, the larger it is. The first colors are given in stretches of rows, as in `eb`: neighbors are seldom colored at
 the same time, so that few conflicts are left to resolve. A vertex of degree d considers d + 1 colors only. And rounds
@@ -26,16 +28,18 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.backends.arguments import flag
+from mcprecond.backends.arguments import flag, one_of
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.speculative.eb import lanes_for, next_row, stretch_begin
-from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
+from mcprecond.coloring.speculative.palettes import color_published
+from mcprecond.coloring.speculative.vertex_parts import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__)
 
+OWNERS = ("threads", "vertices")  # of palettes
 WORD = 64
 ALL_FREE = np.uint64(2**WORD - 1)
 K0 = 256  # colors in a palette of SIRG at first
@@ -45,7 +49,7 @@ PALETTE_WORDS = 2**27  # over all teams: 1 GiB, unless a single block needs more
 CUDA_CONSTANTS = {"WORD": WORD}
 
 
-def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
+def rig(graph: Graph, *, seed: int = 0, published: bool = False) -> tuple[Any, Any]:
     """Color by RIG (Section 2, Figure 1): the lower index is recolored; palettes for the largest degree.
 
     Parameters
@@ -53,6 +57,8 @@ def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     graph : Graph
     seed : int
         Accepted for uniformity; no random numbers are drawn.
+    published : bool
+        Whether to run the paper's schedule, a thread to a vertex (`mcprecond.coloring.speculative.palettes`).
 
     Returns
     -------
@@ -62,10 +68,21 @@ def rig(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
         The coloring phase, and the passes of conflict resolution, which recolor as many vertices as they find in
         conflict. See `Coloring.history`.
     """
+    if flag(published, "published"):
+        return color_published(graph, False, estimate(graph), long_words=False, of_vertices=False)
     return resolve_in_palettes(graph, by_degree=False, max_color=estimate(graph))
 
 
-def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: bool = True) -> tuple[Any, Any]:
+def sirg(
+    graph: Graph,
+    *,
+    seed: int = 0,
+    resolution: str = "degree",
+    doubling: bool = True,
+    published: bool = False,
+    long_words: bool = True,
+    palettes: str = "threads",
+) -> tuple[Any, Any]:
     """Color by SIRG (Sections 3 and 4, Figures 2-4): the lower degree is recolored; palettes double when needed.
 
     Parameters
@@ -77,6 +94,12 @@ def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: b
         Which of two neighbors of the same color is recolored: that of lower degree, or of lower index.
     doubling : bool
         Section 4.2: palettes begin with 256 colors. Otherwise they have room for the largest degree from the start.
+    published : bool
+        Whether to run the paper's schedule, a thread to a vertex (`mcprecond.coloring.speculative.palettes`).
+    long_words : bool
+        Section 4.1: palettes are of words of 64 bits. False is for `published` only: words have 32 bits then.
+    palettes : {"threads", "vertices"}
+        Who has a palette; "vertices" is for `published` only, and takes as much memory for each of them.
 
     Returns
     -------
@@ -88,11 +111,19 @@ def sirg(graph: Graph, *, seed: int = 0, resolution: str = "degree", doubling: b
 
     Raises
     ------
-    ValueError
-        If resolution is something else.
+    TypeError, ValueError
+        If an option is something else, or for `published` only.
     """
     check_resolution(resolution)
     most = min(K0, estimate(graph)) if flag(doubling, "doubling") else estimate(graph)
+    long_words = flag(long_words, "long_words")
+    of_vertices = one_of(palettes, "palettes", OWNERS) == "vertices"
+    if flag(published, "published"):
+        return color_published(graph, resolution == "degree", most, long_words, of_vertices)
+    if not long_words:
+        raise ValueError("long_words must be True, or False with published=True, got False")
+    if of_vertices:
+        raise ValueError("palettes must be 'threads', or 'vertices' with published=True, got 'vertices'")
     return resolve_in_palettes(graph, by_degree=resolution == "degree", max_color=most)
 
 
@@ -114,9 +145,22 @@ def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[
         palettes = xp.empty(teams * words, np.uint64)
         scratch = xp.zeros(16, np.int32)
         run.color_and_resolve(
-            teams, n, graph.indptr, graph.indices, graph.degrees, int(by_degree), C, worklists, rounds, left,
-            palettes, words, CHUNK, scratch, log,
-        )  # fmt: skip
+            teams,
+            n,
+            graph.indptr,
+            graph.indices,
+            graph.degrees,
+            int(by_degree),
+            C,
+            worklists,
+            rounds,
+            left,
+            palettes,
+            words,
+            CHUNK,
+            scratch,
+            log,
+        )
         if words * WORD > graph.max_degree:
             break  # there was a free color for everyone
         rounds, left = (int(value) for value in backend.to_host(scratch)[1:3])

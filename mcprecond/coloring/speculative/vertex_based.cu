@@ -9,11 +9,10 @@
 // With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a
 // whole.
 
+#include "balanced.cuh"
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
-
-#include "balanced.cuh"
 
 #define BLOCKS (LONG_ROWS ? 6 : 8)  // to a processor
 
@@ -97,7 +96,9 @@ struct Bits {
     __device__ void clear() { forbidden = 0; }
     __device__ void forbid_color(int color) { forbidden |= 1ull << color; }
     template <int TEAM>
-    __device__ int set_color() { return first_of_range<TEAM>(forbidden); }
+    __device__ int set_color() {
+        return first_of_range<TEAM>(forbidden);
+    }
 };
 
 // Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color;
@@ -198,15 +199,17 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS) color_ipgc(
-        long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk, long long by_degree,
-        int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row, long long threads) {
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
+    color_ipgc(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk,
+               long long by_degree, int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row,
+               long long threads) {
     long long worker = spread_id();  // the memory of FORBIDDEN may allow for a few threads only
     long long workers = min(threads, thread_count());
     color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, false, C, worklists, scratch, log, worker,
                       workers, [&](int v, auto team) {
                           // Numbered like threads of the grid, the first one of a block has the lowest number in it.
-                          long long first = team.size > WARP ? blockIdx.x * (long long)WARP : worker / team.size * team.size;
+                          long long first =
+                              team.size > WARP ? blockIdx.x * (long long)WARP : worker / team.size * team.size;
                           Stamps its = {forbidden + first * row, forbidden + first * row + row - 1};
                           return its.first_fit<team.size>(v, indptr, indices, C);
                       });
@@ -218,22 +221,23 @@ __device__ void color_by_ranges(long long n, long long distance, const OFFSET* i
                                 int* C, int* worklists, void* scratch, int2* log, bool filtering) {
     color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
                       log, place(), thread_count(), [&](int v, auto team) {
-                          return first_fit_by_ranges<team.size, Forbidden>(v, distance, indptr, adjacency, filtering, C);
+                          return first_fit_by_ranges<team.size, Forbidden>(v, distance, indptr, adjacency, filtering,
+                                                                           C);
                       });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS) color_vb(
-        long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-        long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
-        long long filtering) {
-    color_by_ranges<Flags>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
-                           log, filtering);
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
+    color_vb(long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+             long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
+             long long filtering) {
+    color_by_ranges<Flags>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists,
+                           scratch, log, filtering);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS) color_vb_bit(
-        long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-        long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
-        long long filtering) {
-    color_by_ranges<Bits>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
-                          log, filtering);
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
+    color_vb_bit(long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees,
+                 long long chunk, long long by_degree, long long some_colored, int* C, int* worklists, void* scratch,
+                 int2* log, long long filtering) {
+    color_by_ranges<Bits>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists,
+                          scratch, log, filtering);
 }

@@ -7,6 +7,8 @@ FORBIDDEN: an array for all colors (IPGC), flags for 64 colors at a time (VB), t
 On a GPU rows of 32 entries and more have a warp or a block of threads each, which share a FORBIDDEN: with one thread to
 a vertex, all would wait for the longest row. `chunk_size` is about the others.
 
+`published=True` has the paper's own rounds (`vertices.py`). The default is this.
+
 A vertex that loses is uncolored at once. Algorithm 3 lets it keep the color until it gets the next one; then a neighbor
 could forbid an old color in one color range and a new one in another, and a vertex could need more than degree + 1.
 """
@@ -23,18 +25,28 @@ from mcprecond.backends.arguments import flag, integer, one_of
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
+from mcprecond.coloring.speculative.vertex_parts import MAXFORBID, check_resolution, forbid_color, gives_way, set_color
+from mcprecond.coloring.speculative.vertices import color_published
 
 KERNELS = KernelSet(__file__)
-RESOLUTIONS = ("index", "degree")
+
+WORKLISTS = ("atomic", "pps")
 
 LARGEST_CHUNK = 2**31 - 1
-MAXFORBID = 64
 CUDA_CONSTANTS = {"MAXFORBID": MAXFORBID}
 FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
 
 
-def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = "index") -> tuple[Any, Any]:
+def ipgc(
+    graph: Graph,
+    *,
+    seed: int = 0,
+    chunk_size: int = 8,
+    resolution: str = "index",
+    published: bool = False,
+    worklist: str = "atomic",
+) -> tuple[Any, Any]:
     """Color by IPGC (Section II-A, Algorithms 1-3): every thread has a FORBIDDEN for all colors.
 
     FORBIDDEN is initialized once; entries carry the time stamp of the vertex that they are forbidden for. The number of
@@ -50,6 +62,10 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
     resolution : {"index", "degree"}
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
         (Section IV-D).
+    published : bool
+        Whether to run the paper's rounds, a thread for a vertex (`mcprecond.coloring.speculative.vertices`).
+    worklist : {"atomic", "pps"}
+        If `published`, how vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
 
     Returns
     -------
@@ -58,17 +74,38 @@ def ipgc(graph: Graph, *, seed: int = 0, chunk_size: int = 8, resolution: str = 
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
-    check_options(chunk_size, resolution)
+    check_options(chunk_size, resolution, published, worklist)
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
     row = graph.max_degree + 2  # one entry per color, and the time
     threads = max(1, min(MOST_THREADS[backend.name], FORBIDDEN_ENTRIES // row, -(-n // chunk_size)))
     forbidden = xp.zeros(threads * row, np.int32)
+    if published:
+        return color_published(
+            "color_in_time",
+            graph,
+            graph.indices,
+            chunk_size,
+            resolution == "degree",
+            worklist,
+            forbidden=forbidden.reshape((threads, row)),
+        )
     C, worklists, scratch = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
     log = new_log(graph)
     backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph)).color_ipgc(
-        n, graph.indptr, graph.indices, graph.degrees, chunk_size, int(resolution == "degree"), C, worklists, scratch,
-        log, forbidden, row, threads,
-    )  # fmt: skip
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        chunk_size,
+        int(resolution == "degree"),
+        C,
+        worklists,
+        scratch,
+        log,
+        forbidden,
+        row,
+        threads,
+    )
     return C, log
 
 
@@ -80,6 +117,8 @@ def vb(
     edge_filtering: bool = False,
     chunk_size: int = 8,
     resolution: str = "index",
+    published: bool = False,
+    worklist: str = "atomic",
 ) -> tuple[Any, Any]:
     """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
 
@@ -102,15 +141,22 @@ def vb(
     resolution : {"index", "degree"}
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
         (Section IV-D).
+    published : bool
+        Whether to run the paper's rounds, a thread for a vertex (`mcprecond.coloring.speculative.vertices`). At
+        distance 1 only.
+    worklist : {"atomic", "pps"}
+        If `published`, how vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
 
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most max_degree + 1 of them, where not `published`; not reproducible from run to run, since threads race by
+        design.
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
-    return by_color_ranges("color_vb", graph, distance, edge_filtering, chunk_size, resolution)
+    kernel = "color_by_flags" if flag(published, "published") else "color_vb"
+    return by_color_ranges(kernel, graph, distance, edge_filtering, chunk_size, resolution, published, worklist)
 
 
 def vb_bit(
@@ -121,6 +167,8 @@ def vb_bit(
     edge_filtering: bool = False,
     chunk_size: int = 8,
     resolution: str = "index",
+    published: bool = False,
+    worklist: str = "atomic",
 ) -> tuple[Any, Any]:
     """Color by VB BIT (Section III-A2, Algorithm 4): FORBIDDEN is one word of 64 bits.
 
@@ -134,6 +182,8 @@ def vb_bit(
     edge_filtering : bool
     chunk_size : int
     resolution : {"index", "degree"}
+    published : bool
+    worklist : {"atomic", "pps"}
 
     Returns
     -------
@@ -141,27 +191,51 @@ def vb_bit(
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
-    return by_color_ranges("color_vb_bit", graph, distance, edge_filtering, chunk_size, resolution)
+    kernel = "color_by_bits" if flag(published, "published") else "color_vb_bit"
+    return by_color_ranges(kernel, graph, distance, edge_filtering, chunk_size, resolution, published, worklist)
 
 
 def by_color_ranges(
-    kernel: str, graph: Graph, distance: int, edge_filtering: bool, chunk_size: int, resolution: str
+    kernel: str,
+    graph: Graph,
+    distance: int,
+    edge_filtering: bool,
+    chunk_size: int,
+    resolution: str,
+    published: bool,
+    worklist: str,
 ) -> tuple[Any, Any]:
     """Run VB or VB BIT."""
-    check_options(chunk_size, resolution)
+    check_options(chunk_size, resolution, published, worklist)
+    if published and distance == 2:
+        raise ValueError("published works at distance 1 only, got distance=2; leave one of them out")
     if flag(edge_filtering, "edge_filtering") and distance == 2:
         raise ValueError("edge_filtering works at distance 1 only; leave it out at distance 2")
     xp, n = graph.backend.xp, graph.n
     edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
     adjacency = graph.indices.copy() if edge_filtering else graph.indices
+    if published:
+        by_degree = resolution == "degree"
+        return color_published(kernel, graph, adjacency, chunk_size, by_degree, worklist, edge_filtering)
     C, colored = colors_around_hubs(graph) if distance == 2 else (xp.empty(n, np.int32), 0)
     worklists, scratch = xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
     log = log_of_first_round(graph, colored)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LONG_ROWS=has_long_rows(graph))
     getattr(run, kernel)(
-        n, distance, graph.indptr, adjacency, graph.degrees, chunk_size, int(resolution == "degree"), int(colored > 0),
-        C, worklists, scratch, log, int(bool(edge_filtering)),
-    )  # fmt: skip
+        n,
+        distance,
+        graph.indptr,
+        adjacency,
+        graph.degrees,
+        chunk_size,
+        int(resolution == "degree"),
+        int(colored > 0),
+        C,
+        worklists,
+        scratch,
+        log,
+        int(bool(edge_filtering)),
+    )
     return C, log
 
 
@@ -170,23 +244,13 @@ def has_long_rows(graph: Graph) -> int:
     return int(graph.max_degree + 1 >= 32)
 
 
-def check_options(chunk_size: int, resolution: str) -> None:
+def check_options(chunk_size: int, resolution: str, published: bool, worklist: str) -> None:
     """Raise TypeError or ValueError for an option that no method here knows."""
     integer(chunk_size, "chunk_size", 1, LARGEST_CHUNK)
     check_resolution(resolution)
-
-
-def check_resolution(resolution: str) -> None:
-    """Raise TypeError or ValueError for a rule that `gives_way` does not know."""
-    one_of(resolution, "resolution", RESOLUTIONS)
-
-
-@compile_part
-def gives_way(v, u, by_degree, degrees):
-    """Whether v is the end of a conflicting edge (v, u) that is recolored: a strict total order."""
-    if by_degree and degrees[v] != degrees[u]:
-        return degrees[v] < degrees[u]
-    return v < u
+    published = flag(published, "published")
+    if one_of(worklist, "worklist", WORKLISTS) == "pps" and not published:
+        raise ValueError("worklist must be 'atomic', or 'pps' with published=True, got 'pps'")
 
 
 @compile_part
@@ -228,28 +292,6 @@ def first_fit(v, indptr, indices, C, forbidden):
     color = 0
     while forbidden[color] == now:
         color += 1
-    return color
-
-
-@compile_part
-def forbid_color(forbidden, color, bitwise):
-    """Forbid a color of the range: `forbidden` is 64 flags or one word."""
-    if bitwise:
-        forbidden[0] |= np.uint64(1) << np.uint64(color)
-    else:
-        forbidden[color] = 1
-
-
-@compile_part
-def set_color(forbidden, bitwise):
-    """The first color of the range that is not forbidden; MAXFORBID if there is none."""
-    color = 0
-    if bitwise:
-        while color < MAXFORBID and (forbidden[0] >> np.uint64(color)) & np.uint64(1):
-            color += 1
-    else:
-        while color < MAXFORBID and forbidden[color]:
-            color += 1
     return color
 
 
@@ -334,7 +376,7 @@ def color_by_ranges(
 @KERNELS.resident_twin
 def color_vb(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
-):  # fmt: skip
+):
     """VB: flags."""
     color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, False)
 
@@ -342,6 +384,6 @@ def color_vb(
 @KERNELS.resident_twin
 def color_vb_bit(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
-):  # fmt: skip
+):
     """VB BIT: bits."""
     color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, True)

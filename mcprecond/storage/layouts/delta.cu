@@ -8,8 +8,8 @@
 // Call `visit(number, base)` for each base of the slice, by rising column, but at most `most` of them, and `entry(e,
 // code)` on one thread for each entry that counts from it; return how many there are. Whole warps call it.
 template <typename Visit, typename Entry>
-__device__ __forceinline__ int for_bases(const Slice& slice, const OFFSET* indptr, const int* indices, int shift, int most,
-                                         Visit visit, Entry entry) {
+__device__ __forceinline__ int for_bases(const Slice& slice, const OFFSET* indptr, const int* indices, int shift,
+                                         int most, Visit visit, Entry entry) {
     int row = lane_id(), count = 0;
     OFFSET next = row < slice.rows ? indptr[slice.first + row] : 0;
     OFFSET end = row < slice.rows ? indptr[slice.first + row + 1] : 0;

@@ -33,7 +33,8 @@ struct Columns {
     const uint16* codes;
     int begin, end, shift, own[USUAL];
 
-    __device__ __forceinline__ Columns(const OFFSET*, const int* list, const SliceRows& slice, int number) : list(list) {
+    __device__ __forceinline__ Columns(const OFFSET*, const int* list, const SliceRows& slice, int number)
+        : list(list) {
         const Head* head = heads_of(list) + number;
         length = head[0].lengths[slice.row], first = (OFFSET)head[0].entry;
         begin = head[0].first, end = head[1].first, shift = head[0].shift;

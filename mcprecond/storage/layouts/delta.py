@@ -90,9 +90,7 @@ def list_of_columns(slices: Any, patterns: list[Pattern], backend: Backend) -> t
         begin = FIRST_HEAD + HEAD * (n_slices + 1) + totals[t + 1] - totals[t]
         numbers = xp.empty(begin + (len(indices) + 1) // 2, np.int32)
         codes = xp.empty(len(indices), np.uint16)
-        run.list_bases(
-            n_slices, slices, indptr, indices, shifts[t * n_slices :], ends[t * n_slices :], numbers, codes
-        )  # fmt: skip
+        run.list_bases(n_slices, slices, indptr, indices, shifts[t * n_slices :], ends[t * n_slices :], numbers, codes)
         interleaved(slices, indptr, indices, codes, codes_of(numbers, begin, len(codes)), backend, back=False)
         lists.append(numbers)
     return slices, lists

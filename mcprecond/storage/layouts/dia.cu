@@ -46,8 +46,8 @@ extern "C" __global__ void count_diagonals(long long n_slices, const int* slices
     }
 }
 
-extern "C" __global__ void list_diagonals(long long n_slices, const int* slices, const OFFSET* indptr, const int* indices,
-                                          const long long* ends, Head* list) {
+extern "C" __global__ void list_diagonals(long long n_slices, const int* slices, const OFFSET* indptr,
+                                          const int* indices, const long long* ends, Head* list) {
     long long k = thread_id() / WARP;
     if (k >= n_slices) return;
     Slice slice(slices, k);

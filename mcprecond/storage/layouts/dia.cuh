@@ -134,7 +134,8 @@ struct Slice : SliceRows {
         diagonals(columns, [&](const Diagonal* staged, int n, OFFSET first) {
             for (int d = 0; d < n && lane == 0; ++d) {
                 const Diagonal& diagonal = staged[slot(d)];
-                if (diagonal.has(row)) visit(Step{first + diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
+                if (diagonal.has(row))
+                    visit(Step{first + diagonal.first, __popc(diagonal.rows), diagonal.rank(row)}, e++);
             }
         });
     }
@@ -184,7 +185,8 @@ struct Slice : SliceRows {
                     Diagonal diagonal = whole(own + d + e);
                     if (e < LOADS) note(e, diagonal);
                     value[e] = Stored();
-                    if (diagonal.rows & bit) value[e] = load_streaming(&begin[diagonal.first + __popc(diagonal.rows & before)]);
+                    if (diagonal.rows & bit)
+                        value[e] = load_streaming(&begin[diagonal.first + __popc(diagonal.rows & before)]);
                 }
                 __syncwarp();  // loads of values are issued before those of the vector: the other way round is slower
 #pragma unroll
@@ -211,8 +213,8 @@ struct Slice : SliceRows {
 };
 
 template <typename Work>
-__device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int*,
-                                           void*, const int* columns, Work work) {
+__device__ __forceinline__ void for_slices(long long first, long long n_slices, bool backwards, const int*, void*,
+                                           const int* columns, Work work) {
     int w = (int)(thread_id() / WARP), stride = (int)(thread_count() / WARP);
     auto number = [&](int w) { return (int)(first + (backwards ? n_slices - 1 - w : w)); };
     if (w >= n_slices) return;

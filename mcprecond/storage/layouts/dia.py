@@ -88,9 +88,7 @@ def shifts_of(first, end, indptr, indices):
 
 
 @KERNELS.twin
-def count_diagonals(
-    n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, most_places, counts
-):  # fmt: skip
+def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, most_places, counts):
     """How many diagonals each slice has, at most as many as entries; of those with very many, the entries."""
     for k in prange(n_slices):
         first, end = slices[k], slices[k + 1]

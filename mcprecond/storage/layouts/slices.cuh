@@ -115,10 +115,14 @@ struct SliceRows {
 // diagonal; but of blocks of nodes it is U, see node_blocks.py.
 #ifdef BLOCK_SIZE
 template <typename Sum, typename Pivot>
-__device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) { return inverse * sum; }
+__device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) {
+    return inverse * sum;
+}
 #else
 template <typename Sum, typename Pivot>
-__device__ __forceinline__ Sum divided(const Sum& sum, const Pivot&) { return sum; }
+__device__ __forceinline__ Sum divided(const Sum& sum, const Pivot&) {
+    return sum;
+}
 #endif
 
 // A function that does nothing, and a cursor that knows nothing.
@@ -126,9 +130,8 @@ struct Nothing {
     __device__ __forceinline__ void operator()() const {}
 };
 
-#include "dia.cuh"
-
 #include "delta.cuh"
+#include "dia.cuh"
 
 #ifndef SLICED_DIA
 // ---- A column for each entry. Neighboring threads have the same row.
@@ -246,8 +249,8 @@ struct Slice : SliceRows {
     // thread waits for any of them, those of the next batch before it waits for this one, and once those that
     // `overlap()` issues.
     template <typename Stored, typename Vector, typename Add, typename Overlap = Nothing>
-    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* all_columns, const Stored* values, Vector vector,
-                                            Add add, Overlap overlap = {}) const {
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* all_columns, const Stored* values,
+                                            Vector vector, Add add, Overlap overlap = {}) const {
         typedef decltype(vector.load(0)) Value;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Value) > 32 ? 2 : 4;  // as registers allow
         Columns columns(indptr, all_columns, *this, number);

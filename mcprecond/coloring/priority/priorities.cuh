@@ -1,0 +1,2 @@
+// The orders of ECL-GC, numbers that priorities.py has.
+#pragma once

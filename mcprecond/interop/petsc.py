@@ -1,0 +1,308 @@
+"""PETSc's solvers with the preconditioners of this package: Python types (PCPYTHON) that work from options alone.
+
+    mpiexec -n 4 python app.py -ksp_type cg -pc_type bjacobi -sub_ksp_type preonly \\
+        -sub_pc_type python -sub_pc_python_type mcprecond.interop.petsc.MulticolorSGS -mcprecond_coloring auto
+
+PETSc distributes matrices and vectors, exchanges halos and iterates. Each rank colors and sweeps its own rows: a
+matrix that is distributed counts with the block on the diagonal that a rank owns, as in PETSc's ``sor`` and
+``bjacobi``.
+
+Each keyword of a constructor is an option: ``-mcprecond_omega 1.2``. A prefix says for which solver:
+``-sub_mcprecond_omega`` holds for the blocks of ``bjacobi`` and ``asm``, ``-mg_levels_mcprecond_omega`` for the levels
+of ``gamg``, and goes before the option without a prefix. ``block_size`` is that of the matrix where it is not given, if
+that is 8 at most. The sweeps run on a GPU if CuPy finds one (rank modulo the number of devices), else on the CPU;
+``-mcprecond_device`` says otherwise.
+
+The module is imported without petsc4py; its types need it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mcprecond import multigrid, preconditioners
+from mcprecond.backends import gpu_problem
+from mcprecond.matrix import PatternChangedError
+from mcprecond.preconditioners import Preconditioner
+from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+
+__all__ = ["ILU0", "MulticolorDILU", "MulticolorGS", "MulticolorSGS", "SmoothedAggregation"]
+
+
+class Context:
+    """What PETSc calls for a PC of type python.
+
+    Parameters
+    ----------
+    **arguments
+        Of the constructor of `operator`, but A. Options of PETSc's database go before them.
+
+    Attributes
+    ----------
+    M : Preconditioner or None
+        Of this rank's block, after `setUp`.
+    builds, updates : int
+        How often `setUp` has built M, and how often it has given new values to it.
+
+    Raises
+    ------
+    ImportError
+        If petsc4py is missing.
+    TypeError
+        For an argument that the constructor does not have.
+    """
+
+    operator: type[Preconditioner]
+
+    def __init__(self, **arguments: Any) -> None:
+        if importlib.util.find_spec("petsc4py") is None:
+            raise ImportError(
+                "mcprecond.interop.petsc needs petsc4py, which is not installed; install mcprecond[petsc], or the "
+                "petsc4py of the version of your PETSc"
+            )
+        known = self._defaults()
+        for name in arguments:
+            if name not in known:
+                raise TypeError(f"{type(self).__name__} has no argument {name!r}, only {', '.join(known)}")
+        self.arguments = arguments
+        self.M: Any = None
+        self._built_with: dict[str, Any] = {}
+        self._transposed: Any = None
+        self.builds = self.updates = 0
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """The keywords of the operator's constructor that options may set."""
+        parameters = inspect.signature(cls.operator.__init__).parameters
+        return {name: each.default for name, each in parameters.items() if name not in ("self", "A", "B", "strength")}
+
+    def setFromOptions(self, pc: Any) -> None:
+        """Read the options of this PC: with its prefix, or else without one."""
+        from petsc4py import PETSc
+
+        prefixes = dict.fromkeys([pc.getOptionsPrefix() or "", ""])
+        for name, default in self._defaults().items():
+            for prefix in prefixes:
+                text = PETSc.Options(prefix).getString(f"mcprecond_{name}", "")
+                if text:
+                    self.arguments = self.arguments | {name: parsed(text, default, f"-{prefix}mcprecond_{name}")}
+                    break
+
+    def setUp(self, pc: Any) -> None:
+        """Build M, or give it new values where the matrix has the same pattern as before.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor of `operator`, or if the matrix is not assembled; a note names the PC.
+        """
+        P = pc.getOperators()[1]
+        arguments = self._complete(P)
+        try:
+            with on_device(arguments["device"]):
+                self._take(local_block(P), arguments, self._candidates(P))
+        except (TypeError, ValueError) as error:
+            error.add_note(f"PC with prefix {pc.getOptionsPrefix() or ''!r}: {type(self).__name__}, {arguments}")
+            raise
+
+    def _take(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any]) -> None:
+        """Update M, or build it if there is none, or none of this pattern with these arguments."""
+        self._transposed = None
+        if self.M is not None and self.M.shape == A.shape and arguments == self._built_with:
+            try:
+                self.M.update(A)
+                self.updates += 1
+                return
+            except PatternChangedError:
+                pass
+        self.M = None  # its memory goes before the next one needs some
+        self.M = self.operator(A, **arguments, **candidates)
+        self._built_with = arguments
+        self.builds += 1
+
+    def _candidates(self, P: Any) -> dict[str, Any]:
+        """What else of a matrix the constructor takes."""
+        return {}
+
+    def _complete(self, P: Any) -> dict[str, Any]:
+        """The arguments for a matrix: the block size is its own, and the device a GPU if there is one."""
+        arguments: dict[str, Any] = {"device": "cpu" if gpu_problem() else "gpu"}
+        if "block_size" in self._defaults() and P.getBlockSize() <= LARGEST_BLOCK:
+            arguments["block_size"] = P.getBlockSize()
+        return arguments | self.arguments
+
+    def apply(self, pc: Any, x: Any, y: Any) -> None:
+        """y = inv(M) x, each rank for itself."""
+        backend = self.M.backend
+        with on_device(backend.name), self.M.workspace() as own:
+            own.r[:, 0] = backend.xp.asarray(x.array_r)
+            own.applied(self.M)
+            y.setArray(backend.to_host(own.z[:, 0]))
+
+    def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:
+        """y = inv(M)ᵀ x, each rank for itself. The transpose of M is built at the first call."""
+        with on_device(self.M.backend.name):
+            if self._transposed is None:
+                self._transposed = self.M.T
+            y.setArray(self._transposed @ x.array_r)
+
+    def view(self, pc: Any, viewer: Any) -> None:
+        """Say how many colors there are and how much memory M takes, over all ranks of the PC."""
+        if viewer.getType() != "ascii":
+            return
+        viewer.pushASCIITab()
+        if self.M is None:
+            viewer.printfASCII("not set up\n")
+        else:
+            colors, nbytes = self.M.n_colors or 0, self.M.nbytes
+            least, most, total = over_ranks(pc.getComm(), colors, nbytes)
+            said = ", ".join(f"{name} {value}" for name, value in self._built_with.items())
+            viewer.printfASCII(f"{said}\n")
+            viewer.printfASCII(f"colors {least}{'' if least == most else f' to {most}'}, memory {total / 1e6:.3g} MB\n")
+            viewer.printfASCII(f"built {self.builds} times, updated {self.updates} times\n")
+        viewer.popASCIITab()
+
+    def destroy(self, pc: Any) -> None:
+        """Let go of M."""
+        self.M = self._transposed = None
+
+
+class MulticolorGS(Context):
+    """PETSc's PC of type ``mcprecond.interop.petsc.MulticolorGS``; see `mcprecond.MulticolorGS`.
+
+    Parameters
+    ----------
+    **arguments
+        coloring, sweep, omega, sweeps, dtype, block_size, device; as options ``-mcprecond_coloring`` and so on.
+    """
+
+    operator = preconditioners.MulticolorGS
+
+
+class MulticolorSGS(Context):
+    """PETSc's PC of type ``mcprecond.interop.petsc.MulticolorSGS``; see `mcprecond.MulticolorSGS`.
+
+    Parameters
+    ----------
+    **arguments
+        coloring, omega, sweeps, dtype, block_size, device; as options ``-mcprecond_coloring`` and so on.
+    """
+
+    operator = preconditioners.MulticolorSGS
+
+
+class MulticolorDILU(Context):
+    """PETSc's PC of type ``mcprecond.interop.petsc.MulticolorDILU``; see `mcprecond.MulticolorDILU`.
+
+    Parameters
+    ----------
+    **arguments
+        coloring, pivot, dtype, device; as options ``-mcprecond_coloring`` and so on.
+    """
+
+    operator = preconditioners.MulticolorDILU
+
+
+class ILU0(Context):
+    """PETSc's PC of type ``mcprecond.interop.petsc.ILU0``; see `mcprecond.ILU0`.
+
+    Parameters
+    ----------
+    **arguments
+        ordering, coloring, pivot, dtype, device; as options ``-mcprecond_ordering`` and so on.
+    """
+
+    operator = preconditioners.ILU0
+
+
+class SmoothedAggregation(Context):
+    """PETSc's PC of type ``mcprecond.interop.petsc.SmoothedAggregation``; see `mcprecond.SmoothedAggregation`.
+
+    The near null space of the matrix (``MatSetNearNullSpace``), such as rigid body modes, is its B; `setUp` reads it
+    when it builds, not when it updates.
+
+    Parameters
+    ----------
+    **arguments
+        block_size, theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype, device; as
+        options ``-mcprecond_theta`` and so on.
+    """
+
+    operator = multigrid.SmoothedAggregation
+
+    def _candidates(self, P: Any) -> dict[str, Any]:
+        """This rank's part of the near null space, if P has one."""
+        modes = P.getNearNullSpace()
+        if not modes.handle:
+            return {}
+        columns = [mode.getArray(readonly=True) for mode in modes.getVecs()]
+        if modes.hasConstant():
+            columns.append(np.ones(P.getLocalSize()[0]))
+        return {"B": np.column_stack(columns)}
+
+
+def parsed(text: str, default: Any, option: str) -> Any:
+    """The value of an option, of the type of a constructor's default; a string for None.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number where there has to be one; names the option.
+    """
+    kind = type(default) if isinstance(default, int | float) else str
+    try:
+        return kind(text)
+    except ValueError:
+        wanted = "an integer" if kind is int else "a number"
+        raise ValueError(f"option {option} must be {wanted}, got {text!r}") from None
+
+
+def local_block(P: Any) -> scipy.sparse.csr_matrix:
+    """The block on the diagonal that this rank owns, copied.
+
+    Raises
+    ------
+    TypeError
+        If PETSc cannot make an AIJ matrix of it.
+    """
+    from petsc4py import PETSc
+
+    try:
+        block = P.getDiagonalBlock() if P.getComm().getSize() > 1 else P
+        own = block if block.getType().startswith("seqaij") else block.convert("aij", PETSc.Mat())
+        indptr, indices, data = own.getValuesCSR()
+    except PETSc.Error as error:
+        raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
+    csr = scipy.sparse.csr_matrix((data, indices, indptr), shape=own.getSize())
+    if own is not block:
+        own.destroy()
+    return csr
+
+
+def on_device(device: str) -> Any:
+    """A context in which this rank's GPU is the current one."""
+    if device != "gpu" or gpu_problem():
+        return nullcontext()
+    import cupy
+    from petsc4py import PETSc
+
+    return cupy.cuda.Device(PETSc.COMM_WORLD.getRank() % cupy.cuda.runtime.getDeviceCount())
+
+
+def over_ranks(comm: Any, colors: int, nbytes: int) -> tuple[int, int, int]:
+    """The least and the most colors of a rank, and the bytes of all ranks. All of them have to call."""
+    from petsc4py import PETSc
+
+    found = PETSc.Vec().createMPI((1, None), comm=comm)
+    found.setArray(np.array([colors], PETSc.ScalarType))
+    least, most = (int(extreme[1]) for extreme in (found.min(), found.max()))
+    found.setArray(np.array([nbytes], PETSc.ScalarType))
+    total = int(found.sum().real)
+    found.destroy()
+    return least, most, total

@@ -1,0 +1,655 @@
+"""Each coloring is the one of its name: it runs its own kernels, and finds what a slow definition of it finds.
+
+Where threads race, the race is fixed: one thread takes all in order. Many methods then find the colors of first-fit, so
+what tells them apart is asked for as well: how they keep colors, who gives way, what an option changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from itertools import combinations, pairwise
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graphs import NAMED, complete, grid5, neighbors, stencil27
+from test_coloring import by_degree, serial_first_fit
+from test_graphblas import by_weight, serial_reuse, serial_sets
+
+import mcprecond.backends
+from mcprecond import COLORINGS, color
+from mcprecond.backends.cpu import CpuBackend
+from mcprecond.backends.hashing import mix
+from mcprecond.coloring import Graph
+from mcprecond.coloring.graph import UNCOLORED
+from mcprecond.coloring.speculative import vertex_based, vertices
+
+eb = importlib.import_module("mcprecond.coloring.speculative.eb")
+
+SEED = 3
+GRAPHS = {
+    "stencil27": stencil27(7),
+    "grid5": grid5(12),
+    "unsymmetric": NAMED["unsymmetric"],
+    "cliques": sp.csr_matrix(sp.block_diag([complete(size) for size in (3, 40, 70)])),
+    "path": sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(200, 200))),
+}
+
+Rounds = list[tuple[int, int]]
+
+
+def fronts(A, sequence) -> Rounds:
+    """How many vertices each front has: those that come after the last front of those before them around them."""
+    near, front = neighbors(A), {}
+    for v in sequence:
+        front[v] = 1 + max((front[u] for u in near[v] if u in front), default=-1)
+    return [(int(count), 0) for count in np.bincount(list(front.values()))]
+
+
+def sizes(colors: np.ndarray) -> Rounds:
+    return [(int(count), 0) for count in np.bincount(colors)]
+
+
+def at_random(A) -> list[int]:
+    return sorted(range(A.shape[0]), key=lambda v: (mix(v, SEED), v))
+
+
+def largest_first(A) -> list[int]:
+    near = neighbors(A)
+    return sorted(range(A.shape[0]), key=lambda v: (-len(near[v]), v))
+
+
+def by_stretches(A, stretches: int) -> list[int]:
+    """The rows as stretches of the pattern have them, one stretch after the other, every other row first."""
+    graph, sequence = Graph.of(A), []
+    begins = [eb.stretch_begin(t, stretches, graph.n, graph.indptr) for t in range(stretches + 1)]
+    for t, (begin, end) in enumerate(pairwise(begins)):
+        if end > begin:
+            rows = [begin + mix(t, 0) % (end - begin)]
+            while len(rows) < end - begin:
+                rows.append(eb.next_row(rows[-1], begin, end))
+            sequence += rows
+    return sequence
+
+
+def sets_of_a_round(A, round_of) -> tuple[np.ndarray, Rounds]:
+    """Rounds: `round_of(near, base)` gives the next colors, given the uncolored neighbors of each uncolored vertex."""
+    near, left = neighbors(A), set(range(A.shape[0]))
+    colors, base, history = np.full(A.shape[0], UNCOLORED), 0, []
+    while left:
+        found, width = round_of({v: near[v] & left for v in left}, base)
+        for v, c in found.items():
+            colors[v] = c
+        left -= found.keys()
+        history.append((len(found), 0))
+        base += width
+    return colors, history
+
+
+def hashed_sets(A, hashes: int = 4) -> tuple[np.ndarray, Rounds]:
+    """By each hash function two independent sets, its maxima and its minima; the first of them that has a vertex."""
+
+    def one_round(near, base):
+        found = {}
+        for v, around in near.items():
+            for h in reversed(range(hashes)):
+                own, theirs = (mix(v, SEED + h), v), [(mix(u, SEED + h), u) for u in around]
+                if all(other > own for other in theirs):
+                    found[v] = base + 2 * h + 1
+                if all(other < own for other in theirs):
+                    found[v] = base + 2 * h
+        return found, 2 * hashes
+
+    return sets_of_a_round(A, one_round)
+
+
+def two_sets(A) -> tuple[np.ndarray, Rounds]:
+    """Algorithm 5 of Osama et al.: maxima, and in a second color minima; who is both gets the second one."""
+
+    def one_round(near, base):
+        found = {}
+        for v, around in near.items():
+            own, theirs = (mix(v, SEED), v), [(mix(u, SEED), u) for u in around]
+            if all(other < own for other in theirs):
+                found[v] = base
+            if all(other > own for other in theirs):
+                found[v] = base + 1
+        return found, 2
+
+    return sets_of_a_round(A, one_round)
+
+
+def proposals(A, table_size: int = 16) -> tuple[np.ndarray, Rounds]:
+    """Algorithm 6 of Osama et al., with the points of `hashed.py` that make it reproducible."""
+    n, near = A.shape[0], [sorted(around) for around in neighbors(A)]
+    number = [(mix(v, SEED), v) for v in range(n)]
+    colors, proposed, tables = [UNCOLORED] * n, [-1] * n, [[] for _ in range(n)]
+    asks, left, new, history = [True] * n, list(range(n)), 0, []
+    while left:
+        for v in left:
+            for u in near[v]:
+                is_late = colors[u] != UNCOLORED and proposed[u] >= new - 2
+                if is_late and colors[u] not in tables[v] and len(tables[v]) < table_size:
+                    tables[v].append(colors[u])
+        for v in left:
+            closed = [v, *(u for u in near[v] if colors[u] == UNCOLORED)]
+            for u, role in ((max(closed, key=number.__getitem__), 0), (min(closed, key=number.__getitem__), 1)):
+                proposed[u] = max(proposed[u], new + role)
+        taking = [v for v in left if proposed[v] >= new]
+        for v in taking:
+            reused = next(c for c in range(65) if c not in tables[v])
+            colors[v] = reused if asks[v] and reused < new else proposed[v]
+        losers = {v for v in left if proposed[v] < new}
+        for v in taking:
+            rivals = [u for u in near[v] if colors[u] == colors[v]]
+            if any(proposed[u] < new for u in rivals):
+                asks[v] = False
+                losers.add(v)
+            if any(number[u] > number[v] for u in rivals if proposed[u] >= new):
+                losers.add(v)
+        settled = len(left) - len(losers)
+        left = sorted(losers)
+        for v in left:
+            colors[v] = UNCOLORED
+        history.append((len(taking), len(taking) - settled))
+        new += 2
+    return np.array(colors), history
+
+
+def grown_sets(A) -> Rounds:
+    """Algorithm 3 of Osama et al.: by how many vertices each maximal independent set grows, step by step."""
+    near, weight, left, history = (
+        neighbors(A),
+        [(mix(v, SEED), v) for v in range(A.shape[0])],
+        set(range(A.shape[0])),
+        [],
+    )
+    while left:
+        candidates = set(left)
+        while candidates:
+            frontier = {v for v in candidates if all(weight[u] < weight[v] for u in near[v] & candidates)}
+            left -= frontier
+            candidates -= frontier | {u for v in frontier for u in near[v]}
+            history.append((len(frontier), 0))
+    return history
+
+
+def first_fit(A, sequence, *rounds: tuple[int, int]) -> tuple[np.ndarray, Rounds]:
+    return serial_first_fit(A, sequence), [(A.shape[0], 0), *rounds]
+
+
+def natural(A) -> range:
+    return range(A.shape[0])
+
+
+def sets(A) -> tuple[np.ndarray, Rounds]:
+    colors = serial_sets(A, SEED)
+    return colors, sizes(colors)
+
+
+def published_edges(A, smaller_degree: bool = False) -> tuple[np.ndarray, Rounds]:
+    """Algorithms 5, 6, 8 and 9 of Deveci et al., with sets for words, one edge after the other."""
+    near, n = neighbors(A), A.shape[0]
+    edges = [(v, u) for v in range(n) for u in sorted(near[v]) if u > v]
+    if smaller_degree:
+        edges = [(u, v) if len(near[v]) > len(near[u]) else (v, u) for v, u in edges]
+    final, intended, of_set = [None] * n, [None] * n, [0] * n
+    forbidden, told = [set() for _ in range(n)], [set() for _ in range(n)]
+
+    def choice(v, *others):
+        return next((c for c in range(31) if c not in forbidden[v] | told[v] | set(others)), None)
+
+    history = []
+    while left := [v for v in range(n) if final[v] is None]:
+        for v in left:
+            if intended[v] is not None or choice(v) is not None:
+                final[v] = intended[v] if intended[v] is not None else choice(v)
+            elif len(forbidden[v]) == 31:
+                of_set[v] += 1
+                forbidden[v] = set()
+            told[v], intended[v] = set(), None
+        for low, high in edges:
+            if final[low] is not None and (final[low], of_set[low]) == (final[high], of_set[high]):
+                final[low] = None
+        listed = []
+        for low, high in edges:
+            if (final[low] is None) == (final[high] is None):
+                listed += [(low, high)] if final[low] is None else []
+                continue
+            colored, other = (low, high) if final[high] is None else (high, low)
+            if of_set[colored] == of_set[other]:
+                forbidden[other].add(final[colored])
+            elif of_set[colored] > of_set[other]:
+                listed.append((low, high))
+        edges = listed
+        for low, high in edges:
+            if final[low] is not None or final[high] is not None or of_set[low] != of_set[high]:
+                continue
+            if intended[low] is None and intended[high] is None:
+                intended[high] = choice(high)
+                told[low] |= {intended[high]} - {None}
+            elif intended[high] is None:
+                told[high].add(intended[low])
+            elif intended[low] is None:
+                told[low].add(intended[high])
+            elif intended[low] == intended[high]:
+                intended[low] = choice(low, intended[high])
+                told[high] |= {intended[low]} - {None}
+        history.append((len(left), sum(color is None for color in final)))
+    return np.array([31 * of_set[v] + final[v] for v in range(n)]), history
+
+
+#: Colors and history by definition, None where that depends on how visits are divided. Of speculation: in one thread.
+DEFINITIONS: dict[str, Any] = {
+    "eb": lambda A: first_fit(A, by_stretches(A, max(min(eb.STRETCHES, A.shape[0] // eb.CHUNK), 1))),
+    "ecl_gc": lambda A: (serial_first_fit(A, by_degree(A, SEED)), None),
+    "jpl": sets,
+    "jp": lambda A: (serial_first_fit(A, at_random(A)), fronts(A, at_random(A))),
+    "ipgc": lambda A: first_fit(A, natural(A)),
+    "vb": lambda A: first_fit(A, natural(A)),
+    "vb_bit": lambda A: first_fit(A, natural(A)),
+    "rig": lambda A: first_fit(A, by_stretches(A, 256), (0, 0)),
+    "sirg": lambda A: first_fit(A, by_stretches(A, 256), (0, 0)),
+    "gm": lambda A: first_fit(A, natural(A)),
+    "chen_topo": lambda A: first_fit(A, natural(A)),
+    "chen_wlc": lambda A: first_fit(A, natural(A)),
+    "chen_pq": lambda A: first_fit(A, largest_first(A)),
+    "cc": hashed_sets,
+    "is_minmax": two_sets,
+    "is_hash": proposals,
+    "is_reduce": sets,
+    "graphblas_is": sets,
+    "graphblas_mis": lambda A: (serial_first_fit(A, by_weight(A, SEED)), grown_sets(A)),
+    "graphblas_jp": lambda A: (serial_reuse(A, SEED), sizes(serial_sets(A, SEED))),
+    "greedy": lambda A: (serial_first_fit(A, natural(A)), None),
+}
+
+
+def renumbered(colors: np.ndarray) -> np.ndarray:
+    """Colors without the numbers that have no vertex."""
+    return np.unique(colors, return_inverse=True)[1]
+
+
+@pytest.fixture
+def serially(monkeypatch):
+    """One thread of a CPU, also where another device stands for it."""
+    monkeypatch.setattr(mcprecond.backends, "_CPU", CpuBackend())
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("method", COLORINGS)
+def test_equals_its_definition(method, name, serially):
+    A = GRAPHS[name]
+    colors, history = DEFINITIONS[method](A)
+    found = color(A, method, seed=SEED)
+    np.testing.assert_array_equal(found.colors, renumbered(colors))
+    if history is not None:
+        assert found.history.tolist() == [list(row) for row in history]
+
+
+@pytest.mark.parametrize("method", [name for name, method in COLORINGS.items() if method.deterministic])
+def test_deterministic_ones_do_on_every_device(method, backend, to_device):
+    for A in GRAPHS.values():
+        colors, _ = DEFINITIONS[method](A)
+        found = backend.to_host(color(to_device(A), method, seed=SEED).colors)
+        np.testing.assert_array_equal(found, renumbered(colors))
+
+
+@pytest.mark.parametrize("method", ["ipgc", "vb", "vb_bit"])
+def test_published_vertices_are_those_of_the_paper(method, serially):
+    """In one thread first-fit; a vertex in conflict keeps its color until it gets the next."""
+    for A in GRAPHS.values():
+        found = color(A, method, published=True)
+        np.testing.assert_array_equal(found.colors, serial_first_fit(A, natural(A)))
+        assert found.history.tolist() == [[A.shape[0], 0]]
+    for of_smaller_degree in (False, True):
+        A = stencil27(4)
+        graph, near = Graph.of(A), neighbors(A)
+        C, everyone = np.zeros(graph.n, np.int32), np.arange(graph.n)
+        lost = vertices.conflicts(everyone, graph.indptr, graph.indices, graph.degrees, of_smaller_degree, C)
+        rank = [(len(around) if of_smaller_degree else 0, v) for v, around in enumerate(near)]
+        assert lost.tolist() == [v for v in everyone if any(rank[u] > rank[v] for u in near[v])]
+        assert not C.any()
+
+
+@pytest.mark.parametrize(
+    ("method", "kernel"), [("ipgc", "color_in_time"), ("vb", "color_by_flags"), ("vb_bit", "color_by_bits")]
+)
+def test_published_vertices_run_their_own_kernels(method, kernel, recorded, to_device):
+    names = {name for name, _ in recorded(to_device(grid5(9)), method, published=True)}
+    assert names & {"color_in_time", "color_by_flags", "color_by_bits"} == {kernel}
+    assert not names & {"color_ipgc", "color_vb", "color_vb_bit"}
+
+
+def test_published_palettes(recorded, to_device):
+    """Section 4 of Sistla and Nandivada: 32 bits a word or 64, which pays from 33 colors on; 256 colors that double."""
+
+    def launched(A, method: str, **options: Any) -> list[tuple[str, int]]:
+        calls = recorded(to_device(A), method, published=True, **options)
+        return [(name, numbers[-1]) for name, numbers in calls if name.startswith("color_with")]
+
+    long_rows, short_rows = complete(600), grid5(9)
+    baseline = launched(long_rows, "sirg", doubling=False, long_words=False)
+    assert baseline == launched(long_rows, "rig") == [("color_with_32_bits", 32)]
+    assert launched(long_rows, "sirg", doubling=False) == [("color_with_64_bits", 16)]
+    assert launched(long_rows, "sirg") == [("color_with_64_bits", words) for words in (4, 8, 16)]
+    assert launched(long_rows, "sirg", long_words=False) == [("color_with_32_bits", words) for words in (8, 16, 32)]
+    assert launched(short_rows, "sirg") == [("color_with_32_bits", 1)]
+
+
+@pytest.mark.parametrize("method", ["rig", "sirg"])
+def test_published_palettes_in_one_thread(method, serially):
+    """The vertices of a thread are every so many, and one thread of a CPU takes the parts of all."""
+    for A in GRAPHS.values():
+        threads = -(-min(A.shape[0], 256) // 256) * 256
+        sequence = [v for t in range(threads) for v in range(t, A.shape[0], threads)]
+        found = color(A, method, published=True)
+        np.testing.assert_array_equal(found.colors, serial_first_fit(A, sequence))
+        assert found.history.tolist() == [[A.shape[0], 0], [0, 0]]
+
+
+def test_published_is_for_distance_one(to_device):
+    for method in ("eb", "vb", "vb_bit"):
+        message = "published works at distance 1 only, got distance=2; leave one of them out"
+        with pytest.raises(ValueError, match=message):
+            color(to_device(grid5(3)), method, published=True, distance=2)
+    with pytest.raises(ValueError, match="worklist must be 'atomic', or 'pps' with published=True, got 'pps'"):
+        color(to_device(grid5(3)), "vb", worklist="pps")
+
+
+@pytest.mark.parametrize("worklist", ["pps", "atomic"])
+@pytest.mark.parametrize("resolution", ["index", "degree"])
+@pytest.mark.parametrize("name", [*GRAPHS, "star"])
+def test_published_eb_is_that_of_the_paper(name, resolution, worklist, serially):
+    A = GRAPHS.get(name, NAMED.get(name))
+    colors, history = published_edges(A, resolution == "degree")
+    found = color(A, "eb", published=True, resolution=resolution, worklist=worklist)
+    np.testing.assert_array_equal(found.colors, renumbered(colors))
+    assert found.history.tolist() == [list(row) for row in history]
+    if resolution == "index":
+        default = color(A, "eb", published=True, worklist=worklist)
+        np.testing.assert_array_equal(default.colors, found.colors)
+
+
+def test_published_eb_begins_with_one_color_for_all(backend, to_device):
+    """Figure 1: whoever has no neighbor of larger index keeps it, and of any two neighbors one loses it."""
+    for A in GRAPHS.values():
+        near = neighbors(A)
+        first = color(to_device(A), "eb", published=True).history[0]
+        assert first[0] == len(near) and first[1] <= sum(max(around, default=-1) > v for v, around in enumerate(near))
+        assert first[1] >= len(near) / 3
+
+
+class Recorded:
+    """The kernels of a set; calls are listed by name, with those arguments that are numbers."""
+
+    def __init__(self, kernels: Any, calls: list[tuple[str, list[int]]]):
+        self.kernels, self.calls = kernels, calls
+
+    def __getattr__(self, name: str) -> Any:
+        def launch(*arguments: Any) -> None:
+            getattr(self.kernels, name)(*arguments)
+            self.calls.append((name, [int(value) for value in arguments if np.ndim(value) == 0]))
+
+        return launch
+
+
+@pytest.fixture
+def recorded(backend, monkeypatch):
+    """Color and return what was launched."""
+
+    def record(A, method: str, **options: Any) -> list[tuple[str, list[int]]]:
+        calls: list[tuple[str, list[int]]] = []
+        kernels = type(backend).kernels
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                type(backend), "kernels", lambda self, *args, **macros: Recorded(kernels(self, *args, **macros), calls)
+            )
+            color(A, method, seed=SEED, **options)
+        return calls
+
+    return record
+
+
+#: What each method launches on a small grid, and nobody else, where the name of a kernel tells them apart.
+OWN_KERNELS = {
+    "eb": "color_edges",
+    "ecl_gc": "color_in_rounds",
+    "jpl": "color_by_sets",
+    "jp": "color_fronts",
+    "ipgc": "color_ipgc",
+    "vb": "color_vb",
+    "vb_bit": "color_vb_bit",
+    "rig": "color_and_resolve",
+    "sirg": "color_and_resolve",
+    "gm": "color_and_repair",
+    "chen_topo": "color_by_topology",
+    "chen_wlc": "color_by_worklist",
+    "chen_pq": "color_by_worklist",
+    "cc": "color_by_hashes",
+    "is_minmax": "color_by_two_sets",
+    "is_hash": "color_by_proposals",
+    "is_reduce": "color_by_reduction",
+    "graphblas_is": "vxm",
+    "graphblas_mis": "vxm",
+    "graphblas_jp": "vxm",
+    "greedy": "",
+}
+
+
+@pytest.mark.parametrize("method", COLORINGS)
+def test_runs_its_own_kernels(method, recorded, to_device):
+    names = {name for name, _ in recorded(to_device(grid5(9)), method)}
+    others = {own for other, own in OWN_KERNELS.items() if other not in (method, "jp")} - {OWN_KERNELS[method]}
+    assert OWN_KERNELS[method] in names | {""}
+    assert not names & others
+
+
+def test_definitions_tell_methods_apart(recorded, to_device):
+    """By colors or history on one of the graphs, by kernels, or by the numbers that these are given."""
+    found = {}
+    for method in COLORINGS:
+        defined = [DEFINITIONS[method](A) for A in GRAPHS.values()]
+        results = [(renumbered(colors).tolist(), history) for colors, history in defined]
+        found[method] = results, recorded(to_device(GRAPHS["cliques"]), method)
+    for one, other in combinations(COLORINGS, 2):
+        assert found[one] != found[other], f"{one} and {other}"
+
+
+# ---- How colors that are taken are kept.
+
+
+def test_vb_keeps_flags_and_vb_bit_a_word():
+    """FORBIDDEN after a vertex was colored, whose neighbors have the colors 0, 1 and 65."""
+    indptr, indices = np.array([0, 3, 4, 5, 6]), np.array([1, 2, 3, 0, 0, 0])
+    colors = np.array([UNCOLORED, 0, 1, 65], np.int32)
+    for bitwise in (False, True):
+        forbidden = np.full(1 if bitwise else vertex_based.MAXFORBID, 7, np.uint64)
+        fit = vertex_based.first_fit_by_ranges
+        assert fit(0, 1, indptr, indices, False, colors, forbidden, bitwise) == 2
+        assert np.flatnonzero(forbidden).tolist() == ([0] if bitwise else [0, 1])
+        assert forbidden.sum() == (0b11 if bitwise else 2)
+
+
+@pytest.mark.parametrize(("kernel", "bitwise"), [("color_vb", False), ("color_vb_bit", True)])
+def test_vb_and_vb_bit_differ_in_that(kernel, bitwise, monkeypatch):
+    kept = []
+    monkeypatch.setattr(vertex_based, "color_by_ranges", lambda *arguments: kept.append(arguments[-1]))
+    getattr(vertex_based, kernel).py_func(*range(13))
+    assert kept == [bitwise]
+
+
+def test_ipgc_keeps_a_time_for_every_color():
+    """Entries of earlier vertices mean nothing to the next one, so that nothing is cleared."""
+    indptr, indices = np.array([0, 3, 4, 5, 6]), np.array([1, 2, 3, 0, 0, 0])
+    forbidden = np.array(
+        [4, 4, 4, 4, 0, 4], np.int32
+    )  # a time for each of five colors, and the time of the vertex before
+    colors = np.array([UNCOLORED, 0, 1, 3], np.int32)
+    assert vertex_based.first_fit(0, indptr, indices, colors, forbidden) == 2
+    assert forbidden.tolist() == [5, 5, 4, 5, 0, 5]
+
+
+def test_palettes_of_rig_have_all_colors_and_those_of_sirg_double(recorded, to_device):
+    """Words of 64 colors: by equation (1) 1024 colors for degree 599, or first 256, doubled while they are few."""
+    A = to_device(complete(600))
+
+    def words(method: str, **options: Any) -> list[int]:
+        return [given[-2] for name, given in recorded(A, method, **options) if name == "color_and_resolve"]
+
+    assert words("rig") == words("sirg", doubling=False) == [16]
+    assert words("sirg") == [4, 8, 16]
+
+
+# ---- Who gives way, and what else the options change.
+
+
+def conflicts(n: int, edges: list[tuple[int, int]]) -> sp.csr_matrix:
+    rows, columns = np.array(edges).T
+    return sp.csr_matrix((np.ones(len(edges)), (rows, columns)), shape=(n, n))
+
+
+def losers(A, by_degree: bool) -> list[int]:
+    """Who gives way where all have one color, one vertex after the other: a neighbor of higher rank still has it."""
+    near, colors, lost = neighbors(A), [0] * A.shape[0], []
+
+    def rank(v: int) -> tuple[int, int]:
+        return (len(near[v]) if by_degree else 0), v
+
+    for v in range(A.shape[0]):
+        if any(colors[u] == 0 and rank(u) > rank(v) for u in near[v]):
+            colors[v] = UNCOLORED
+            lost.append(v)
+    return lost
+
+
+@pytest.mark.parametrize("by_degree", [False, True])
+def test_the_end_that_gives_way(by_degree, serially):
+    """Section IV-D of Deveci et al.: the smaller index, or the smaller degree. For vertices, edges and rows."""
+    star = conflicts(6, [(0, v) for v in range(1, 6)])
+    expected = {False: [0], True: [1, 2, 3, 4, 5]}[by_degree]
+    for A in (star, stencil27(4), GRAPHS["unsymmetric"]):
+        graph = Graph.of(A)
+        ends = losers(A, by_degree)
+        assert A is not star or ends == expected
+        C = np.zeros(graph.n, np.int32)
+        everyone = np.arange(graph.n)
+        lost = vertex_based.detect_conflicts(everyone, 1, graph.indptr, graph.indices, graph.degrees, by_degree, C)
+        np.testing.assert_array_equal(lost, ends)
+
+
+#: What an option changes in the launch: values of the option, with which the numbers given to the kernels differ.
+OPTIONS = {
+    ("eb", "worklist"): ("pps", "atomic"),
+    ("eb", "resolution"): ("degree", "index"),
+    ("eb", "published"): (False, True),
+    ("ecl_gc", "order"): ("ldf", "ldf_natural"),
+    ("ecl_gc", "shortcut1"): (True, False),
+    ("ecl_gc", "shortcut2"): (True, False),
+    ("ecl_gc", "published"): (False, True),
+    ("ipgc", "chunk_size"): (8, 1),
+    ("ipgc", "resolution"): ("index", "degree"),
+    ("ipgc", "published"): (False, True),
+    ("ipgc", "worklist"): ("atomic", "pps"),
+    ("vb", "published"): (False, True),
+    ("vb", "worklist"): ("atomic", "pps"),
+    ("vb_bit", "published"): (False, True),
+    ("vb_bit", "worklist"): ("atomic", "pps"),
+    ("vb", "edge_filtering"): (False, True),
+    ("vb", "chunk_size"): (8, 1),
+    ("vb", "resolution"): ("index", "degree"),
+    ("vb_bit", "edge_filtering"): (False, True),
+    ("vb_bit", "chunk_size"): (8, 1),
+    ("vb_bit", "resolution"): ("index", "degree"),
+    ("sirg", "resolution"): ("degree", "index"),
+    ("sirg", "doubling"): (True, False),
+    ("sirg", "published"): (False, True),
+    ("sirg", "long_words"): (True, False),
+    ("sirg", "palettes"): ("threads", "vertices"),
+    ("rig", "published"): (False, True),
+    ("cc", "hashes"): (4, 2),
+    ("is_hash", "table_size"): (16, 2),
+    ("graphblas_is", "engine"): ("kernels", "suitesparse"),
+    ("graphblas_mis", "engine"): ("kernels", "suitesparse"),
+    ("graphblas_jp", "engine"): ("kernels", "suitesparse"),
+    ("jp", "order"): ("random", "natural"),
+    ("greedy", "order"): ("natural", "random"),
+}
+
+
+OF_PUBLISHED = {
+    ("ipgc", "worklist"),
+    ("vb", "worklist"),
+    ("vb_bit", "worklist"),
+    ("sirg", "long_words"),
+    ("sirg", "palettes"),
+}
+
+
+def test_every_option_is_tried_here():
+    assert OPTIONS.keys() == {(name, option) for name, method in COLORINGS.items() for option in method.options}
+
+
+@pytest.mark.parametrize(("method", "option"), OPTIONS)
+def test_options_reach_the_kernels(method, option, recorded, backend, to_device):
+    """And the first value is the default."""
+    A = to_device(sp.csr_matrix(sp.block_diag([complete(300), grid5(9)])))
+    values = [value for value in OPTIONS[method, option] if value != "suitesparse" or backend.name == "cpu"]
+    with_it = {"published": True} if (method, option) in OF_PUBLISHED else {}
+    # The first launch of each kernel: how many there are may depend on who won a race.
+    default, *launched = (
+        dict(reversed(recorded(A, method, **with_it, **given)))
+        for given in ({}, *({option: value} for value in values))
+    )
+    assert default == launched[0]
+    colors = [backend.to_host(color(A, method, seed=SEED, **with_it, **{option: value}).colors) for value in values]
+    assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
+
+
+@pytest.mark.parametrize("hashes", [1, 2, 7])
+def test_hashes_of_cc(hashes, backend, to_device):
+    for A in GRAPHS.values():
+        colors, history = hashed_sets(A, hashes)
+        found = color(to_device(A), "cc", seed=SEED, hashes=hashes)
+        np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
+        assert found.history.tolist() == [list(row) for row in history]
+
+
+@pytest.mark.parametrize("table_size", [1, 4, 63])
+def test_tables_of_is_hash(table_size, backend, to_device):
+    for A in GRAPHS.values():
+        colors, history = proposals(A, table_size)
+        found = color(to_device(A), "is_hash", seed=SEED, table_size=table_size)
+        np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
+        assert found.history.tolist() == [list(row) for row in history]
+
+
+def test_edge_filtering_moves_those_considered_to_the_front(serially):
+    """Section IV-B: the neighbors of a color range come before those of the next one, and colors stay the same."""
+    n = 200
+    graph = Graph.of(complete(n))
+    adjacency = graph.indices.copy()
+    C, worklists = np.empty(n, np.int32), np.empty((2, n), np.int32)
+    log, forbidden = np.zeros((n + 65, 2), np.int32), np.zeros(4, np.int32)
+    vertex_based.color_vb(n, 1, graph.indptr, adjacency, graph.degrees, 8, 0, 0, C, worklists, forbidden, log, 1)
+    np.testing.assert_array_equal(C, np.arange(n))
+    rows, before = (indices.reshape(n, -1) for indices in (adjacency, graph.indices))
+    np.testing.assert_array_equal(np.sort(rows, axis=1), before)
+    for v in range(64, n):  # who looked in several ranges
+        ranges = C[[u for u in rows[v] if u < v]] // 64
+        assert (np.diff(ranges) >= 0).all()
+
+
+def test_chunks_save_conflicts(backend, to_device):
+    """Section IV-C: one thread colors a chunk of neighbors one after the other. On a CPU threads have many anyway."""
+    A = to_device(sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(2048, 2048))))
+    for method in ("ipgc", "vb", "vb_bit"):
+        alone, in_chunks = (color(A, method, chunk_size=size).history[:, 1].sum() for size in (1, 8))
+        if backend.resident_warps:
+            assert in_chunks < alone

@@ -1,0 +1,83 @@
+"""What a release needs: forms and workflows that load, versions that agree with each other, and nothing said twice."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import mcprecond
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, HATCH = PYPROJECT["project"], PYPROJECT["tool"]["hatch"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = [ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml" for name in ("bug_report", "feature_request")]
+PYTHONS = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+
+
+def test_pythons_are_named_alike():
+    tests = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())
+    wheel = (ROOT / ".github/workflows/wheel.yml").read_text()
+    assert tests["jobs"]["tests"]["strategy"]["matrix"]["python"] == PYTHONS
+    assert sorted(re.findall(r"^ +(3\.\d+)$", wheel, re.MULTILINE)) == PYTHONS
+    assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
+
+
+def test_the_oldest_versions_are_the_lower_bounds():
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["pyamg"], *extras["graphblas"], *extras["studies"]]
+    bounds = {}
+    for requirement in map(Requirement, wanted):
+        (bounds[requirement.name],) = (Version(s.version) for s in requirement.specifier if s.operator == ">=")
+    lines = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert {name: Version(number) for name, number in pinned.items()} == bounds
+
+
+def test_the_version_is_in_one_place():
+    assert PROJECT["dynamic"] == ["version"] and "version" not in PROJECT
+    assert f'__version__ = "{mcprecond.__version__}"' in (ROOT / HATCH["version"]["path"]).read_text()
+    assert mcprecond.__version__ == str(Version(mcprecond.__version__))
+    assert "version" not in yaml.safe_load((ROOT / "CITATION.cff").read_text())
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_workflows_run_targets_of_make(file):
+    workflow = yaml.safe_load(file.read_text())
+    assert workflow["name"] == file.stem and workflow["permissions"] == {"contents": "read"}
+    assert {"push", "pull_request"} <= set(workflow[True])  # to YAML "on" is a truth
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    targets = [step["run"].split()[1] for step in steps if "run" in step]
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets and set(targets) <= set(phony[1].split())
+    assert all(step["run"].startswith("make ") if "run" in step else "@v" in step["uses"] for step in steps)
+
+
+def test_there_is_a_workflow_for_each_task():
+    assert [file.stem for file in WORKFLOWS] == ["docs", "lint", "tests", "wheel"]
+
+
+@pytest.mark.parametrize("file", FORMS, ids=lambda file: file.stem)
+def test_forms_ask_what_they_must(file):
+    form = yaml.safe_load(file.read_text())
+    assert {"name", "description", "body"} <= set(form)
+    names = [field["id"] for field in form["body"]]
+    assert len(set(names)) == len(names)
+    assert all(field["attributes"]["label"] for field in form["body"])
+    if file.stem == "bug_report":
+        assert "mcprecond info" in form["body"][names.index("info")]["attributes"]["label"]
+        assert form["body"][names.index("info")]["validations"] == {"required": True}
+
+
+def test_the_citation_has_what_its_format_asks_for():
+    """https://github.com/citation-file-format/citation-file-format/blob/1.2.0/schema-guide.md"""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["license"] == PROJECT["license"]
+    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in PROJECT["authors"]]
