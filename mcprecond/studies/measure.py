@@ -64,7 +64,8 @@ def command() -> str:
     script = Path(first).resolve()
     shown = script.relative_to(PACKAGE.parent) if script.is_relative_to(PACKAGE.parent) else Path(script.name)
     names = [Path(word).name if Path(word).is_absolute() else word for word in others]
-    return shlex.join(["python", shown.as_posix(), *names] if shown.suffix == ".py" else [shown.name, *names])
+    by_python = shown.suffix == ".py" or script.is_dir()
+    return shlex.join(["python", shown.as_posix(), *names] if by_python else [shown.name, *names])
 
 
 def commit() -> str | None:
