@@ -26,13 +26,17 @@ def test_arguments_are_those_of_the_operator(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "default", "value"), [("3", 1, 3), ("1.5", 1.0, 1.5), ("jp", "auto", "jp"), ("float32", None, "float32")]
+    ("text", "name", "value"),
+    [("3", "sweeps", 3), ("2", "block_size", 2), ("1.5", "omega", 1.5), ("jp", "coloring", "jp"), ("f", "dtype", "f")],
 )
-def test_options_are_parsed(text, default, value):
-    assert petsc.parsed(text, default, "-mcprecond_x") == value
+def test_options_are_parsed(text, name, value):
+    annotation = petsc.MulticolorSGS._parameters()[name].annotation
+    assert petsc.parsed(text, annotation, f"-mcprecond_{name}") == value
 
 
-@pytest.mark.parametrize(("default", "kind"), [(1, "an integer"), (1.0, "a number")])
-def test_an_option_that_is_no_number(default, kind):
+@pytest.mark.parametrize(
+    ("annotation", "kind"), [("int", "an integer"), ("int | None", "an integer"), ("float", "a number")]
+)
+def test_an_option_that_is_no_number(annotation, kind):
     with pytest.raises(ValueError, match=f"option -sub_mcprecond_x must be {kind}, got 'fast'"):
-        petsc.parsed("fast", default, "-sub_mcprecond_x")
+        petsc.parsed("fast", annotation, "-sub_mcprecond_x")

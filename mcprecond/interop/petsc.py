@@ -66,7 +66,7 @@ class Context:
                 "mcprecond.interop.petsc needs petsc4py, which is not installed; install mcprecond[petsc], or the "
                 "petsc4py of the version of your PETSc"
             )
-        known = self._defaults()
+        known = self._parameters()
         for name in arguments:
             if name not in known:
                 raise TypeError(f"{type(self).__name__} has no argument {name!r}, only {', '.join(known)}")
@@ -77,21 +77,22 @@ class Context:
         self.builds = self.updates = 0
 
     @classmethod
-    def _defaults(cls) -> dict[str, Any]:
+    def _parameters(cls) -> dict[str, inspect.Parameter]:
         """The keywords of the operator's constructor that options may set."""
         parameters = inspect.signature(cls.operator.__init__).parameters
-        return {name: each.default for name, each in parameters.items() if name not in ("self", "A", "B", "strength")}
+        return {name: each for name, each in parameters.items() if name not in ("self", "A", "B", "strength")}
 
     def setFromOptions(self, pc: Any) -> None:
         """Read the options of this PC: with its prefix, or else without one."""
         from petsc4py import PETSc
 
         prefixes = dict.fromkeys([pc.getOptionsPrefix() or "", ""])
-        for name, default in self._defaults().items():
+        for name, parameter in self._parameters().items():
             for prefix in prefixes:
                 text = PETSc.Options(prefix).getString(f"mcprecond_{name}", "")
                 if text:
-                    self.arguments = self.arguments | {name: parsed(text, default, f"-{prefix}mcprecond_{name}")}
+                    value = parsed(text, parameter.annotation, f"-{prefix}mcprecond_{name}")
+                    self.arguments = self.arguments | {name: value}
                     break
 
     def setUp(self, pc: Any) -> None:
@@ -133,7 +134,7 @@ class Context:
     def _complete(self, P: Any) -> dict[str, Any]:
         """The arguments for a matrix: the block size is its own, and the device a GPU if there is one."""
         arguments: dict[str, Any] = {"device": "cpu" if gpu_problem() else "gpu"}
-        if "block_size" in self._defaults() and P.getBlockSize() <= LARGEST_BLOCK:
+        if "block_size" in self._parameters() and P.getBlockSize() <= LARGEST_BLOCK:
             arguments["block_size"] = P.getBlockSize()
         return arguments | self.arguments
 
@@ -247,15 +248,15 @@ class SmoothedAggregation(Context):
         return {"B": np.column_stack(columns)}
 
 
-def parsed(text: str, default: Any, option: str) -> Any:
-    """The value of an option, of the type of a constructor's default; a string for None.
+def parsed(text: str, annotation: str, option: str) -> Any:
+    """The value of an option, as the constructor's parameter is annotated: a number, or else a string.
 
     Raises
     ------
     ValueError
         If it is not a number where there has to be one; names the option.
     """
-    kind = type(default) if isinstance(default, int | float) else str
+    kind = {"int": int, "float": float}.get(annotation.removesuffix(" | None"), str)
     try:
         return kind(text)
     except ValueError:
