@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,15 +146,29 @@ def demo(
     def tell(what: str) -> None:
         progress(what, done, total)
 
-    for make, size, least in zip(MAKERS, sizes, SIZES["small"], strict=True):
-        with _compiling_told(lambda: tell("compiling, once")):
+    def rehearse(systems: list[System], method: str) -> None:
+        nonlocal done
+        for system in systems:
+            tell(f"{system.name}: warming up {method}")
+            system.solve(LinearSolver(system, method, backend))
+            done += 1
+
+    if backend.name == "cpu":
+        with _compiling_told(lambda: tell("compiling, once")), _compiled_beside() as compiled:
             tell("assembling")
-            system = make(size, backend)
-            rehearsal = make(least, backend) if backend.name == "cpu" else system
+            rehearsals = _small_systems(backend)
             for method in METHODS:
-                tell(f"{system.name}: warming up {method}")
-                rehearsal.solve(LinearSolver(rehearsal, method, backend))
-                done += 1
+                if method == "multigrid":
+                    _compile_smoothers(rehearsals)
+                    tell("compiling, once")
+                    compiled.wait()
+                rehearse(rehearsals, method)
+    for make, size in zip(MAKERS, sizes, strict=True):
+        tell("assembling")
+        system = make(size, backend)
+        if backend.name == "gpu":
+            for method in METHODS:
+                rehearse([system], method)
         runs: dict[str, list[LinearSolver]] = {method: [] for method in METHODS}
         for _ in range(repeats):
             for method in METHODS:
@@ -220,6 +236,35 @@ def _with_random_rhs(name: str, A: Any, backend: Backend, **options: Any) -> Sys
 
 MAKERS = (_fenl, _newton, _circuit, _triangulation, _elasticity)
 SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 250, 100_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
+
+
+def _small_systems(backend: Backend) -> list[System]:
+    return [make(size, backend) for make, size in zip(MAKERS, SIZES["small"], strict=True)]
+
+
+def _compile_smoothers(systems: list[System]) -> None:
+    """Have Numba compile the sweeps of multigrid's cycles."""
+    for system in systems:
+        M = MulticolorSGS(system.A, block_size=system.block_size)
+        M.smooth(np.zeros(M.shape[0]), M @ np.ones(M.shape[0]))
+
+
+def compile_setups() -> None:
+    """Have Numba compile the setup of multigrid, for another process: half of what the demonstration compiles."""
+    A = _triangulation(600, get_backend("cpu")).A
+    for block_size in (1, 3):
+        SmoothedAggregation(sp.kron(A, np.eye(block_size), "csr"), block_size=block_size, smoother="jacobi")
+
+
+@contextmanager
+def _compiled_beside() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that compiles the setup of multigrid, since Numba compiles one function at a time in each process."""
+    command = [sys.executable, "-c", f"from {__name__} import compile_setups; compile_setups()"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 class _Compilation(event.Listener):
