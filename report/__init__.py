@@ -20,6 +20,8 @@ PAGES = (
     "studies",
     "factorizations",
     "opponents",
+    "bounds",
+    "choices",
     "decisions",
     "map",
 )

@@ -81,6 +81,33 @@ def test_a_busy_machine_is_marked():
         assert busy({"machine": {"cores": cores}, "others": others}) == ""
 
 
+#: What a measurement looks like: a time, a share, or one relative to another.
+FIGURE = re.compile(
+    r"\d\s?(?:ms|µs|ns|%|percent|GB/s|times (?:as (?:long|fast)|faster|longer))\b|\d%"
+    r"|(?:third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|twentieth)s? "
+    r"(?:less|more|longer|faster|of the (?:time|iterations))"
+    r"|\bpercent (?:less|more|longer|faster)"
+)
+
+
+def test_no_figure_of_a_measurement_is_typed(report):
+    """In pages and templates, but for code and what it prints, and for decisions, which are records of their day."""
+    from report.results import DOCS, ROOT
+
+    written = {report.page_module(name).PAGE for name in report.PAGES}
+    pages = [page for page in DOCS.rglob("*.md") if not {"_build", "generated", "decisions"} & set(page.parts)]
+    pages += (ROOT / "report" / "templates").glob("*.md")
+    found = []
+    for page in {*pages} - written:
+        prose = re.sub(r"^```.*?^```|\{\{.*?\}\}", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        found += [f"{page.relative_to(ROOT)}: {hit[0]}" for hit in FIGURE.finditer(prose)]
+    readme = (ROOT / "README.md").read_text()
+    by_hand = [readme.split("<!-- begin: summary -->")[0], readme.split("<!-- end: summary -->")[1]]
+    found += [f"README.md: {hit[0]}" for part in by_hand for hit in FIGURE.finditer(part)]
+    assert not found, "show what a file of results says, by a template of the report"
+    assert FIGURE.search("a tenth less") and FIGURE.search("takes 0.4 ms") and FIGURE.search("5% less")
+
+
 def test_a_page_that_is_not_there_is_refused():
     run = subprocess.run([sys.executable, "-m", "report", "colouring"], capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "no page colouring; there are readme, fenl, solves, colorings" in run.stderr
