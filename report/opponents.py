@@ -11,7 +11,7 @@ from report.tables import by_name, number, render
 
 PAGE = DOCS / "opponents.md"
 FILES = ["colorings", "colorings-elasticity", "ecl-natural", "kokkos-kernels", "cupy", "amgx", "amgx-multigrid"]
-OURS, CPU = "coloring-gpu", "graphblas-cpu"
+OURS, SOLVES, MULTIGRID, CPU = "coloring-gpu", "sweeps-gpu", "multigrid-gpu", "graphblas-cpu"
 
 Lines = list[dict[str, Any]]
 Test = Callable[[dict[str, Any]], bool]
@@ -38,6 +38,8 @@ KOKKOS = {
 NATURAL = {"ecl-gc": "its own priorities", "ecl-ldfnat": "by degree, then in the order of rows"}
 #: Methods of ours beside csrcolor in our run.
 METHODS = ["eb", "ecl_gc", "sirg", "chen_wlc", "jp natural"]
+#: Matrices of benchmarks/multigrid.py by the names of the others.
+OUR_NAMES = {"fenl": "fenl_180", "elasticity": "elasticity48", "poisson2d": "grid2d_1024"}
 #: Smoothers of AmgX in kinds.
 SMOOTHERS = {
     "Jacobi": ("JACOBI_L1", "BLOCK_JACOBI"),
@@ -52,8 +54,8 @@ COARSENINGS: dict[str, Test] = {
 
 
 def load(results: Path = RESULTS) -> dict[str, Document]:
-    """The runs that exist: the opponents', and ours that has csrcolor too."""
-    return runs([*FILES, CPU], results / "opponents") | runs([OURS], results)
+    """The runs that exist: the opponents', and ours on graphs and matrices of the same names."""
+    return runs([*FILES, CPU], results / "opponents") | runs([OURS, SOLVES, MULTIGRID], results)
 
 
 def page(documents: dict[str, Document]) -> str:
@@ -64,7 +66,8 @@ def page(documents: dict[str, Document]) -> str:
     }
     return render(
         "opponents.md",
-        files={name: f"{about(documents[name])}" for name in FILES},
+        files={name: about(documents[name]) for name in FILES},
+        dates=" and ".join(sorted({date(documents[name]) for name in FILES})),
         sizes=sizes(theirs),
         colorings=table_of(colored, COLORINGS, colored_in),
         ratios=ratios(colored, documents[OURS]),
@@ -72,8 +75,12 @@ def page(documents: dict[str, Document]) -> str:
         kokkos_colorings=table_of(theirs["kokkos-kernels"], KOKKOS, colored_in),
         natural=table_of(theirs["ecl-natural"], NATURAL, colored_in),
         solves=solves(theirs["cupy"], theirs["amgx"]),
+        our_solves=our_solves(documents[SOLVES]),
+        our_solves_origin=origin(documents[SOLVES]),
         kokkos=kokkos(theirs["kokkos-kernels"]),
         multigrid=multigrid(theirs["amgx-multigrid"]),
+        our_multigrid=our_multigrid(documents[MULTIGRID]),
+        our_multigrid_origin=origin(documents[MULTIGRID]),
         tried={name: len(trials(lines)) for name, lines in theirs["amgx-multigrid"].items()},
         cpu=on_a_cpu(documents[CPU]) if CPU in documents else None,
     )
@@ -87,7 +94,8 @@ def lines_of(document: Document) -> dict[str, Lines]:
 
 
 def about(document: Document) -> str:
-    return f"{document['about']}. {document['machine']['gpu']}, {date(document)}, {versions(document)}"
+    what = document["about"].replace("*", r"\*")
+    return f"{what}. {document['machine']['gpu']}, {date(document)}, {versions(document)}"
 
 
 def best(lines: Iterable[dict[str, Any]], *keys: str) -> dict[str, Any] | None:
@@ -183,6 +191,17 @@ def solves(cupy: dict[str, Lines], amgx: dict[str, Lines]) -> str:
     return by_name("", list(cupy), rows)
 
 
+def our_solves(document: Document) -> str:
+    """Ours in our run, with their setup: the rows of the same names."""
+    cases = {case["name"]: {row["name"]: row for row in case["solvers"]} for case in document["cases"]}
+    names = [name for name in ORDER if name in cases]
+    rows = {}
+    for solver in ("cupyx cg", "cupyx cg Jacobi", "pcg", "pcg SGS eb", "pcg SGS natural"):
+        found = [cases[name][solver] for name in names]
+        rows[solver] = [f"{number(row['total_ms'])} ({row['iterations']})" for row in found]
+    return by_name("", names, rows)
+
+
 def by_precond(lines: Lines, precond: str) -> Lines:
     """The solves with a preconditioner, if all rows were colored."""
     of_it = [row for row in lines if row["kind"] == "pcg" and row["precond"] == precond]
@@ -246,6 +265,18 @@ def multigrid(theirs: dict[str, Lines]) -> str:
             if any(found):
                 rows[f"{coarsening}; {smoother}"] = [hierarchy(row) for row in found]
     return by_name("", list(theirs), rows)
+
+
+def our_multigrid(document: Document) -> str:
+    """Ours in our run: setup + solve, ms (iterations), and an update with new values."""
+    cases = {OUR_NAMES[case["name"]]: case for case in document["cases"] if case["name"] in OUR_NAMES}
+    names = [name for name in ORDER if name in cases]
+    cells = []
+    for name in names:
+        row = next(row for row in cases[name]["solvers"] if row["name"] == "multigrid")
+        times = {"setup_ms": row["setup"]["ms"], "solve_ms": row["solve"]["ms"], "iters": row["iterations"]}
+        cells.append(hierarchy(times | {"resetup_ms": cases[name]["update"]["ms"]}))
+    return by_name("", names, {"`SmoothedAggregation`": cells})
 
 
 def hierarchy(row: dict[str, Any] | None) -> str:

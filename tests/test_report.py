@@ -41,6 +41,7 @@ def test_results_of_code_that_has_changed_are_listed(report, tmp_path):
         "gone": {"code": {"storage/old": "0"}},
         "one hash": {"code": "0"},
         "none": {},
+        "theirs": {"benchmark": "opponents"},
     }
     for name, document in documents.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
