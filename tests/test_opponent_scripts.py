@@ -58,12 +58,32 @@ PRINTED = {
 }
 
 
+def read_egr(path: Path) -> sp.csr_array:
+    numbers = np.fromfile(path, "<i4")
+    n, entries = numbers[:2]
+    indptr, indices = np.split(numbers[2:], [n + 1])
+    return sp.csr_array((np.ones(entries, np.int8), indices, indptr), shape=(n, n))
+
+
 @pytest.mark.parametrize("name", codes.CODES)
 def test_output_becomes_a_line(name):
     text, line = PRINTED[name]
     assert codes.CODES[name].parse(text) == line
     with pytest.raises(ValueError, match="in its output"):
         codes.CODES[name].parse("Segmentation fault")
+
+
+@pytest.mark.parametrize("name", codes.CODES)
+def test_commands_name_the_sources(name, tmp_path):
+    code, build = codes.CODES[name], tmp_path / "build"
+    if name == "ecl-gc":
+        with pytest.raises(ValueError, match=r"no ECL-GC_\*\.cu in"):
+            code.commands(tmp_path, build, 90)
+        (tmp_path / "ECL-GC_12.cu").touch()
+    words = [word for command in code.commands(tmp_path, build, 90) for word in command]
+    assert any(word.startswith(str(tmp_path)) for word in words) and any(str(build) in word for word in words)
+    for variant in code.variants:
+        assert {"binary", "file"} <= set(code.call("binary", "file", variant))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -73,7 +93,7 @@ def test_a_graph_is_read_as_it_was_written(A, tmp_path):
     wanted = sp.csr_array(wanted + wanted.T)
     wanted.setdiag(False)
     wanted.eliminate_zeros()
-    for suffix, read in ((".egr", files.read_egr), (".mtx", lambda path: scipy.io.mmread(path, spmatrix=False))):
+    for suffix, read in ((".egr", read_egr), (".mtx", lambda path: scipy.io.mmread(path, spmatrix=False))):
         path = tmp_path / f"a{suffix}"
         files.write_graph(wanted + sp.eye_array(wanted.shape[0], dtype=bool), path)
         assert (sp.csr_array(read(path)).astype(bool) != wanted).nnz == 0

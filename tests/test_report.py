@@ -109,6 +109,16 @@ def test_no_figure_of_a_measurement_is_typed(report):
     assert FIGURE.search("a tenth less") and FIGURE.search("takes 0.4 ms") and FIGURE.search("5% less")
 
 
+def test_what_was_watched_has_its_day_and_is_shown(report):
+    from report.watched import WATCHED
+
+    for name, entries in WATCHED.items():
+        page = report.page_module(name).PAGE.read_text()
+        for entry in entries.values():
+            assert entry.keys() == {"what", "where", "found", "date", "commit"}
+            assert entry["found"] in page and str(entry["date"]) in page and f"`{entry['commit']}`" in page
+
+
 def test_a_page_that_is_not_there_is_refused():
     run = subprocess.run([sys.executable, "-m", "report", "colouring"], capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "no page colouring; there are readme, fenl, solves, colorings" in run.stderr

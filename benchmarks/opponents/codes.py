@@ -133,9 +133,11 @@ AMGX_TOLERANCE, SUCCESS = 1e-8, "success"
 AMGX = {
     "none": "NOSOLVER",
     "block-Jacobi": "BLOCK_JACOBI",
-    "DILU": "MULTICOLOR_DILU, p:max_uncolored_percentage=0",
-    "GS": "MULTICOLOR_GS, p:symmetric_GS=1, p:max_uncolored_percentage=0",
-    "multigrid": "AMG, p:algorithm=CLASSICAL, p:selector=PMIS, p:interpolator=D2, p:smoother=JACOBI_L1",
+    "DILU": "MULTICOLOR_DILU, p:matrix_coloring_scheme=PARALLEL_GREEDY, p:max_uncolored_percentage=0",
+    "GS": "MULTICOLOR_GS, p:symmetric_GS=1, p:matrix_coloring_scheme=PARALLEL_GREEDY, p:max_uncolored_percentage=0",
+    "multigrid": "AMG, p:algorithm=CLASSICAL, p:selector=PMIS, p:interpolator=D2, p:interp_max_elements=4, "
+    "p:max_row_sum=0.9, p:strength_threshold=0.25, p:aggressive_levels=1, p:cycle=V, p:presweeps=1, p:postsweeps=1, "
+    "p:smoother(sm)=JACOBI_L1, sm:relaxation_factor=1, p:coarse_solver=DENSE_LU_SOLVER",
 }
 
 

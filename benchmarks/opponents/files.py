@@ -41,14 +41,6 @@ def write_graph(A: Any, path: Path) -> None:
         raise ValueError(f"a graph is written as .mtx or .egr, and {path.name} is neither")
 
 
-def read_egr(path: Path) -> sp.csr_array:
-    """The graph in a file of ECL's format."""
-    numbers = np.fromfile(path, "<i4")
-    n, entries = numbers[:2]
-    indptr, indices = np.split(numbers[2:], [n + 1])
-    return sp.csr_array((np.ones(entries, np.int8), indices, indptr), shape=(n, n))
-
-
 def write_system(A: Any, b: np.ndarray, path: Path) -> None:
     """Write A x = b for AmgX."""
     A = sp.csr_array(A).sorted_indices().tocoo()  # by rows
