@@ -41,6 +41,7 @@ def test_results_of_code_that_has_changed_are_listed(report, tmp_path):
         "gone": {"code": {"storage/old": "0"}},
         "one hash": {"code": "0"},
         "none": {},
+        "theirs": {"benchmark": "opponents"},
     }
     for name, document in documents.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
@@ -79,6 +80,43 @@ def test_a_busy_machine_is_marked():
     assert "other processes used 1.5 of its 2 processors" in busy({"machine": {"cores": 2}, "others": 1.5})
     for others, cores in ((0.2, 2), (1.5, 64), (None, 2)):
         assert busy({"machine": {"cores": cores}, "others": others}) == ""
+
+
+#: What a measurement looks like: a time, a share, or one relative to another.
+FIGURE = re.compile(
+    r"\d\s?(?:ms|µs|ns|%|percent|GB/s|times (?:as (?:long|fast)|faster|longer))\b|\d%"
+    r"|(?:third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|twentieth)s? "
+    r"(?:less|more|longer|faster|of the (?:time|iterations))"
+    r"|\bpercent (?:less|more|longer|faster)"
+)
+
+
+def test_no_figure_of_a_measurement_is_typed(report):
+    """In pages and templates, but for code and what it prints, and for decisions, which are records of their day."""
+    from report.results import DOCS, ROOT
+
+    written = {report.page_module(name).PAGE for name in report.PAGES}
+    pages = [page for page in DOCS.rglob("*.md") if not {"_build", "generated", "decisions"} & set(page.parts)]
+    pages += (ROOT / "report" / "templates").glob("*.md")
+    found = []
+    for page in {*pages} - written:
+        prose = re.sub(r"^```.*?^```|\{\{.*?\}\}", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        found += [f"{page.relative_to(ROOT)}: {hit[0]}" for hit in FIGURE.finditer(prose)]
+    readme = (ROOT / "README.md").read_text()
+    by_hand = [readme.split("<!-- begin: summary -->")[0], readme.split("<!-- end: summary -->")[1]]
+    found += [f"README.md: {hit[0]}" for part in by_hand for hit in FIGURE.finditer(part)]
+    assert not found, "show what a file of results says, by a template of the report"
+    assert FIGURE.search("a tenth less") and FIGURE.search("takes 0.4 ms") and FIGURE.search("5% less")
+
+
+def test_what_was_watched_has_its_day_and_is_shown(report):
+    from report.watched import WATCHED
+
+    for name, entries in WATCHED.items():
+        page = report.page_module(name).PAGE.read_text()
+        for entry in entries.values():
+            assert entry.keys() == {"what", "where", "found", "date", "commit"}
+            assert entry["found"] in page and str(entry["date"]) in page and f"`{entry['commit']}`" in page
 
 
 def test_a_page_that_is_not_there_is_refused():
