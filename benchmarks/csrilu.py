@@ -23,7 +23,7 @@ class CsrIlu(Preconditioner):
     """
 
     symmetric = True
-    obstacle = "the triangles of ILU(0) are not those of A"
+    eisenstat_incompatibility = "the triangles of ILU(0) are not those of A"
 
     def __init__(self, A: Any) -> None:
         import cupy

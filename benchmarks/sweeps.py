@@ -23,7 +23,7 @@ from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
 from mcprecond.matrix import admitted
-from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
+from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import ROUNDING, RUNNING
 from mcprecond.storage.node_blocks import node_pattern
 
@@ -111,12 +111,12 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
             "float32_iterations": pcg(A, b, M=rounded, rtol=RTOL).iterations,
             "bytes_over_matrix": M.nbytes / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes),
         }
-        if why_not(A, M) is None:
+        if eisenstat_incompatibility(A, M) is None:
             iteration = EisenstatIteration(A, b, xp.zeros_like(b), M, backend)
             iteration.scalars[ROUNDING] = 0  # else it ends at the rounding of the first residual, and then does nothing
             iteration.start(0.0, 10**9)
             row["iteration_ms"] = device_ms(iteration._step)
-            assert iteration.look() == RUNNING, "an iteration that did nothing was timed"
+            assert iteration.read_state() == RUNNING, "an iteration that did nothing was timed"
         if size == 1:
             row["coloring_ms"] = wall(lambda: color(A, coloring))
         return row

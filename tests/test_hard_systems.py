@@ -63,7 +63,7 @@ def test_both_forms_end_alike(part, backend, to_device):
         A, b, guess, rtol = system
         on_device, x0 = to_device(A), None if guess is None else to_device(guess)
         M = KINDS[seed % len(KINDS)](on_device)
-        if M.obstacle:
+        if M.eisenstat_incompatibility:
             continue
         plain, eisenstat = (
             pcg(on_device, to_device(b), x0, M=M, rtol=rtol, form=form) for form in ("plain", "eisenstat")
@@ -85,7 +85,7 @@ def test_pivots_far_above_the_diagonal_are_not_for_eisenstats_form(backend, to_d
     A = to_device(A.tocsr())
     b, (i, j) = backend.xp.ones(64), np.divmod(np.arange(64), 8)
     M = MulticolorDILU(A, (i + j) % 2, pivot="shift")  # nothing comes before row 9
-    assert len(M.shifted.rows) and "cancel" in M.obstacle
+    assert len(M.shifted.rows) and "cancel" in M.eisenstat_incompatibility
     with pytest.raises(ValueError, match="does not fit M: shifted pivots are more than 16 times as large"):
         pcg(A, b, M=M, form="eisenstat")
     auto, plain = pcg(A, b, M=M, maxiter=20), pcg(A, b, M=M, maxiter=20, form="plain")

@@ -275,7 +275,7 @@ def test_restarts_from_the_true_residual(backend, to_device):
     found = [norm]
     for _ in range(3):
         iteration.enqueue(12)
-        iteration.look()
+        iteration.read_state()
         iteration.measure_residual()
         found.append(iteration.true_residual_norm)
         x = backend.to_host(iteration.solution())

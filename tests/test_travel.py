@@ -92,7 +92,11 @@ def test_what_arrives_is_the_same_operator(name, dtype, backend, to_device):
         arrived = WAYS[way](M)
         assert type(arrived) is type(M) and isinstance(arrived, backend.linalg.LinearOperator)
         assert (arrived.shape, arrived.dtype, arrived.nbytes) == (M.shape, M.dtype, M.nbytes)
-        assert (arrived.symmetric, arrived.obstacle, arrived.choice) == (M.symmetric, M.obstacle, M.choice)
+        assert (arrived.symmetric, arrived.eisenstat_incompatibility, arrived.choice) == (
+            M.symmetric,
+            M.eisenstat_incompatibility,
+            M.choice,
+        )
         assert repr(arrived) == repr(M)
         assert_same(arrived @ r, before, backend)
         arrived.update(to_device(other))

@@ -70,7 +70,7 @@ def test_preconditioners_and_solvers(kind, way, to_device, backend, widened, lis
 
 
 def forms(M):
-    return [(M, "plain"), (None, "plain")] + ([] if M.obstacle or M._dtype else [(M, "eisenstat")])
+    return [(M, "plain"), (None, "plain")] + ([] if M.eisenstat_incompatibility or M._dtype else [(M, "eisenstat")])
 
 
 def test_smoothing(to_device, backend, widened):

@@ -81,7 +81,7 @@ class Multigrid(Preconditioner):
     A subclass makes the levels, and opens them by `_open_levels`.
     """
 
-    obstacle = "M is a multigrid cycle, not one sweep"
+    eisenstat_incompatibility = "M is a multigrid cycle, not one sweep"
     columns_at_once = 1
     has_many_kernels = True
 
@@ -243,8 +243,8 @@ class Multigrid(Preconditioner):
         started = time.perf_counter()
         n, xp, A = self.shape[0], self.backend.xp, self.levels[0].A
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
-        b = xp.asarray(vector(b, n, self._door, self.dtype))
-        x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._door, self.dtype, "x0"))
+        b = xp.asarray(vector(b, n, self._origin, self.dtype))
+        x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
         limit, r = max(rtol * float(xp.linalg.norm(b)), atol), b - A @ x
         residuals = [float(xp.linalg.norm(r))]
         ready = time.perf_counter()
@@ -283,8 +283,8 @@ class Multigrid(Preconditioner):
 
     @property
     def splitting(self) -> Any:
-        """There is none; see `obstacle`."""
-        raise TypeError(self.obstacle)
+        """There is none; see `eisenstat_incompatibility`."""
+        raise TypeError(self.eisenstat_incompatibility)
 
     @property
     def keeps_diagonal(self) -> bool:

@@ -141,7 +141,7 @@ class SmoothedAggregation(Multigrid):
         self._dtype, self._coloring = dtype, coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
-        candidates = near_null_space(B, matrix, self.block_size, self._door)
+        candidates = near_null_space(B, matrix, self.block_size, self._origin)
         self._build(matrix, candidates)
 
     def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
@@ -223,7 +223,7 @@ def aggregation_of(matrix: AdmittedMatrix, B: Any, block_size: int, theta: float
     return Aggregation(labels, count, Q, product), coarse
 
 
-def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, door: Backend) -> Any:
+def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Backend) -> Any:
     """Return B as an array of shape (n, k) on the device of A, in its dtype; one constant per unknown of a node by
     default.
 
@@ -236,9 +236,9 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, door: Backe
     xp, n, dtype = matrix.backend.xp, matrix.shape[0], matrix.dtype
     if B is None:
         return xp.tile(xp.eye(block_size, dtype=dtype), (n // block_size, 1))
-    if backend_of(B).name != door.name:
-        raise TypeError(f"B is on the {backend_of(B).name} and must be on the {door.name} like A")
-    array = door.xp.asarray(B)
+    if backend_of(B).name != origin.name:
+        raise TypeError(f"B is on the {backend_of(B).name} and must be on the {origin.name} like A")
+    array = origin.xp.asarray(B)
     if array.dtype.kind not in "fiubc" or (array.dtype.kind == "c" and dtype.kind != "c"):
         raise TypeError(f"B must hold numbers that {dtype}, the dtype of A, has room for, got dtype {array.dtype}")
     if array.ndim == 1:
@@ -246,9 +246,9 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, door: Backe
     if array.ndim != 2 or array.shape[0] != n or not 1 <= array.shape[1] <= LARGEST_BLOCK:
         raise ValueError(
             f"B must have shape ({n},) or ({n}, k) with k from 1 to {LARGEST_BLOCK}: a row for each row of A; got "
-            f"shape {door.xp.asarray(B).shape}"
+            f"shape {origin.xp.asarray(B).shape}"
         )
-    if not bool(door.xp.isfinite(array).all()):
+    if not bool(origin.xp.isfinite(array).all()):
         raise ValueError("B holds NaN or infinity; every value must be finite")
     zero = (array == 0).all(axis=0)
     if n and bool(zero.any()):

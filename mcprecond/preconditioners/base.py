@@ -36,16 +36,16 @@ def columns_at_once(block_size: int) -> int:
 
 
 @functools.cache
-def _operator_class(cls: Any, door: str) -> type:
-    """The class `cls` as a LinearOperator of SciPy (door "cpu") or CuPy (door "gpu")."""
-    base = get_backend(door).linalg.LinearOperator
+def _operator_class(cls: Any, origin: str) -> type:
+    """The class `cls` as a LinearOperator of SciPy (origin "cpu") or CuPy (origin "gpu")."""
+    base = get_backend(origin).linalg.LinearOperator
     members = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_plain_class": cls}
     return type(cls.__name__, (cls, base), members)
 
 
-def _empty_operator(cls: Any, door: str) -> Any:
+def _empty_operator(cls: Any, origin: str) -> Any:
     """What a copy or a pickle of an operator begins with."""
-    return object.__new__(_operator_class(cls, door))
+    return object.__new__(_operator_class(cls, origin))
 
 
 class Workspace:
@@ -102,7 +102,7 @@ class Preconditioner:
     linear = True
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A, or why its T is not good
     #: for Eisenstat's form; None if it is.
-    obstacle: str | None
+    eisenstat_incompatibility: str | None
     #: Whether an application is much longer than the other steps of an iteration of CG.
     has_many_kernels = False
     #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
@@ -166,7 +166,7 @@ class Preconditioner:
             for name, value in self.__dict__.items()
             if name != "_free" and not isinstance(value, types.ModuleType)
         }
-        return _empty_operator, (self._plain_class, self._door.name), state
+        return _empty_operator, (self._plain_class, self._origin.name), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -178,7 +178,7 @@ class Preconditioner:
 
     def __repr__(self) -> str:
         device = self.backend.name
-        where = f"on the {device}" if self.captures else f"on the {device} for vectors on the {self._door.name}"
+        where = f"on the {device}" if self.captures else f"on the {device} for vectors on the {self._origin.name}"
         n, width = self.shape
         first = f"{type(self).__name__} of {n} x {width}, {self.dtype}, {where}"
         return f"<{first}\n {self._summary()}\n {shown_bytes(self.nbytes)}>"
@@ -217,12 +217,12 @@ class Preconditioner:
     def _moved(self, A: Any, device: str | None) -> AdmittedMatrix:
         """Return A, admitted, on the device that is asked for, and remember where A comes from."""
         matrix = admitted(A, floats=True)
-        self._door = matrix.backend
-        if device in (None, self._door.name):
+        self._origin = matrix.backend
+        if device in (None, self._origin.name):
             return matrix
         if device not in ("cpu", "gpu"):
             raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}")
-        if self._door.name == "gpu":
+        if self._origin.name == "gpu":
             raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
         return admitted(get_backend(device).sparse.csr_matrix(matrix.csr))
 
@@ -261,7 +261,7 @@ class Preconditioner:
     @property
     def captures(self) -> bool:
         """Whether `enqueue` may be given the vectors of a solver on A's device."""
-        return self._door.name == self.backend.name
+        return self._origin.name == self.backend.name
 
     @property
     def coloring(self) -> Coloring:
@@ -281,7 +281,7 @@ class Preconditioner:
     @property
     @abstractmethod
     def splitting(self) -> tuple[Any, Any, float]:
-        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U; if there is no obstacle."""
+        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U. Only where Eisenstat's form fits."""
 
     @property
     @abstractmethod
@@ -347,7 +347,7 @@ class Preconditioner:
     def _matmat(self, R: Any) -> Any:
         xp, count = self.backend.xp, R.shape[1]
         if R.dtype.kind == "c" and self.dtype.kind != "c":  # two real right-hand sides for each complex one
-            both = self._matmat(self._door.xp.concatenate((R.real, R.imag), axis=1))
+            both = self._matmat(self._origin.xp.concatenate((R.real, R.imag), axis=1))
             return both[:, :count] + 1j * both[:, count:]
         R = xp.asarray(R)
         wide = promoted(R.dtype, self.dtype)

@@ -93,7 +93,7 @@ class MulticolorGS(Preconditioner):
         self.blocks.refuse_singular_diagonal()
 
     @property
-    def obstacle(self) -> str | None:  # type: ignore[override]
+    def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
         """See `Preconditioner`."""
         if self.sweep != "symmetric":
             return "M is not symmetric"
@@ -170,7 +170,7 @@ class MulticolorGS(Preconditioner):
         array([0.5, 1. , 0.5])
         """
         n, xp = self.shape[0], self.backend.xp
-        x, b = (xp.asarray(vector(v, n, self._door, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
+        x, b = (xp.asarray(vector(v, n, self._origin, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
         self.enqueue_sweep(x, b, sweeps=self.sweeps)
         return x if self.captures else self.backend.to_host(x)
 

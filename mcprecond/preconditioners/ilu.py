@@ -149,9 +149,9 @@ class ILU0(Factored):
         self._factorize(matrix.csr)
 
     @property
-    def obstacle(self) -> str | None:  # type: ignore[override]
+    def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
         """See `Preconditioner`."""
-        return super().obstacle if self.is_dilu else "ILU(0) changes entries off the diagonal here"
+        return super().eisenstat_incompatibility if self.is_dilu else "ILU(0) changes entries off the diagonal here"
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

@@ -126,7 +126,7 @@ class Factored(Preconditioner):
         self.shifted = Shifts(rows[order].astype(np.int64), amounts[order])
 
     @property
-    def obstacle(self) -> str | None:  # type: ignore[override]
+    def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
         """See `Preconditioner`."""
         return (
             f"shifted pivots are more than {MOST_OF_DIAGONAL} times as large as diagonal entries, so that digits of a "

@@ -58,12 +58,12 @@ from mcprecond.sweeps.plan import make_empty
 KERNELS = KernelSet(__file__)
 
 
-def why_not(csr: Any, M: Any) -> str | None:
+def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
     """Say why the form does not fit A and M, or return None if it does, provided that M was built from A."""
     if not isinstance(M, Preconditioner):
         return "M is no preconditioner of this package"
-    if M.obstacle:
-        return M.obstacle
+    if M.eisenstat_incompatibility:
+        return M.eisenstat_incompatibility
     if M.backend is not backend_of(csr.data) or not M.captures:
         return "M is on another device than A"
     if M.dtype != csr.dtype or M.blocks.lower.values.dtype != csr.dtype:

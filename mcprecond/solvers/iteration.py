@@ -253,8 +253,8 @@ class Iteration:
         for _ in range(iterations // self.bundle):
             self._several()  # captured while the device works on those before
 
-    def look(self, ahead: int = 0) -> int:
-        """Wait, take note of the new residuals, and return the state; so many iterations go on meanwhile."""
+    def read_state(self, ahead: int = 0) -> int:
+        """Wait, take note of the new residuals, and return the state; `ahead` iterations run while it waits."""
         fetched = self._fetch_control_block()
         self.enqueue(ahead)
         control, history = fetched()[:4], fetched()[4 + SCALARS :].view(np.float64)

@@ -22,7 +22,7 @@ from mcprecond.backends.inputs import promoted, refuse_not_finite, shaped_vector
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, is_hermitian
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.appliers import applied
-from mcprecond.solvers.eisenstat import EisenstatIteration, why_not
+from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import (
     BAD_A,
     BAD_M,
@@ -39,7 +39,7 @@ from mcprecond.solvers.result import Reason, SolveResult
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix
 
 FORMS = ("auto", "plain", "eisenstat")
-MOST_PER_LOOK = 64
+MOST_PER_READ = 64
 AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
 
 STOPPED_BY = {
@@ -161,8 +161,8 @@ def pcg(
     n = csr.shape[0]
     one_of(form, "form", FORMS)
     M = _admitted_preconditioner(M, csr, backend)
-    obstacle = "form='plain'" if form == "plain" else why_not(csr, M)
-    matrix = _admitted_system(csr, form, obstacle) if obstacle else None
+    incompatibility = "form='plain'" if form == "plain" else eisenstat_incompatibility(csr, M)
+    matrix = _admitted_system(csr, form, incompatibility) if incompatibility else None
     b = shaped_vector(b, n, backend)
     guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -174,8 +174,8 @@ def pcg(
     operands = [csr, b, *([] if guess is None else [guess]), *([M] if isinstance(M, AdmittedMatrix) else [])]
     dtype = promoted(*(operand.dtype for operand in operands))
     if matrix is None and dtype != csr.dtype:
-        obstacle = f"the system is solved in {dtype}, as b or x0 needs it"
-        matrix = _admitted_system(csr, form, obstacle)
+        incompatibility = f"the system is solved in {dtype}, as b or x0 needs it"
+        matrix = _admitted_system(csr, form, incompatibility)
     with ExitStack() as stack:
         iteration: Iteration
         if matrix is None:
@@ -208,13 +208,13 @@ def pcg(
     return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
 
 
-def _admitted_system(csr: Any, form: str, obstacle: str) -> AdmittedMatrix:
+def _admitted_system(csr: Any, form: str, incompatibility: str) -> AdmittedMatrix:
     """Return A, admitted, for the plain form; raise ValueError if another one is asked for. For that one, A is known by
     being the matrix of M.
     """
     matrix = admitted(csr, finite=True)
     if form == "eisenstat":
-        raise ValueError(f"form='eisenstat' does not fit M: {obstacle}; use form='plain'")
+        raise ValueError(f"form='eisenstat' does not fit M: {incompatibility}; use form='plain'")
     return matrix
 
 
@@ -269,7 +269,7 @@ def _iterate(
         iterations, ahead = 1, min(ahead, 1)
     called = 0
     while True:
-        state = iteration.look(ahead)
+        state = iteration.read_state(ahead)
         if callback and iteration.count > called:
             called = iteration.count
             callback(iteration.solution())
@@ -298,9 +298,9 @@ def _until_converged(residuals: list[float], limit: float, last: int, ahead: int
     """
     window = min(2 * last, len(residuals) - 1)
     if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
-        return min(2 * last, MOST_PER_LOOK)
+        return min(2 * last, MOST_PER_READ)
     rate = math.log(residuals[-1 - window] / residuals[-1]) / window
-    return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_LOOK))
+    return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_READ))
 
 
 def _admitted_preconditioner(M: Any, csr: Any, backend: Backend) -> Any:
