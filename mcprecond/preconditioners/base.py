@@ -281,7 +281,7 @@ class Preconditioner:
     @property
     @abstractmethod
     def splitting(self) -> tuple[Any, Any, float]:
-        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U. Only where Eisenstat's form fits."""
+        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U, for Eisenstat's form."""
 
     @property
     @abstractmethod
