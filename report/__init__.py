@@ -11,7 +11,7 @@ from types import ModuleType
 
 #: Each is a module with the path PAGE, `load()`, which reads the runs, and `page` of what it returns, the text; one
 #: with pictures has `draw` of that and a folder.
-PAGES = ("readme", "fenl", "solves", "colorings", "sweeps", "studies", "factorizations", "decisions", "map")
+PAGES = ("readme", "fenl", "solves", "colorings", "sweeps", "studies", "papers", "factorizations", "decisions", "map")
 
 
 def page_module(name: str) -> ModuleType:
