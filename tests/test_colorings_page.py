@@ -110,5 +110,5 @@ def test_pictures_are_the_same_every_time(colorings, documents, tmp_path):
     for name in ("a", "b"):
         colorings.draw(documents, tmp_path / name)
     drawn = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert drawn == ["colorings-profile.svg", "colorings-scaling.svg", "colorings-trade-off.svg"]
+    assert drawn == [f"colorings-{name}.svg" for name in ("profile", "scaling", "steps", "trade-off")]
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in drawn)

@@ -56,7 +56,8 @@ def coloring(
     Table
         Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, seconds (median of
         `color`), seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the
-        part of it that makes the graph of A, which is the same for all methods), verified (the coloring is proper), coloring, options, repeats.
+        part of it that makes the graph of A, which is the same for all methods), verified (the coloring is proper),
+        coloring, options, repeats.
 
     Raises
     ------

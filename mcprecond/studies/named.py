@@ -128,7 +128,7 @@ def families(setting: Setting) -> Table:
 
 
 def published_schedules(setting: Setting) -> Table:
-    """Figure 2 and Table III of Deveci et al. in the paper's schedules: rounds and time, chunks, resolution by degree."""
+    """Figure 2 and Table III of Deveci et al. in the paper's schedules: rounds, time, chunks, both resolutions."""
     return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
 
 
