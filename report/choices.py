@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from report.noise import of_mean, of_total, total_ms, verdict
+from report.pictures import plain_ticks
 from report.results import RESULTS, Document, runs
 from report.tables import mean, number, table
 
@@ -18,8 +19,9 @@ Case = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """What was predicted for a method on a matrix, and what was measured, in ms: an iteration, and all of it."""
+    """What was predicted for a matrix and a method, and what was measured, in ms: an iteration, and all of it."""
 
+    matrix: str
     method: str
     fitted: bool
     iteration: tuple[float, float]
@@ -104,28 +106,29 @@ def singles(cases: list[Case]) -> str:
 
 def points(cases: list[Case], known: set[str]) -> list[Point]:
     """All methods that were both predicted and measured."""
-    return [point for case in cases for point in of_case(case, case["name"] in known)]
+    return [point for case in cases for point in of_case(case, known)]
 
 
-def of_case(case: Case, known: bool) -> Iterator[Point]:
-    rows = sgs(case)
+def of_case(case: Case, known: set[str]) -> Iterator[Point]:
+    rows, name = sgs(case), case["name"]
     for candidate in case.get("candidates", []):
         row = rows.get(candidate["method"])
         if row is None and rows["auto"]["method"] == candidate["method"]:
             row = rows["auto"]
         if row is not None:
             iterations = row["iterations"]
-            predicted = candidate["coloring_ms"] + iterations * candidate["iteration_ms"]
-            measured = row["solve"]["ms"] / iterations
-            yield Point(candidate["method"], known, (candidate["iteration_ms"], measured), (predicted, total_ms(row)))
+            iteration = candidate["iteration_ms"], row["solve"]["ms"] / iterations
+            total = candidate["coloring_ms"] + iterations * candidate["iteration_ms"], total_ms(row)
+            yield Point(name, candidate["method"], name in known, iteration, total)
 
 
 def off(found: list[Point]) -> str:
     """How far from what was measured predictions of an iteration are, in the mean and at most; empty without any."""
     if not found:
         return ""
-    factors = [max(measured / predicted, predicted / measured) for predicted, measured in (p.iteration for p in found)]
-    return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most"
+    factors = [max(p.iteration) / min(p.iteration) for p in found]
+    worst = found[factors.index(max(factors))].matrix
+    return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most, on {worst}"
 
 
 def choices(cases: list[Case], known: set[str]) -> str:
@@ -135,7 +138,7 @@ def choices(cases: list[Case], known: set[str]) -> str:
     lines = []
     for case in cases:
         rows, taken = sgs(case), sgs(case)["auto"]["method"]
-        found = next((p for p in of_case(case, case["name"] in known) if p.method == taken), None)
+        found = next((p for p in of_case(case, known) if p.method == taken), None)
         cells = [number(value) for value in (*found.iteration, *found.total)] if found else [""] * 4
         place = [case["name"], "yes" if case["name"] in known else "", rows["auto"]["method"], best(case)]
         lines.append([*place, percent(regret(case)), is_best(case), *cells])
@@ -149,6 +152,7 @@ def percent(share: float) -> str:
 def draw(found: list[Point], left: Any, right: Any) -> None:
     """Predicted against measured: on the diagonal both are the same; hollow marks are of the fit."""
     for ax, key, title in ((left, "iteration", "an iteration"), (right, "total", "a solve")):
+        ax.set(xscale="log", yscale="log")
         for method, marker in (("greedy", "o"), ("ecl_gc", "s")):
             for known in (False, True):
                 some = [getattr(p, key) for p in found if p.method == method and p.fitted == known]
@@ -161,7 +165,9 @@ def draw(found: list[Point], left: Any, right: Any) -> None:
                     label=label,
                     **look,
                 )
+        plain_ticks(ax.xaxis)
+        plain_ticks(ax.yaxis)
         both = [value for p in found for value in getattr(p, key)]
         ax.plot([min(both), max(both)], [min(both), max(both)], color="black", linewidth=0.8)
-        ax.set(xscale="log", yscale="log", title=title, xlabel="measured [ms]", ylabel="predicted [ms]")
+        ax.set(title=title, xlabel="measured [ms]", ylabel="predicted [ms]")
     right.legend(loc="upper left", frameon=False, fontsize="small")
