@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report import choices
+from report import advice, choices
 from report.noise import of_mean, of_total, total_ms, verdict
 from report.pictures import MARKERS, picture, plain_ticks
 from report.results import DOCS, RESULTS, Document, origin, place, runs
@@ -26,11 +26,11 @@ Case = dict[str, Any]
 
 
 def load(results: Path = RESULTS) -> list[Document]:
-    """The runs that exist, the GPU's first; those of first solves behind."""
+    """The runs that exist, the GPU's first; those of advice and of first solves behind."""
     solves = runs(["solves-gpu", "solves-cpu"], results).values()
     return [
         *(choices.with_candidates(document, results) for document in solves),
-        *runs(["first-use-gpu", "first-use-cpu"], results).values(),
+        *runs(["advice-gpu", "advice-cpu", "first-use-gpu", "first-use-cpu"], results).values(),
     ]
 
 
@@ -39,7 +39,8 @@ def page(documents: list[Document]) -> str:
     first = [document for document in documents if document["benchmark"] == "first-use"]
     return render(
         "solves.md",
-        runs=[facts(document) for document in documents if document not in first],
+        runs=[facts(document) for document in documents if document["benchmark"] == "solves"],
+        advice=[advice.facts(document) for document in documents if document["benchmark"] == "advice"],
         first_origins=[origin(document) for document in first],
         first=first_uses(first),
     )
@@ -61,7 +62,7 @@ def first_uses(documents: list[Document]) -> str:
 def draw(documents: list[Document], folder: Path) -> None:
     """How many times faster than the baseline, a row for each matrix."""
     for document in documents:
-        if document["benchmark"] == "first-use":
+        if document["benchmark"] != "solves":
             continue
         cases = document["cases"][::-1]
         with picture(folder / image_of(document)) as plt:

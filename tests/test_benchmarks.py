@@ -114,6 +114,13 @@ def test_choices(benchmark):
         assert row["total_ms"] == pytest.approx(row["coloring_ms"] + 100 * row["iteration_ms"], rel=1e-3)
 
 
+def test_advice(benchmark):
+    (case,) = benchmark("advice.py", "cpu", "grid2d_300", "--repeats", "1")["cases"]
+    rows = {row["name"]: row for row in case["solvers"]}
+    assert case["advised"] in rows and {"SGS", "Jacobi", "none"} <= rows.keys()
+    assert all(row["verified"] and row["seconds"] > 0 for row in rows.values())
+
+
 def test_multigrid(benchmark):
     cases = benchmark("multigrid.py", "cpu", "--repeats", "2", "--cases", "poisson2d", "elasticity")["cases"]
     for case in cases:

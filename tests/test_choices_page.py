@@ -74,3 +74,18 @@ def test_candidates_of_another_run_are_of_the_same_matrix(choices, cases, tmp_pa
     (tmp_path / "choices-cpu.json").write_text(json.dumps({"cases": made}))
     document = choices.with_candidates({"machine": {"gpu": None}, "cases": cases}, tmp_path)
     assert ["candidates" in case for case in document["cases"]] == [True, False]
+
+
+def test_the_regret_of_advice():
+    from report import advice
+
+    rows = [{"name": "SGS", "seconds": 2.0}, {"name": "none", "seconds": 3.0}, {"name": "ILU0", "seconds": 1.0}]
+    rows = [row | {"verified": row["name"] != "ILU0"} for row in rows]
+    good, bad = ({"name": name, "advised": name, "solvers": rows} for name in ("SGS", "none"))
+    assert [advice.regret(case) for case in (good, bad)] == [0.0, 0.5]
+    assert [advice.is_best(case) for case in (good, bad)] == ["yes", "no"]
+    # Who was told what does not converge has tried all others in vain.
+    assert advice.regret(good | {"advised": "ILU0"}) == 0.5
+    rows[1] |= {"seconds_first_quartile": 2.0, "seconds_third_quartile": 4.0}
+    assert advice.is_best(bad) == "not decided"
+    assert "| none | none | SGS | 50% | not decided | 3000 | 2000 |" in advice.advised([good, bad])
