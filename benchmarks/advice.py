@@ -4,8 +4,8 @@
     python benchmarks/advice.py gpu rmat_18 star     # some of the matrices
 
 writes benchmarks/results/advice-cpu.json or advice-gpu.json (or where --output says). `advise` tries preconditioners
-once, to a relative residual of 1e-6. Then all of them solve to 1e-8 for another right-hand side, several times, which says
-what following the advice loses against the best of them.
+once, to a relative residual of 1e-6. Then all of them solve to 1e-8 for another right-hand side, several times:
+what following the advice loses.
 """
 
 from __future__ import annotations

@@ -232,6 +232,28 @@ def vb_growth(rows: Rows) -> Found:
     return beside(rows, (last, "vb"), (first, "vb"))
 
 
+def tables_sirg(rows: Rows) -> list[str]:
+    """Times, and Figures 9 and 10 in bytes of palettes, which follow from degrees, colors and the number of threads."""
+    from mcprecond.coloring.speculative.palettes import MOST_THREADS, PALETTE_BYTES
+    from mcprecond.coloring.speculative.rig import K0
+
+    lines = {}
+    for row in rows:
+        estimate = 1 << row["max_degree"].bit_length()
+        if row["method"] != "both (sirg)" or estimate <= K0:
+            continue
+        doubled = max(K0, 1 << (row["colors"] - 1).bit_length())
+        sizes = estimate / 8, doubled / 8
+        most = min(MOST_THREADS["gpu"], row["vertices"])
+        of_threads = [size * min(most, PALETTE_BYTES // size) for size in sizes]
+        of_vertices = [size * row["vertices"] for size in sizes]
+        saved = 1 - of_threads[1] / of_threads[0], 1 - of_threads[1] / of_vertices[1]
+        mib = [number(size / 2**20) for size in (*of_threads, *of_vertices)]
+        lines[row["matrix"]] = [*mib, *(f"{100 * share:.1f}%" for share in saved)]
+    columns = ["of threads", "doubling", "of vertices", "doubling", "saved by doubling", "by threads"]
+    return [*times_and_colors(rows), *([by_name("palettes, MiB", columns, lines)] if lines else [])]
+
+
 def tables_ecl(rows: Rows) -> list[str]:
     return [
         pivot(rows, lambda row: f"{row['rounds']:,}", "steps"),
@@ -423,7 +445,7 @@ SHOWN = {
     "table-ii-iii": Shown(tables_ii_iii, draw_ii_iii),
     "published-schedules": Shown(tables_published, partial(bars, column="seconds", label="time [s]")),
     "rmat-scaling": Shown(per_million_edges, draw_rmat),
-    "sirg-ablation": Shown(times_and_colors, partial(bars, column="seconds", label="time [s]")),
+    "sirg-ablation": Shown(tables_sirg, partial(bars, column="seconds", label="time [s]")),
     "ecl-shortcuts": Shown(tables_ecl, partial(bars, column="seconds", label="time [s]")),
     "orders": Shown(tables_colors),
     "cpu-codes": Shown(tables_cpu_codes),
