@@ -156,7 +156,9 @@ def gunrock(setting: Setting) -> Table:
     """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
     n = 48 if setting.small else 1259
     makers: Makers = {f"circuit_{n}": lambda: problems.circuit(n)}
-    return setting.coloring("gunrock", makers, _by_name(["is_reduce", "is_hash", "jpl", "is_minmax"]))
+    methods: Methods = {"is_reduce, published": ("is_reduce", {"published": True})}
+    methods |= _by_name(["is_reduce", "is_hash", "jpl", "is_minmax"])
+    return setting.coloring("gunrock", makers, methods)
 
 
 def rmat_scaling(setting: Setting) -> Table:
