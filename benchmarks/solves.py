@@ -5,7 +5,7 @@
 
 writes benchmarks/results/solves-gpu.json or solves-cpu.json (or where --output says). b = A x* with random x*. Setup
 and solve are timed from call to result, and medians are taken; products and applications on a GPU are timed there.
-`peak_over_matrix` is the memory that setup takes at most, beside the matrix.
+`peak_over_matrix` is the memory that setup takes at most, beside the matrix. `candidates` is what "auto" predicts.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 from cases import BLOCK_SIZES, SEED, SOLVED
+from choices import predicted
 from measure import RESULTS, peak_bytes, queued_ms, record, save, timed_in_turns, wall_ms
 
 from mcprecond import MulticolorSGS, pcg
 from mcprecond.backends import get_backend
 from mcprecond.matrix import admitted
 from mcprecond.solvers.iteration import Product
+from mcprecond.tuning.cost_model import speeds_of
 
 RTOL, MAXITER = 1e-8, 20_000
 COLORINGS = ("auto", "eb", "ecl_gc", "greedy", "jp")
@@ -61,6 +63,7 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
         "longest_row": int(xp.diff(A.indptr).max()),
         "product_ms": device_ms(lambda: product.enqueue(x, y)),
         "library_product_ms": device_ms(lambda: A @ x),
+        "candidates": predicted(A, speeds_of(backend), BLOCK_SIZES.get(name, 1)),
         "solvers": [],
     }
 

@@ -18,10 +18,11 @@ PAGES = (
     "colorings",
     "sweeps",
     "studies",
+    "papers",
     "factorizations",
     "opponents",
     "bounds",
-    "choices",
+    "variants",
     "decisions",
     "map",
 )

@@ -1,50 +1,173 @@
-"""docs/development/compile-time-choices.md: the choices that multiply kernels, and the figures that support them."""
+"""How good the choices of coloring="auto" are: what it predicted beside what was measured, and the regret.
+
+The regret of a choice is the time lost against the best: that of a solve, with setup, by "auto" over that by the best
+of the methods that were timed beside it, "auto" itself included, less one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from report.results import DOCS, RESULTS, Document, origin, runs
-from report.tables import render
-from report.watched import WATCHED, shown
+from report.noise import of_mean, of_total, total_ms, verdict
+from report.pictures import plain_ticks
+from report.results import RESULTS, Document, runs
+from report.tables import mean, number, table
 
-PAGE = DOCS / "development" / "compile-time-choices.md"
-SWEEPS, FACTORIZATIONS = "sweeps-gpu", "ilu-gpu"
-
-
-def load(results: Path = RESULTS) -> dict[str, Document]:
-    return runs([SWEEPS, FACTORIZATIONS], results)
+Case = dict[str, Any]
 
 
-def page(documents: dict[str, Document]) -> str:
-    """The whole page, in Markdown."""
-    cases = {case["name"]: case for case in documents[SWEEPS]["cases"]}
-    factorizations = {case["name"]: case for case in documents[FACTORIZATIONS]["cases"]}
+class Point(NamedTuple):
+    """What was predicted for a matrix and a method, and what was measured, in ms: an iteration, and all of it."""
 
-    def ratio(matrix: str, over: str, key: str, under: str, below: str | None = None) -> str:
-        """A quantity of one row of the sweeps relative to that of another, or to another of its own."""
-        rows = {row["name"]: row for row in cases[matrix]["sweeps"]}
-        return f"{rows[over][key] / rows[under][below or key]:.2f}"
-
-    def four(matrix: str, order: str) -> str:
-        rows = {row["name"]: row for row in factorizations[matrix]["factorizations"]}
-        return f"{rows[f'ILU0 {order}']['apply_four_ms'] / rows[f'ILU0 {order}']['apply_ms']:.2f}"
-
-    return render(
-        "choices.md",
-        origin=origin(documents[SWEEPS]),
-        chosen=chosen(cases),
-        ratio=ratio,
-        four=four,
-        seen=lambda key: shown(WATCHED["choices"][key]),
-    )
+    matrix: str
+    method: str
+    fitted: bool
+    iteration: tuple[float, float]
+    total: tuple[float, float]
 
 
-def chosen(cases: dict[str, Any]) -> str:
-    """What coloring="auto" takes on each matrix of the sweeps."""
-    matrices: dict[str, list[str]] = {}
-    for name, case in cases.items():
-        if "auto" in case:
-            matrices.setdefault(case["auto"]["choice"].split()[0], []).append(name)
-    return "; ".join(f'"{method}" on {", ".join(names)}' for method, names in matrices.items())
+def fitted(results: Path = RESULTS) -> set[str]:
+    """The matrices that the cost model was fitted to: those of the record of sweeps."""
+    return {case["name"] for document in runs(["sweeps-gpu"], results).values() for case in document["cases"]}
+
+
+def with_candidates(document: Document, results: Path = RESULTS) -> Document:
+    """A run of solves whose cases have the candidates of "auto": its own, or those of choices.py for that matrix."""
+    name = f"choices-{'gpu' if document['machine']['gpu'] else 'cpu'}"
+    found = {case["name"]: case for other in runs([name], results).values() for case in other["cases"]}
+
+    def same(case: Case) -> bool:
+        other = found.get(case["name"], {})
+        return (case["unknowns"], case["nnz"]) == (other.get("unknowns"), other.get("nnz"))
+
+    cases = [
+        case if "candidates" in case or not same(case) else case | {"candidates": found[case["name"]]["candidates"]}
+        for case in document["cases"]
+    ]
+    return document | {"cases": cases}
+
+
+def facts(cases: list[Case], known: set[str]) -> dict[str, Any]:
+    """The regret on matrices that the model does not know, and the table of all."""
+    outside = [case for case in cases if case["name"] not in known] or cases
+    worst = max(outside, key=regret)
+    return {
+        "matrices": len(outside),
+        "mean": percent(mean([1 + regret(case) for case in outside]) - 1),
+        "worst": f"{percent(regret(worst))} on {worst['name']}",
+        "lost": [case["name"] for case in outside if is_best(case) == "no"],
+        "undecided": sum(is_best(case) == "not decided" for case in outside),
+        "single": singles(outside),
+        "off": off(points(outside, known)),
+        "table": choices(cases, known),
+    }
+
+
+def sgs(case: Case) -> dict[str, Case]:
+    """SGS by method, "auto" among them."""
+    return {
+        row["name"].removeprefix("SGS "): row
+        for row in case["solvers"]
+        if row["name"].startswith("SGS") and "setup" in row
+    }
+
+
+def best(case: Case) -> str:
+    """The method of the least time; "auto" may beat the method that it takes, by numbering rows anew or by noise."""
+    rows = sgs(case)
+    return min(rows, key=lambda name: total_ms(rows[name]))
+
+
+def regret(case: Case) -> float:
+    """The share of time lost."""
+    rows = sgs(case)
+    return total_ms(rows["auto"]) / total_ms(rows[best(case)]) - 1
+
+
+def is_best(case: Case) -> str:
+    """Whether "auto" takes no longer than the best, beyond the noise of both."""
+    rows = sgs(case)
+    if best(case) == "auto":
+        return "yes"
+    noise = of_mean([of_total(rows[name]) for name in ("auto", best(case))])
+    return verdict(1 + regret(case), 1.0, noise, at_most=True)
+
+
+def singles(cases: list[Case]) -> str:
+    """What always taking one method would lose, by the same measure."""
+    names = [name for name in sgs(cases[0]) if name != "auto"]
+    lost = {
+        name: mean([total_ms(sgs(case)[name]) / total_ms(sgs(case)[best(case)]) for case in cases]) for name in names
+    }
+    return ", ".join(f"{percent(ratio - 1)} with {name}" for name, ratio in lost.items())
+
+
+def points(cases: list[Case], known: set[str]) -> list[Point]:
+    """All methods that were both predicted and measured."""
+    return [point for case in cases for point in of_case(case, known)]
+
+
+def of_case(case: Case, known: set[str]) -> Iterator[Point]:
+    rows, name = sgs(case), case["name"]
+    for candidate in case.get("candidates", []):
+        row = rows.get(candidate["method"])
+        if row is None and rows["auto"]["method"] == candidate["method"]:
+            row = rows["auto"]
+        if row is not None:
+            iterations = row["iterations"]
+            iteration = candidate["iteration_ms"], row["solve"]["ms"] / iterations
+            total = candidate["coloring_ms"] + iterations * candidate["iteration_ms"], total_ms(row)
+            yield Point(name, candidate["method"], name in known, iteration, total)
+
+
+def off(found: list[Point]) -> str:
+    """How far from what was measured predictions of an iteration are, in the mean and at most; empty without any."""
+    if not found:
+        return ""
+    factors = [max(p.iteration) / min(p.iteration) for p in found]
+    worst = found[factors.index(max(factors))].matrix
+    return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most, on {worst}"
+
+
+def choices(cases: list[Case], known: set[str]) -> str:
+    """A line for each matrix."""
+    header = ["matrix", "fitted", "auto takes", "best", "regret", "auto is best"]
+    header += ["iteration predicted, ms", "measured, ms", "coloring and solve predicted, ms", "with setup measured, ms"]
+    lines = []
+    for case in cases:
+        rows, taken = sgs(case), sgs(case)["auto"]["method"]
+        found = next((p for p in of_case(case, known) if p.method == taken), None)
+        cells = [number(value) for value in (*found.iteration, *found.total)] if found else [""] * 4
+        place = [case["name"], "yes" if case["name"] in known else "", rows["auto"]["method"], best(case)]
+        lines.append([*place, percent(regret(case)), is_best(case), *cells])
+    return table(header, lines, names=4)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def draw(found: list[Point], left: Any, right: Any) -> None:
+    """Predicted against measured: on the diagonal both are the same; hollow marks are of the fit."""
+    for ax, key, title in ((left, "iteration", "an iteration"), (right, "total", "a solve")):
+        ax.set(xscale="log", yscale="log")
+        for method, marker in (("greedy", "o"), ("ecl_gc", "s")):
+            for known in (False, True):
+                some = [getattr(p, key) for p in found if p.method == method and p.fitted == known]
+                look = {"fillstyle": "none" if known else "full", "linestyle": "none", "markersize": 4}
+                label = f"{method}{', fitted' if known else ''}"
+                ax.plot(
+                    [measured for _, measured in some],
+                    [predicted for predicted, _ in some],
+                    marker,
+                    label=label,
+                    **look,
+                )
+        plain_ticks(ax.xaxis)
+        plain_ticks(ax.yaxis)
+        both = [value for p in found for value in getattr(p, key)]
+        ax.plot([min(both), max(both)], [min(both), max(both)], color="black", linewidth=0.8)
+        ax.set(title=title, xlabel="measured [ms]", ylabel="predicted [ms]")
+    right.legend(loc="upper left", frameon=False, fontsize="small")

@@ -15,7 +15,7 @@ from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, notes, 
 from report.tables import by_name, mean, render
 
 PAGE = DOCS / "colorings.md"
-RUNS = ["coloring-gpu", "coloring-steps", "coloring-scaling-gpu", "coloring-cpu"]
+RUNS = ["coloring-gpu", "coloring-steps", "coloring-rounds", "coloring-scaling-gpu", "coloring-cpu"]
 
 Case = dict[str, Any]
 
@@ -33,7 +33,7 @@ def load(results: Path = RESULTS) -> dict[str, Document]:
 
 def page(documents: dict[str, Document]) -> str:
     """The whole page, in Markdown."""
-    sections = {"gpu": on_a_gpu, "steps": steps, "scaling": scaling, "cpu": on_a_cpu}
+    sections = {"gpu": on_a_gpu, "steps": steps, "rounds": rounds, "scaling": scaling, "cpu": on_a_cpu}
     found = {
         name: section(documents[run]) if run in documents else None
         for run, (name, section) in zip(RUNS, sections.items(), strict=True)
@@ -64,7 +64,7 @@ def on_a_gpu(document: Document) -> dict[str, Any]:
         "table_iii": table_iii(cases),
         "table_5": table_5(cases),
         "sirg": sirg(cases),
-        "relations": by_name("relation", ["found", "holds"], relations),
+        "relations": by_name("relation", ["asked", "found", "holds"], relations),
     }
 
 
@@ -183,7 +183,50 @@ def steps(document: Document) -> dict[str, Any]:
     return {
         "table": by_name(
             "graph", [*pair, "vertices a step", "with shortcuts", "ratio", "in the paper", *pair, "ratio"], rows
-        )
+        ),
+        "ways": ways(document["cases"]),
+        "drawn": document["cases"][drawn_steps(document["cases"])]["name"],
+    }
+
+
+def ways(cases: list[Case]) -> str:
+    """Alabandi et al., Figure 8: how vertices got their colors, in percent."""
+    columns = {"at first": "at_first", "by shortcuts": "by_shortcut", "conventionally": "conventionally"}
+    shares = {case["name"]: [100 * case[key] / case["vertices"] for key in columns.values()] for case in cases}
+    shares["mean"] = [sum(column) / len(cases) for column in zip(*shares.values(), strict=True)]
+    cells = {name: [f"{share:.1f}" for share in row] for name, row in shares.items()}
+    cells["paper, mean"] = [f"{PAPERS['figure_8'][key]:.1f}" for key in columns.values()]
+    return by_name("% of the vertices", list(columns), cells)
+
+
+def drawn_steps(cases: list[Case]) -> int:
+    """The number of the case with the most steps: it shows best what shortcuts do."""
+    return max(range(len(cases)), key=lambda k: cases[k]["steps"])
+
+
+def rounds(document: Document) -> dict[str, Any]:
+    """Deveci et al., Sections IV-C and IV-D: rounds by chunk size and by rule."""
+    cases = document["cases"]
+    columns = [(row["resolution"], row["chunk_size"]) for row in cases[0]["rounds"]]
+    found = {case["name"]: {(row["resolution"], row["chunk_size"]): row for row in case["rounds"]} for case in cases}
+
+    def tabled(key: str) -> str:
+        cells = {name: [f"{rows[column][key]:,}" for column in columns] for name, rows in found.items()}
+        means = [mean([rows[column][key] for rows in found.values()]) for column in columns]
+        cells["geometric mean"] = [f"{value:,.1f}" for value in means]
+        return by_name(key, [f"{chunk}, by {rule}" for rule, chunk in columns], cells)
+
+    def fewer(slow: tuple[str, int], fast: tuple[str, int]) -> str:
+        ratio = mean([rows[fast]["rounds"] / rows[slow]["rounds"] for rows in found.values()])
+        return f"{100 * (1 - ratio):.0f}%"
+
+    return {
+        "threads": f"{document['threads']:,}",
+        "rounds": tabled("rounds"),
+        "colors": tabled("colors"),
+        "chunks": fewer(("index", 1), ("index", 8)),
+        "by_degree": fewer(("index", 8), ("degree", 8)),
+        "more": [name for name, rows in found.items() if rows["index", 8]["rounds"] > rows["index", 2]["rounds"]],
     }
 
 
@@ -267,7 +310,7 @@ def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
     found = gain(cases, *names, what)
     compared = together(cases, names)
     uncertain = of_mean([noise(case["methods"][name], what) for case in compared for name in names], len(compared))
-    return [f"{found:.2f}", verdict(found, relation["least"], uncertain)]
+    return [f"at least {relation['least']:g}", f"{found:.2f}", verdict(found, relation["least"], uncertain)]
 
 
 def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:
@@ -294,7 +337,7 @@ def count(value: float | None) -> str:
 def draw(documents: dict[str, Document], folder: Path) -> None:
     """The pictures of the runs that exist: in black, with markers and dashes."""
     pictures = {"trade-off": ("coloring-gpu", draw_trade_off), "profile": ("coloring-gpu", draw_profile)}
-    pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling)}
+    pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling), "steps": ("coloring-steps", draw_steps)}
     for name, (run, drawn) in pictures.items():
         if run in documents:
             with picture(folder / f"colorings-{name}.svg", black=True, salt="colorings"):
@@ -346,6 +389,19 @@ def draw_scaling(cases: list[Case]) -> Any:
         plots.scaling(counts, colors).set(title=family, ylabel="colors")
         plain_ticks(colors.yaxis)
     return with_one_legend(figure, 6)
+
+
+def draw_steps(cases: list[Case]) -> Any:
+    """Alabandi et al., Figure 6: how many vertices each step colors."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+    case = cases[drawn_steps(cases)]
+    for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
+        ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
+    ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])
+    ax.legend(frameon=False)
+    return figure
 
 
 def with_one_legend(figure: Any, columns: int) -> Any:

@@ -9,15 +9,30 @@ from typing import Any
 #: Where the range of a time stands, in files without quartiles.
 RANGES = {"ms": "spread_ms", "seconds": "spread"}
 QUARTILES = 3  # how many times their distance
+#: How many times the range, where it stands for the quartiles: those of three times, as such files have, are half of it
+#: apart.
+HALF = QUARTILES / 2
 
 
 def noise(row: Mapping[str, Any], key: str = "ms") -> float:
-    """The share of a time that it is uncertain by: three times the distance of its quartiles, or its range where they
-    were not kept; 0 where neither was, and for what is no time.
+    """The share of a time that it is uncertain by: three times the distance of its quartiles, or one and a half times
+    its range where they were not kept; 0 where neither was, and for what is no time.
     """
-    if quartiles := row.get(f"{key}_quartiles"):
+    if quartiles := quartiles_of(row, key):
         return float(QUARTILES * (quartiles[1] - quartiles[0]) / row[key])
-    return float(row.get(RANGES.get(key, ""), 0.0) / row[key])
+    return float(HALF * row.get(RANGES.get(key, ""), 0.0) / row[key])
+
+
+def quartiles_of(row: Mapping[str, Any], key: str) -> Any:
+    """Both quartiles of a time; None where they were not kept. In a study they are columns of their own."""
+    if f"{key}_first_quartile" in row:
+        return row[f"{key}_first_quartile"], row[f"{key}_third_quartile"]
+    return row.get(f"{key}_quartiles")
+
+
+def known(row: Mapping[str, Any], key: str) -> bool:
+    """Whether anything was kept of a time beside its median."""
+    return bool(quartiles_of(row, key)) or RANGES.get(key) in row
 
 
 def total_ms(row: Mapping[str, Any]) -> float:

@@ -55,7 +55,7 @@ def notes(document: Document) -> str:
 def spread_of(document: Document) -> str:
     """What is known of times beside their medians, where that is less than quartiles."""
     text = json.dumps(document["cases"])
-    if "_quartiles" in text:
+    if "_quartile" in text:
         return ""
     if '"spread' in text:
         return "Of its times the medians and the ranges were kept, not the quartiles."

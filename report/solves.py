@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from report import advice, choices
 from report.noise import of_mean, of_total, total_ms, verdict
 from report.pictures import MARKERS, picture, plain_ticks
 from report.results import DOCS, RESULTS, Document, origin, place, runs
@@ -25,8 +26,12 @@ Case = dict[str, Any]
 
 
 def load(results: Path = RESULTS) -> list[Document]:
-    """The runs that exist, the GPU's first; those of first solves behind."""
-    return list(runs(["solves-gpu", "solves-cpu", "first-use-gpu", "first-use-cpu"], results).values())
+    """The runs that exist, the GPU's first; those of advice and of first solves behind."""
+    solves = runs(["solves-gpu", "solves-cpu"], results).values()
+    return [
+        *(choices.with_candidates(document, results) for document in solves),
+        *runs(["advice-gpu", "advice-cpu", "first-use-gpu", "first-use-cpu"], results).values(),
+    ]
 
 
 def page(documents: list[Document]) -> str:
@@ -34,7 +39,8 @@ def page(documents: list[Document]) -> str:
     first = [document for document in documents if document["benchmark"] == "first-use"]
     return render(
         "solves.md",
-        runs=[facts(document) for document in documents if document not in first],
+        runs=[facts(document) for document in documents if document["benchmark"] == "solves"],
+        advice=[advice.facts(document) for document in documents if document["benchmark"] == "advice"],
         first_origins=[origin(document) for document in first],
         first=first_uses(first),
     )
@@ -56,7 +62,7 @@ def first_uses(documents: list[Document]) -> str:
 def draw(documents: list[Document], folder: Path) -> None:
     """How many times faster than the baseline, a row for each matrix."""
     for document in documents:
-        if document["benchmark"] == "first-use":
+        if document["benchmark"] != "solves":
             continue
         cases = document["cases"][::-1]
         with picture(folder / image_of(document)) as plt:
@@ -69,6 +75,10 @@ def draw(documents: list[Document], folder: Path) -> None:
             plain_ticks(axes.xaxis)
             axes.set_xlabel("times faster than the better of our CG and our CG with Jacobi")
             axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.08), ncols=4, frameon=False)
+        if found := choices.points(document["cases"], choices.fitted()):
+            with picture(folder / f"choices-{image_of(document)}", black=True) as plt:
+                _, panels = plt.subplots(1, 2, figsize=(7.5, 3.6), layout="constrained")
+                choices.draw(found, *panels)
 
 
 def image_of(document: Document) -> str:
@@ -78,8 +88,6 @@ def image_of(document: Document) -> str:
 def facts(document: Document) -> dict[str, Any]:
     """The tables of a run, and what they come to."""
     cases = document["cases"]
-    beside = {case["name"]: auto_beside_best(case) for case in cases}
-    slowest = max(beside, key=beside.__getitem__)
     return {
         "origin": origin(document),
         "image": f"images/{image_of(document)}",
@@ -90,8 +98,8 @@ def facts(document: Document) -> dict[str, Any]:
         "undecided": [case["name"] for case in cases if faster(case) == "not decided"],
         "mean": mean([gain(case, "SGS auto") for case in cases]),
         "library_mean": mean([library_beside(case) for case in cases]),
-        "auto_mean": mean(list(beside.values())),
-        "auto_worst": f"{beside[slowest]:.2f} on {slowest}",
+        "choice": choices.facts(cases, choices.fitted()),
+        "choices_image": f"images/choices-{image_of(document)}",
     }
 
 
@@ -123,12 +131,6 @@ def library_beside(case: Case) -> float:
     """How many times as long as SGS the library's better CG takes."""
     library = min(total_ms(row) for row in case["solvers"] if row["name"].startswith("library"))
     return library / total_ms(solver_of(case, "SGS auto"))
-
-
-def auto_beside_best(case: Case) -> float:
-    """How many times as long as SGS with the best coloring that with "auto" takes."""
-    totals = {row["name"]: total_ms(row) for row in case["solvers"] if row["name"].startswith("SGS")}
-    return totals["SGS auto"] / min(totals.values())
 
 
 def gains(cases: list[Case]) -> str:

@@ -9,13 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from report.noise import noise, of_mean, verdict
+from report.noise import known, noise, of_mean, verdict
 from report.pictures import picture
 from report.results import DOCS, PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, number, render, table, yes_or_no
 
 PAGE = DOCS / "studies.md"
 STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["studies"]
+
+#: Columns that are uncertain.
+TIMES = {"seconds", "sgs_seconds", "sgs_captured_seconds", "update_seconds", "application_seconds", "application"}
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -60,8 +63,10 @@ def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
         if isinstance(found, bool):
             cells = ["the same", "the same" if found else "others", yes_or_no(found)]
         else:
-            least, ratio = relation.get("least", 1.0), found[0] / found[1]
-            cells = [f"at least {least:g}", f"{ratio:.2f}", verdict(ratio, least, found[2])]
+            at_most, ratio = "most" in relation, found[0] / found[1]
+            bound = relation["most"] if at_most else relation.get("least", 1.0)
+            asked = f"at {'most' if at_most else 'least'} {bound:g}"
+            cells = [asked, f"{ratio:.2f}", verdict(ratio, bound, found[2], at_most=at_most)]
         lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
     return lines
 
@@ -82,7 +87,12 @@ def compared(relation: dict[str, Any], rows: Rows) -> Found:
         if above and below and matrix.startswith(tuple(relation.get("on", [""]))):
             ratios.append(above / below)
             noises += [noise_of(rows, matrix, relation[side], column) for side in ("above", "below")]
-    return (mean(ratios), 1.0, of_mean(noises, len(ratios))) if ratios else None
+    if not ratios:
+        return None
+    if relation.get("of") == "largest":
+        k = ratios.index(max(ratios))
+        return ratios[k], 1.0, of_mean(noises[2 * k : 2 * k + 2])
+    return mean(ratios), 1.0, of_mean(noises, len(ratios))
 
 
 # What several studies need.
@@ -97,13 +107,18 @@ def value(rows: Rows, matrix: str, method: str, column: str) -> Any:
     if column == "both":  # a factorization and a solve together
         parts = [value(rows, matrix, method, f"{part}_seconds") for part in ("update", "application")]
         return None if None in parts else sum(parts)
-    return next((row[column] for row in rows if (row["matrix"], row["method"]) == (matrix, method)), None)
+    return next((row.get(column) for row in rows if (row["matrix"], row["method"]) == (matrix, method)), None)
 
 
 def noise_of(rows: Rows, matrix: str, method: str, column: str) -> float:
-    """That of a cell; 0 where the spread of its column was not kept."""
+    """That of a cell: infinite where it is a time whose spread was not kept."""
     row = next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
-    return noise(row, column) if column in row else 0.0
+    if column == "both":
+        parts = [f"{part}_seconds" for part in ("update", "application")]
+        return sum(noise_of(rows, matrix, method, part) * row[part] for part in parts) / sum(
+            row[part] for part in parts
+        )
+    return noise(row, column) if known(row, column) or column not in TIMES else math.inf
 
 
 def pivot(rows: Rows, cell: Callable[[Row], str], title: str) -> str:
@@ -156,6 +171,31 @@ def tables_ii_iii(rows: Rows) -> list[str]:
     return [*times_and_colors(rows), by_name("paper, Tesla K20X, ten graphs", columns, theirs)]
 
 
+def tables_published(rows: Rows) -> list[str]:
+    return [pivot(rows, lambda row: f"{row['rounds']:,}", "rounds"), *times_and_colors(rows)]
+
+
+def tables_colors(rows: Rows) -> list[str]:
+    return [pivot(rows, lambda row: f"{row['colors']:,}", "colors"), pivot(rows, lambda row: ms(row["seconds"]), "ms")]
+
+
+def tables_cpu_codes(rows: Rows) -> list[str]:
+    """Colors and throughput, with that of ecl_gc on a GPU where it was run."""
+    beside = [row for row in rows_of("table-ii-iii-gpu") if row["method"] == "ecl_gc"]
+    there = names(rows, "matrix")
+    more = [row | {"method": "ecl_gc on a GPU"} for row in beside if row["matrix"] in there]
+    throughput = pivot(
+        [*rows, *more], lambda row: number(row["vertices"] / row["seconds"] / 1e6), "millions per second"
+    )
+    return [pivot(rows, lambda row: f"{row['colors']:,}", "colors"), throughput]
+
+
+def rows_of(run: str) -> Rows:
+    """The verified rows of a run, none if it does not exist."""
+    found = runs([run], RESULTS / "studies")
+    return [row for document in found.values() for row in document["cases"] if row["verified"]]
+
+
 def per_million_edges(rows: Rows) -> list[str]:
     return [pivot(rows, lambda row: ms(row["seconds"] / (row["entries"] / 2e6)), "ms per million edges")]
 
@@ -190,6 +230,28 @@ def eb_growth(rows: Rows) -> Found:
 def vb_growth(rows: Rows) -> Found:
     first, *_, last = names(rows, "matrix")
     return beside(rows, (last, "vb"), (first, "vb"))
+
+
+def tables_sirg(rows: Rows) -> list[str]:
+    """Times, and Figures 9 and 10 in bytes of palettes, which follow from degrees, colors and the number of threads."""
+    from mcprecond.coloring.speculative.palettes import MOST_THREADS, PALETTE_BYTES
+    from mcprecond.coloring.speculative.rig import K0
+
+    lines = {}
+    for row in rows:
+        estimate = 1 << row["max_degree"].bit_length()
+        if row["method"] != "both (sirg)" or estimate <= K0:
+            continue
+        doubled = max(K0, 1 << (row["colors"] - 1).bit_length())
+        sizes = estimate / 8, doubled / 8
+        most = min(MOST_THREADS["gpu"], row["vertices"])
+        of_threads = [size * min(most, PALETTE_BYTES // size) for size in sizes]
+        of_vertices = [size * row["vertices"] for size in sizes]
+        saved = 1 - of_threads[1] / of_threads[0], 1 - of_threads[1] / of_vertices[1]
+        mib = [number(size / 2**20) for size in (*of_threads, *of_vertices)]
+        lines[row["matrix"]] = [*mib, *(f"{100 * share:.1f}%" for share in saved)]
+    columns = ["of threads", "doubling", "of vertices", "doubling", "saved by doubling", "by threads"]
+    return [*times_and_colors(rows), *([by_name("palettes, MiB", columns, lines)] if lines else [])]
 
 
 def tables_ecl(rows: Rows) -> list[str]:
@@ -251,7 +313,9 @@ def parts_to_whole(rows: Rows) -> Found:
     parts, base = parts_of(rows)
     if not parts or base is None:
         return None
-    return max(parts, key=lambda row: row["colors"])["application"], base["application"], 0.0
+    most = max(parts, key=lambda row: row["colors"])
+    cells = [(row["matrix"], row["method"]) for row in (most, base)]
+    return most["application"], base["application"], of_mean([noise_of(rows, *cell, "application") for cell in cells])
 
 
 def tables_multigrid(rows: Rows) -> list[str]:
@@ -379,12 +443,16 @@ class Shown(NamedTuple):
 SHOWN = {
     "table-v": Shown(tables_v, partial(bars, column="seconds", label="time of PCG with setup [s]")),
     "table-ii-iii": Shown(tables_ii_iii, draw_ii_iii),
+    "published-schedules": Shown(tables_published, partial(bars, column="seconds", label="time [s]")),
     "rmat-scaling": Shown(per_million_edges, draw_rmat),
-    "sirg-ablation": Shown(times_and_colors, partial(bars, column="seconds", label="time [s]")),
+    "sirg-ablation": Shown(tables_sirg, partial(bars, column="seconds", label="time [s]")),
     "ecl-shortcuts": Shown(tables_ecl, partial(bars, column="seconds", label="time [s]")),
+    "orders": Shown(tables_colors),
+    "cpu-codes": Shown(tables_cpu_codes),
     "level-histogram": Shown(tables_levels, partial(bars, column="levels", label="levels")),
     "rgg-scaling": Shown(times_and_colors, scaled),
     "time-quality": Shown(times_and_colors, draw_quality),
+    "gunrock": Shown(tables_published),
     "ordering": Shown(tables_ordering),
     "coloring-effect": Shown(tables_effect, draw_effect, 2),
     "multigrid": Shown(tables_multigrid, draw_multigrid, 2),

@@ -92,6 +92,35 @@ def test_shortcuts_never_take_more_steps(benchmark):
     assert any(case["steps_with_shortcuts"] < case["steps"] for case in cases)
 
 
+def test_every_vertex_is_colored_in_one_of_three_ways(benchmark):
+    for case in benchmark("experiments/coloring_steps.py", "--families", "rgg20", "road22")["cases"]:
+        assert case["at_first"] + case["by_shortcut"] + case["conventionally"] == case["vertices"]
+        assert sum(case["colored"]) == sum(case["colored_with_shortcuts"]) == case["vertices"]
+        assert case["at_first"] == case["colored"][0] <= case["colored_with_shortcuts"][0]
+
+
+def test_one_thread_has_no_conflicts_and_chunks_take_fewer_rounds(benchmark):
+    serial = benchmark("experiments/coloring_rounds.py", "--families", "rgg20", "--threads", "1")["cases"][0]
+    assert all((row["rounds"], row["colored_again"]) == (1, 0) for row in serial["rounds"])
+    (case,) = benchmark("experiments/coloring_rounds.py", "--families", "rgg20")["cases"]
+    rounds = {(row["resolution"], row["chunk_size"]): row["rounds"] for row in case["rounds"]}
+    assert rounds["index", 1] > rounds["index", 8] and rounds["index", 1] > rounds["degree", 1]
+
+
+def test_choices(benchmark):
+    cases = benchmark("choices.py", "gpu", "grid2d_300", "rmat_18")["cases"]
+    assert [case["name"] for case in cases] == ["grid2d_300", "rmat_18"]
+    for row in (row for case in cases for row in case["candidates"]):
+        assert row["total_ms"] == pytest.approx(row["coloring_ms"] + 100 * row["iteration_ms"], rel=1e-3)
+
+
+def test_advice(benchmark):
+    (case,) = benchmark("advice.py", "cpu", "grid2d_300", "--repeats", "1")["cases"]
+    rows = {row["name"]: row for row in case["solvers"]}
+    assert case["advised"] in rows and {"SGS", "Jacobi", "none"} <= rows.keys()
+    assert all(row["verified"] and row["seconds"] > 0 for row in rows.values())
+
+
 def test_multigrid(benchmark):
     cases = benchmark("multigrid.py", "cpu", "--repeats", "2", "--cases", "poisson2d", "elasticity")["cases"]
     for case in cases:
@@ -111,6 +140,7 @@ def test_solves(benchmark):
         assert list(rows) == ["library CG", "pcg CG", "library Jacobi", "pcg Jacobi", "SGS auto", "SGS eb"]
         assert all(row["residual"] <= 2e-8 for row in rows.values())
         assert rows["SGS auto"]["iterations"] < rows["pcg Jacobi"]["iterations"] < rows["pcg CG"]["iterations"]
+        assert {candidate["method"] for candidate in case["candidates"]} <= {"greedy", "ecl_gc"}
         assert case["longest_row"] > 32 and case["product_ms"] > 0 and 0 < rows["SGS eb"]["peak_over_matrix"] < 10
 
 

@@ -60,6 +60,7 @@ VARIANTS = {
     "is_hash": ("is_hash", {}),
     "is_hash-small": ("is_hash", {"table_size": 2}),
     "is_reduce": ("is_reduce", {}),
+    "is_reduce-published": ("is_reduce", {"published": True}),
     "graphblas_is": ("graphblas_is", {}),
     "graphblas_mis": ("graphblas_mis", {}),
     "graphblas_jp": ("graphblas_jp", {"seed": 3}),

@@ -9,9 +9,26 @@ import pytest
 SECTIONS = {
     "coloring-gpu": "## On a GPU",
     "coloring-steps": "## Steps with and without shortcuts",
+    "coloring-rounds": "## Rounds by chunks and by rule",
     "coloring-scaling-gpu": "## Growing graphs",
     "coloring-cpu": "## On a CPU",
 }
+STEPS = {
+    "name": "rmat16",
+    "vertices": 65536,
+    "steps": 300,
+    "steps_with_shortcuts": 60,
+    "at_first": 8192,
+    "by_shortcut": 16384,
+    "conventionally": 40960,
+    "colored": [65536],
+    "colored_with_shortcuts": [65536],
+}
+ROUNDS = [
+    {"resolution": resolution, "chunk_size": chunk, "rounds": 40 // chunk, "colors": chunk, "colored_again": 0}
+    for resolution in ("index", "degree")
+    for chunk in (1, 2, 8)
+]
 GPU_ROWS = ["csrcolor", "vb", "vb_bit", "eb atomic", "eb", "sirg", "chen_wlc", "greedy"]
 
 
@@ -39,7 +56,8 @@ def documents() -> dict:
     growing = [case(f"{f}{s}", ["csrcolor", "eb"], family=f, scale=s, vertices=2**s) for f, s in sizes]
     return {
         "coloring-gpu": run(case("fenl_100", GPU_ROWS), case("rgg20", GPU_ROWS)),
-        "coloring-steps": run({"name": "rmat16", "vertices": 65536, "steps": 300, "steps_with_shortcuts": 60}),
+        "coloring-steps": run(STEPS),
+        "coloring-rounds": run({"name": "rmat16", "rounds": ROUNDS}) | {"threads": 4096},
         "coloring-scaling-gpu": run(*growing),
         "coloring-cpu": run(case("grid2d20", ["PyAMG JP", "eb"], load=0.5)) | {"wait_policy": "passive"},
     }
@@ -92,5 +110,5 @@ def test_pictures_are_the_same_every_time(colorings, documents, tmp_path):
     for name in ("a", "b"):
         colorings.draw(documents, tmp_path / name)
     drawn = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert drawn == ["colorings-profile.svg", "colorings-scaling.svg", "colorings-trade-off.svg"]
+    assert drawn == [f"colorings-{name}.svg" for name in ("profile", "scaling", "steps", "trade-off")]
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in drawn)

@@ -575,6 +575,7 @@ OPTIONS = {
     ("rig", "published"): (False, True),
     ("cc", "hashes"): (4, 2),
     ("is_hash", "table_size"): (16, 2),
+    ("is_reduce", "published"): (False, True),
     ("graphblas_is", "engine"): ("kernels", "suitesparse"),
     ("graphblas_mis", "engine"): ("kernels", "suitesparse"),
     ("graphblas_jp", "engine"): ("kernels", "suitesparse"),
@@ -610,6 +611,18 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     assert default == launched[0]
     colors = [backend.to_host(color(A, method, seed=SEED, **with_it, **{option: value}).colors) for value in values]
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
+
+
+def test_published_is_reduce_has_operators_of_its_own(recorded, backend, to_device):
+    """For segments of a thread, a warp and a block; colors and history are those of the definition."""
+    sizes_of_all = sp.csr_matrix(sp.block_diag([complete(300), complete(40), grid5(9)]))
+    for A in (*GRAPHS.values(), sizes_of_all):
+        colors, history = sets(A)
+        found = color(to_device(A), "is_reduce", seed=SEED, published=True)
+        np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
+        assert found.history.tolist() == [list(row) for row in history]
+    launched = {name for name, _ in recorded(to_device(grid5(9)), "is_reduce", published=True)}
+    assert "color_by_segments" in launched and "color_by_reduction" not in launched
 
 
 @pytest.mark.parametrize("hashes", [1, 2, 7])

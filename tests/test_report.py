@@ -62,7 +62,9 @@ def test_what_is_within_the_noise_is_not_decided():
     from report.noise import noise, of_mean, slower, verdict
 
     assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
-    assert noise({"ms": 2.0, "spread_ms": 1.0}) == noise({"seconds": 1.0, "spread": 0.5}, "seconds") == 0.5
+    assert noise({"ms": 2.0, "spread_ms": 1.0}) == noise({"seconds": 1.0, "spread": 0.5}, "seconds") == 0.75
+    columns = {"seconds": 2.0, "seconds_first_quartile": 1.9, "seconds_third_quartile": 2.1}
+    assert noise(columns | {"spread": 9.0}, "seconds") == pytest.approx(0.3)
     assert noise({"ms": 2.0}) == noise({"colors": 7, "spread_ms": 1.0}, "colors") == 0
     assert of_mean([0.3, 0.4]) == pytest.approx(0.5) and of_mean([0.3, 0.4], 5) == pytest.approx(0.1)
     for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.05, *["not decided"] * 2)):
@@ -145,6 +147,52 @@ def test_graphs_and_matrices_of_figures_and_marks_are_cases(report, monkeypatch)
     graphs = {name for limits in MARKS["colorings"].values() for name in limits} | set(PAPERS["table_4"])
     assert graphs | set(PAPERS["table_ii"]) <= {*GRAPHS, "geometric mean"}
     assert {name for limits in MARKS["sweeps"].values() for name in limits} <= {*MATRICES, "bound"}
+
+
+ROMAN = {"I": 1, "II": 2, "III": 3, "IV": 4, "V": 5}
+
+
+def numbers(item):
+    """The kinds and numbers that an item names: "Figures 1-3, Table II" are four."""
+    found = set()
+    for kind, words in re.findall(r"(Figure|Table)s? ([^A-Z]*[IVX]*)", item):
+        for first, _, last in re.findall(r"(\d+|[IVX]+)(-(\d+))?", words):
+            one = ROMAN.get(first) or int(first)
+            found |= {(kind, k) for k in range(one, int(last or one) + 1)}
+    return found
+
+
+def test_every_table_and_figure_of_the_papers_is_listed_once(report):
+    from report.results import PAPERS
+
+    printed = {"deveci": (4, 5), "sistla": (10, 0), "alabandi": (15, 5), "naumov": (7, 0), "osama": (3, 2)}
+    for paper, (figures, tables) in printed.items():
+        listed = [number for shown in PAPERS["shown"] if shown["paper"] == paper for number in numbers(shown["item"])]
+        every = [("Figure", k + 1) for k in range(figures)] + [("Table", k + 1) for k in range(tables)]
+        assert sorted(listed) == every
+
+
+def test_where_tables_and_figures_are_exists(report):
+    from mcprecond.studies import STUDIES
+    from report.results import DOCS, PAPERS
+
+    for shown in PAPERS["shown"]:
+        assert shown["reproduced"] in ("yes", "in part", "no")
+        assert shown.get("study", "table-v") in STUDIES
+        assert "where" not in shown or (DOCS / shown["where"]).exists()
+        assert shown["reproduced"] == "no" or "where" in shown or "study" in shown
+        for name in shown.get("results", []):
+            study = re.fullmatch(r"studies/(.*)-[cg]pu.json", name)
+            assert study[1] in STUDIES if study else (report.results.RESULTS / name).exists()
+
+
+def test_what_was_not_run_is_said(report):
+    from report.papers import names_in, waiting
+
+    found = {"a.json": names_in({"cases": [{"matrix": "rmat_20", "method": "eb"}]})}
+    assert waiting({"results": ["a.json"], "missing": ["eb", "rmat_20"]}, found) == []
+    (said,) = waiting({"results": ["a.json", "b.json"], "missing": ["eb", "rmat_24"]}, found)
+    assert said == "*Code is there, not yet run: `b.json`, `rmat_24`.*"
 
 
 def test_what_is_no_record_of_a_decision_is_named(report, tmp_path):

@@ -1,4 +1,5 @@
-"""How many steps largest degree first takes with and without ECL-GC's shortcuts, on a machine of unlimited width.
+"""How many steps largest degree first takes with and without ECL-GC's shortcuts, on a machine of unlimited width, and
+which vertices the shortcuts color.
 
     python benchmarks/experiments/coloring_steps.py            # a few minutes on one core
     python benchmarks/experiments/coloring_steps.py --small
@@ -8,6 +9,10 @@ Alabandi, Powers, Burtscher (2020), "in an architecture-agnostic way". In a step
 were before the step, and all vertices that need not wait any longer get their colors. Nothing is timed, so the figures
 are those of any machine. Sets of possible colors are exact here; the code in the paper keeps ranges for degrees from 32
 on. The colors of both ways are asserted to be the same.
+
+`colored` and `colored_with_shortcuts` are the vertices of each step, Figures 6 and 7. `at_first`, `by_shortcut` and
+`conventionally` are Figure 8: who waits for nobody, who is colored while a neighbor of higher priority is not, and all
+others.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numba import prange
@@ -29,7 +35,7 @@ from mcprecond.coloring import COLORINGS, Graph
 from mcprecond.coloring.orders import by_keys, random_keys
 
 WORD = 64
-FAMILIES = ["grid2d_1024", "delaunay20", "rgg20", "rmat16", "rmat20", "random20", "road22", "fenl_50"]
+FAMILIES = ["grid2d_1024", "delaunay20", "rgg20", "rmat16", "rmat20", "random20", "road22", "fenl_50", "mycielskian15"]
 
 
 def main() -> None:
@@ -48,13 +54,21 @@ def main() -> None:
         save(record("coloring-steps", "cpu", cases, COLORING, seed=SEED, small=small), output)
 
 
-def steps_of(graph: Graph) -> dict[str, int]:
+def steps_of(graph: Graph) -> dict[str, Any]:
     """The steps without shortcuts, which are the fronts of JP, and with both."""
     order = largest_degree_first(graph)
     colors, log = COLORINGS["jp"](graph, order=order)
-    colors_by_shortcuts, steps = with_shortcuts(graph, order)
+    colors_by_shortcuts, colored, kinds = with_shortcuts(graph, order)
     assert np.array_equal(colors, colors_by_shortcuts), "shortcuts changed a color"
-    return {"colors": int(colors.max()) + 1, "steps": int(log[0, 0]), "steps_with_shortcuts": steps}
+    steps = int(log[0, 0])
+    return {
+        "colors": int(colors.max()) + 1,
+        "steps": steps,
+        "steps_with_shortcuts": len(colored),
+        **dict(zip(("at_first", "by_shortcut", "conventionally"), kinds, strict=True)),
+        "colored": log[1 : steps + 1, 0].tolist(),
+        "colored_with_shortcuts": colored,
+    }
 
 
 def largest_degree_first(graph: Graph) -> np.ndarray:
@@ -65,8 +79,10 @@ def largest_degree_first(graph: Graph) -> np.ndarray:
     return shuffled[by_keys((graph.max_degree - graph.degrees)[shuffled], np)]
 
 
-def with_shortcuts(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, int]:
-    """Color in an order with both shortcuts; return the colors and the number of steps."""
+def with_shortcuts(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
+    """Color in an order with both shortcuts; return the colors, how many vertices each step has colored, and how many
+    were colored in each of the three ways.
+    """
     n = graph.n
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
@@ -78,12 +94,15 @@ def with_shortcuts(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, int]:
     open_sets(n, start, preceding, possible)
     after = possible.copy()
     colors, chosen = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    left, steps = np.arange(n), 0
+    shortened = np.zeros(n, np.bool_)
+    left, colored = np.arange(n), []
     while len(left):
-        look(left, graph.indptr, graph.indices, rank, start, possible, after, colors, chosen)
+        look(left, graph.indptr, graph.indices, rank, start, possible, after, colors, chosen, shortened)
         settle(left, start, possible, after, colors, chosen)
-        left, steps = left[colors[left] < 0], steps + 1
-    return colors, steps
+        before, left = len(left), left[colors[left] < 0]
+        colored.append(before - len(left))
+    at_first, by_shortcut = int((preceding == 0).sum()), int(shortened.sum())
+    return colors, colored, [at_first, by_shortcut, n - at_first - by_shortcut]
 
 
 @compile_loop
@@ -130,15 +149,16 @@ def open_sets(n, start, preceding, possible):
 
 
 @compile_loop
-def look(left, indptr, indices, rank, start, possible, after, colors, chosen):
+def look(left, indptr, indices, rank, start, possible, after, colors, chosen, shortened):
     """Every vertex that is left finds out what is still possible, and whether it may take the best of it."""
     for i in prange(len(left)):
         v = left[i]
         words = after[start[v] : start[v + 1]]
-        waiting = 0
+        waiting = uncolored = 0
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             if rank[u] < rank[v]:
+                uncolored += colors[u] < 0
                 if colors[u] >= 0:
                     if colors[u] // WORD < len(words):
                         words[colors[u] // WORD] &= ~(np.uint64(1) << np.uint64(colors[u] % WORD))
@@ -153,6 +173,7 @@ def look(left, indptr, indices, rank, start, possible, after, colors, chosen):
                 considers = word < start[u + 1] - start[u] and (possible[start[u] + word] >> bit) & np.uint64(1)
                 if rank[u] < rank[v] and colors[u] < 0 and considers:
                     chosen[v] = -1  # no shortcut 1
+        shortened[v] = chosen[v] >= 0 and uncolored > 0
 
 
 @compile_loop

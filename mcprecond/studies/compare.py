@@ -15,7 +15,7 @@ from mcprecond.backends.arguments import function, integer, labeled, names, show
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.matrix import admitted
 from mcprecond.solvers import SolveResult, pcg
-from mcprecond.studies.measure import timed
+from mcprecond.studies.measure import Timing, timed
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
@@ -55,8 +55,9 @@ def coloring(
     -------
     Table
         Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, seconds (median of
-        `color`), spread (slowest less fastest), pattern_seconds (the part of it that makes the graph of A, which is
-        the same for all methods), verified (the coloring is proper), coloring, options, repeats.
+        `color`), seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the
+        part of it that makes the graph of A, which is the same for all methods), verified (the coloring is proper),
+        coloring, options, repeats.
 
     Raises
     ------
@@ -96,13 +97,13 @@ def coloring(
         name, options = calls[case["method"]]
         method = cast(ColoringMethod, name)
         colorings: list[Coloring] = []
-        seconds, spread = timed(
+        time = timed(
             lambda: colorings.append(color(A, method, **options)),
             backend_of(A).synchronize,
             repeats,
         )
         found = colorings[-1]
-        facts = {"colors": found.n_colors, "rounds": found.rounds, "seconds": seconds, "spread": spread}
+        facts = {"colors": found.n_colors, "rounds": found.rounds, **time.columns("seconds"), "spread": time.spread}
         return {**facts, "verified": found.is_valid(A) if options.get("distance", 1) == 1 else _is_valid_at_2(A, found)}
 
     return run_cases(record, matrices, cases, prepare, measure, progress)
@@ -145,7 +146,8 @@ def convergence(
     Table
         Columns: matrix, method (the label), device, vertices (rows), entries, colors, iterations, seconds (setup and
         solve together), spread (of the solve: slowest less fastest), setup_seconds and solve_seconds (medians),
-        product_seconds (of A @ x) and application (the time of M @ r relative to it), residual (the true one, relative
+        product_seconds (of A @ x) and application (the time of M @ r relative to it), the first and third quartiles of
+        seconds, solve_seconds and application, residual (the true one, relative
         to b), error (relative, in the 2-norm), verified (converged, and the true residual within rtol), reason, solver,
         rtol, maxiter, seed, repeats.
 
@@ -194,8 +196,8 @@ def convergence(
             M = None if build is None else build(A)
         except ValueError as error:
             return {"verified": False, "reason": f"no preconditioner: {error}"}
-        setup = 0.0 if build is None else timed(lambda: build(A), backend.synchronize, repeats).median
-        application = 0.0 if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats).median
+        setup = Timing.of([0.0]) if build is None else timed(lambda: build(A), backend.synchronize, repeats)
+        application = Timing.of([0.0]) if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats)
 
         results: list[SolveResult] = []
         solve = timed(
@@ -206,11 +208,11 @@ def convergence(
         return {
             "colors": getattr(M, "n_colors", None),
             "iterations": result.iterations,
-            "seconds": setup + solve.median,
+            **(setup + solve).columns("seconds"),
             "spread": solve.spread,
-            "setup_seconds": setup,
-            "solve_seconds": solve.median,
-            "application": application / product,
+            "setup_seconds": setup.median,
+            **solve.columns("solve_seconds"),
+            **application.scaled(1 / product).columns("application"),
             "residual": finite(residual),
             "error": finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
             # The solver measures the residual in its own way; rounding may differ.

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import scipy
 
+from mcprecond.backends import Backend
 from mcprecond.studies.sources import PACKAGE, code
 from mcprecond.version import __version__
 
@@ -26,10 +27,35 @@ COMMIT = "MCPRECOND_COMMIT"
 
 
 class Timing(NamedTuple):
-    """Wall times of a call in seconds: their median, and the largest less the smallest."""
+    """Times of a call in seconds: their median, the largest less the smallest, and the first and the third quartile."""
 
     median: float
     spread: float
+    quartiles: tuple[float, float]
+
+    def __add__(self, other: Timing) -> Timing:  # type: ignore[override]
+        """That of one call after the other; the quartiles are at least as far apart as those of the sums."""
+        first, third = (sum(pair) for pair in zip(self.quartiles, other.quartiles, strict=True))
+        return Timing(self.median + other.median, self.spread + other.spread, (first, third))
+
+    def scaled(self, factor: float) -> Timing:
+        """That of so many calls, or in another unit."""
+        first, third = self.quartiles
+        return Timing(self.median * factor, self.spread * factor, (first * factor, third * factor))
+
+    @classmethod
+    def of(cls, times: list[float]) -> Timing:
+        """That of so many times, at least one."""
+        first, _, third = statistics.quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
+        return cls(statistics.median(times), max(times) - min(times), (first, third))
+
+    def columns(self, name: str) -> dict[str, float]:
+        """The cells of a table: the median under a name, and both quartiles beside it."""
+        return {
+            name: self.median,
+            f"{name}_first_quartile": self.quartiles[0],
+            f"{name}_third_quartile": self.quartiles[1],
+        }
 
 
 def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int) -> Timing:
@@ -42,7 +68,32 @@ def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats:
         function()
         synchronize()
         times.append(time.perf_counter() - started)
-    return Timing(statistics.median(times), max(times) - min(times))
+    return Timing.of(times)
+
+
+def timed_on_device(function: Callable[[], Any], backend: Backend, repeats: int, calls: int = 10) -> Timing:
+    """Time a call that only launches kernels: on a GPU so many of them in a captured graph, on a CPU by itself."""
+    if backend.name == "cpu":
+        return timed(function, backend.synchronize, repeats)
+    import cupy
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    function()
+    cupy.cuda.Device().synchronize()
+    times = []
+    with stream:
+        stream.begin_capture()
+        for _ in range(calls):
+            function()
+        graph = stream.end_capture()
+        for _ in range(repeats + 1):
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            graph.launch()
+            end.record()
+            end.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(start, end) / calls / 1e3)
+    return Timing.of(times[1:])
 
 
 def provenance(gpu: bool) -> dict[str, Any]:

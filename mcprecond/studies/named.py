@@ -36,6 +36,20 @@ VARIANTS: Methods = {
     "vb EF": ("vb", {"edge_filtering": True}),
     "vb_bit EF": ("vb_bit", {"edge_filtering": True}),
 }
+#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections IV-C and IV-D change.
+PUBLISHED: Methods = {
+    "eb": ("eb", {"published": True}),
+    "eb atomic": ("eb", {"published": True, "worklist": "atomic"}),
+    **{
+        f"{name}{' EF' if filtering else ''}": (name, {"published": True, "edge_filtering": filtering})
+        for name in ("vb", "vb_bit")
+        for filtering in (False, True)
+    },
+    "vb_bit, chunks of 1": ("vb_bit", {"published": True, "chunk_size": 1}),
+    "vb_bit, by degree": ("vb_bit", {"published": True, "resolution": "degree"}),
+    "vb_bit, chunks of 1, by degree": ("vb_bit", {"published": True, "chunk_size": 1, "resolution": "degree"}),
+    "ipgc": ("ipgc", {"published": True}),
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,8 @@ def table_v_of_all(setting: Setting) -> Table:
     if small:
         stand_ins = {f"small {name}": make for name, make in stand_ins.items()}
     makers = setting.chosen(fenl | stand_ins)
-    return published_table_v(makers, ["CG", "SGS eb", "SGS cc"], path=setting.path, progress=setting.progress)
+    methods = ["CG", "SGS eb", "SGS cc", *(["SGS csrcolor"] if device == "gpu" else [])]
+    return published_table_v(makers, methods, path=setting.path, progress=setting.progress)
 
 
 def families(setting: Setting) -> Table:
@@ -112,9 +127,43 @@ def families(setting: Setting) -> Table:
     return Table(rows)
 
 
+def published_schedules(setting: Setting) -> Table:
+    """Figure 2 and Table III of Deveci et al. in the paper's schedules: rounds, time, chunks, both resolutions."""
+    return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
+
+
+def orders(setting: Setting) -> Table:
+    """Colors of first-fit in the orders that Alabandi et al. list in Section 1."""
+    methods: Methods = {
+        order: ("greedy", {"order": order}) for order in ("natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id")
+    }
+    return setting.coloring("orders", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def cpu_codes(setting: Setting) -> Table:
+    """Figures 12-15 of Alabandi et al.: colors and throughput of algorithms for CPUs, serial and parallel."""
+    methods: Methods = {
+        "ecl_gc": ("ecl_gc", {}),
+        "gm (GMMP-NT)": ("gm", {}),
+        "vb, by degree (FirstFit, parallel)": ("vb", {"resolution": "degree"}),
+        "greedy (FirstFit, serial)": ("greedy", {}),
+        "greedy ldf (JP-D1)": ("greedy", {"order": "ldf"}),
+    }
+    return setting.coloring("cpu-codes", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def gunrock(setting: Setting) -> Table:
+    """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
+    n = 48 if setting.small else 1259
+    makers: Makers = {f"circuit_{n}": lambda: problems.circuit(n)}
+    methods: Methods = {"is_reduce, published": ("is_reduce", {"published": True})}
+    methods |= _by_name(["is_reduce", "is_hash", "jpl", "is_minmax"])
+    return setting.coloring("gunrock", makers, methods)
+
+
 def rmat_scaling(setting: Setting) -> Table:
     """Figure 4 of Deveci et al.: time of coloring R-MAT graphs of growing size."""
-    scales = range(8, 12) if setting.small else range(14, 23, 2)
+    scales = range(8, 12) if setting.small else range(14, 25, 2)
     methods = _by_name(["cc", "vb", "vb_bit", "eb", "ecl_gc", "sirg", "greedy"]) | VARIANTS
     makers: Makers = {f"rmat_{s}": partial(graphs.rmat, s) for s in scales}
     return setting.coloring("rmat-scaling", makers, methods)
@@ -122,30 +171,40 @@ def rmat_scaling(setting: Setting) -> Table:
 
 def rgg_scaling(setting: Setting) -> Table:
     """Figure 3 of Osama et al.: time of coloring random geometric graphs of growing size."""
-    scales = range(8, 12) if setting.small else range(14, 23, 2)
+    scales = range(8, 12) if setting.small else range(15, 25)
     makers: Makers = {f"rgg_{s}": partial(graphs.random_geometric, 2**s) for s in scales}
     methods = _by_name(["is_minmax", "graphblas_is", "graphblas_mis", "jpl", "cc", "eb", "ecl_gc", "greedy"])
     return setting.coloring("rgg-scaling", makers, methods)
 
 
 def sirg_ablation(setting: Setting) -> Table:
-    """Figure 8 of Sistla and Nandivada: what resolution by degree and palettes that double are worth."""
+    """Figures 8 and 10 of Sistla and Nandivada: what their optimizations are worth, in our schedule and in theirs."""
+    plain = {"published": True, "long_words": False, "doubling": False}
     methods: Methods = {
         "neither (rig)": ("rig", {}),
         "by degree": ("sirg", {"doubling": False}),
         "doubling": ("sirg", {"resolution": "index"}),
         "both (sirg)": ("sirg", {}),
+        "published baseline": ("sirg", plain),
+        "published, Opt1": ("sirg", plain | {"long_words": True}),
+        "published, Opt1 and Opt2": ("sirg", {"published": True}),
+        "published, palettes of vertices": ("sirg", {"published": True, "palettes": "vertices"}),
     }
     return setting.coloring("sirg-ablation", _families(setting.small) | _mycielskian(setting.small), methods)
 
 
 def ecl_shortcuts(setting: Setting) -> Table:
-    """Tables 4 and 5 of Alabandi et al.: steps and time of ECL-GC without shortcuts, with each, and with both."""
+    """Tables 4 and 5 of Alabandi et al.: steps and time of ECL-GC without shortcuts, with each, and with both, in our
+    schedule and in the paper's.
+    """
+    switches = {"baseline": (False, False), "+SC1": (True, False), "+SC2": (False, True), "+SC1+SC2": (True, True)}
     methods: Methods = {
-        "baseline": ("ecl_gc", {"shortcut1": False, "shortcut2": False}),
-        "+SC1": ("ecl_gc", {"shortcut1": True, "shortcut2": False}),
-        "+SC2": ("ecl_gc", {"shortcut1": False, "shortcut2": True}),
-        "+SC1+SC2": ("ecl_gc", {"shortcut1": True, "shortcut2": True}),
+        f"{'published ' if published else ''}{label}": (
+            "ecl_gc",
+            {"shortcut1": first, "shortcut2": second} | ({"published": True} if published else {}),
+        )
+        for published in (False, True)
+        for label, (first, second) in switches.items()
     }
     return setting.coloring("ecl-shortcuts", _families(setting.small) | _mycielskian(setting.small), methods)
 
@@ -178,10 +237,10 @@ def level_histogram(setting: Setting) -> Table:
     def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
         A, b = system
         synchronize, build = backend_of(A).synchronize, orderings[case["method"]]
-        setup = timed(lambda: build(A), synchronize, repeats).median
+        setup = timed(lambda: build(A), synchronize, repeats)
         M = build(A)
-        update = timed(lambda: M.update(A), synchronize, repeats).median
-        application = timed(lambda: M @ b, synchronize, 5 * repeats).median
+        update = timed(lambda: M.update(A), synchronize, repeats)
+        application = timed(lambda: M @ b, synchronize, 5 * repeats)
         results: list[SolveResult] = []
         solve = timed(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
         sizes = M.levels
@@ -193,12 +252,12 @@ def level_histogram(setting: Setting) -> Table:
             "mean_level": A.shape[0] / len(sizes),
             "largest_level": int(sizes.max()),
             **{f"{power}+": int(count) for power, count in zip(powers[:-1], counts, strict=True)},
-            "setup_seconds": setup,
-            "update_seconds": update,
-            "application_seconds": application,
+            "setup_seconds": setup.median,
+            **update.columns("update_seconds"),
+            **application.columns("application_seconds"),
             "iterations": results[-1].iterations,
             "solve_seconds": solve.median,
-            "seconds": setup + solve.median,
+            **(setup + solve).columns("seconds"),
             "spread": solve.spread,
             "verified": results[-1].converged,
             "reason": results[-1].reason.name.lower(),
@@ -309,12 +368,16 @@ def bicgstab(A: Any, b: Any, *, rtol: float, maxiter: int | None, M: Any) -> Sol
 STUDIES: dict[str, Callable[[Setting], Table]] = {
     "table-v": table_v_of_all,
     "table-ii-iii": families,
+    "published-schedules": published_schedules,
     "rmat-scaling": rmat_scaling,
     "sirg-ablation": sirg_ablation,
     "ecl-shortcuts": ecl_shortcuts,
+    "orders": orders,
+    "cpu-codes": cpu_codes,
     "level-histogram": level_histogram,
     "rgg-scaling": rgg_scaling,
     "time-quality": time_quality,
+    "gunrock": gunrock,
     "ordering": ordering,
     "coloring-effect": coloring_effect,
     "multigrid": multigrid,

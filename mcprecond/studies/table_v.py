@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,12 +18,14 @@ from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.compare import Progress, finite, run_cases
-from mcprecond.studies.measure import timed
+from mcprecond.studies.csrcolor import csrcolor
+from mcprecond.studies.measure import Timing, timed, timed_on_device
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
 #: The methods by the names that the table shows.
 METHODS = ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy")
+CSRCOLOR = "csrcolor"  # cuSPARSE's own coloring, on a GPU
 
 RTOL, MAXITER = 1e-7, 2000
 MOST_ITERATIONS = 20000  # where systems are worse conditioned than FENL
@@ -167,7 +168,8 @@ class LinearSolver:
             self.M = self.backend.sparse.csr_matrix(self.backend.sparse.diags(1 / J.diagonal()))
         elif self.method != "CG" and self.M is None:
             self.progress(f"{self.method}: coloring")
-            self.M = MulticolorSGS(J, cast(ColoringMethod, self.method.removeprefix("SGS ")))
+            name = self.method.removeprefix("SGS ")
+            self.M = MulticolorSGS(J, csrcolor()(J)[0] if name == CSRCOLOR else cast(ColoringMethod, name))
         elif self.method != "CG":
             self.M.update(J)
 
@@ -178,10 +180,21 @@ class LinearSolver:
 
     def application_seconds(self) -> float:
         """The median time of one application; 0 without a preconditioner."""
+        return self.applied().median
+
+    def applied(self) -> Timing:
+        """The time of ``M @ r``, as a user calls it; 0 without a preconditioner."""
         if self.M is None:
-            return 0.0
+            return Timing.of([0.0])
         r = self.backend.xp.ones(self.M.shape[0])
-        return timed(lambda: self.M @ r, self.backend.synchronize, APPLICATIONS).median
+        return timed(lambda: self.M @ r, self.backend.synchronize, APPLICATIONS)
+
+    def captured(self) -> Timing | None:
+        """The time of an application within a captured solve; None for what is not captured."""
+        if not isinstance(self.M, MulticolorSGS):
+            return None
+        r, z = (self.backend.xp.ones(self.M.shape[0]) for _ in range(2))
+        return timed_on_device(lambda: self.M.enqueue(r, z), self.backend, APPLICATIONS)
 
 
 def published_table_v(
@@ -199,7 +212,8 @@ def published_table_v(
     matrices : dict of str to function
         Each returns a `FENL`, solved by Newton's method, or a sparse matrix, with a random solution.
     methods : iterable of str
-        "CG", "Jacobi", or "SGS" and a coloring.
+        "CG", "Jacobi", or "SGS" and a coloring: a name in `COLORINGS`, or "csrcolor", which is cuSPARSE's own, on a
+        GPU.
     path, repeats, progress
         As in `coloring`. Every case is solved once to warm up.
 
@@ -208,7 +222,8 @@ def published_table_v(
     Table
         Columns: matrix, method, device, vertices (rows), entries, assembly_seconds, colors, iterations (of all
         Newton steps together), steps (of Newton), setup_seconds (coloring, building and updating), sgs_seconds
-        (iterations times one application), seconds (setup and all solves: the median), spread, residual, verified,
+        (iterations times one application, ``M @ r``), sgs_captured_seconds (the same within a captured graph, on a
+        GPU), seconds (setup and all solves: the median), their first and third quartiles, spread, residual, verified,
         reason, rtol, maxiter, repeats.
     """
     shared = {"rtol": RTOL, "maxiter": MOST_ITERATIONS, "repeats": repeats}
@@ -253,16 +268,18 @@ def published_table_v(
             residual = solve(linear)
             if run:  # the first one compiles kernels
                 times.append(linear.seconds)
-        iterations = sum(result.iterations for result in linear.results)
+        iterations, time = sum(result.iterations for result in linear.results), Timing.of(times)
+        applied, captured = linear.applied().scaled(iterations), linear.captured()
         reasons = {result.reason.name.lower(): None for result in linear.results if not result.converged}
         return {
             "colors": getattr(linear.M, "n_colors", None),
             "iterations": iterations,
             "steps": len(linear.results),
             "setup_seconds": linear.setup_seconds,
-            "sgs_seconds": iterations * linear.application_seconds() if linear.M is not None else None,
-            "seconds": statistics.median(times),
-            "spread": max(times) - min(times),
+            **(applied.columns("sgs_seconds") if linear.M is not None else {"sgs_seconds": None}),
+            **(captured.scaled(iterations).columns("sgs_captured_seconds") if captured else {}),
+            **time.columns("seconds"),
+            "spread": time.spread,
             "residual": finite(residual),
             "verified": not reasons and residual <= RTOL * (1 + 1e-6),
             "reason": ", ".join(reasons) or "converged",

@@ -2,7 +2,7 @@
 
 The comparison of a vertex with its neighbors is a segmented reduction: the maximum of the random numbers in each
 neighbor list, which is not cut short, but which several threads share. A reduction yields the maxima or the minima, so
-there is one color per round, as in `jpl`.
+there is one color per round, as in `jpl`. `published=True` has the paper's operators instead (`segments.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import numpy as np
 from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import flag
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
+from mcprecond.coloring.independent_set.segments import color_published
 
 KERNELS = KernelSet(__file__)
 
@@ -23,7 +25,7 @@ NOBODY = -1  # the maximum over no neighbors
 CUDA_CONSTANTS = {"NOBODY": NOBODY}
 
 
-def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
+def is_reduce(graph: Graph, *, seed: int = 0, published: bool = False) -> tuple[Any, Any]:
     """Color one independent set per round, found by segmented reduction: "is_reduce" in `COLORINGS`.
 
     Osama et al., Section IV-B3, Algorithm 7.
@@ -33,6 +35,9 @@ def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     graph : Graph
     seed : int
         Selects the random numbers, one per vertex; the vertex number decides between equal ones.
+    published : bool
+        Run the paper's operators: advance with a block for each vertex, a segmented reduction by threads, warps and
+        blocks, and coloring, apart from each other. The result is the same.
 
     Returns
     -------
@@ -41,6 +46,8 @@ def is_reduce(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     log : array of int32, shape (rows, 2)
         As many rounds as colors; see `Coloring.history`.
     """
+    if flag(published, "published"):
+        return color_published(graph, seed)
     xp, n = graph.backend.xp, graph.n
     # Threads per segment on the GPU: about as many as a row has entries, a warp at most.
     lanes = min(32, 1 << (graph.indices.size // max(n, 1)).bit_length())

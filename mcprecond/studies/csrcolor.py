@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import glob
 from typing import Any
 
@@ -44,7 +45,20 @@ class CsrColor:
             raise RuntimeError(f"{name} returned status {status}")
 
 
+@functools.cache
+def csrcolor() -> CsrColor:
+    """One handle of the library for all calls."""
+    return CsrColor()
+
+
 def library() -> ctypes.CDLL:
+    """The newest libcusparse that is found.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none.
+    """
     names = ["libcusparse.so.12", *glob.glob("/usr/local/cuda*/lib64/libcusparse.so.*")]
     for name in names:
         try:

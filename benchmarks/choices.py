@@ -1,0 +1,59 @@
+"""What coloring="auto" predicts for the matrices of solves.py, without a solve: no device is needed.
+
+    python benchmarks/choices.py gpu             # by the speeds of an H200 that the cost model has
+    python benchmarks/choices.py cpu rmat_18     # some of the matrices
+
+writes benchmarks/results/choices-gpu.json or choices-cpu.json (or where --output says). The pages hold this against the
+times in solves-gpu.json and solves-cpu.json. A run of solves.py records the same beside its times.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cases import BLOCK_SIZES, SEED, SOLVED
+from measure import RESULTS, record, save
+
+from mcprecond.matrix import admitted
+from mcprecond.tuning.auto import choose
+from mcprecond.tuning.cost_model import MEASURED, Speeds
+
+ITERATIONS = 100  # as "auto" counts on
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("names", nargs="*", default=list(SOLVED), metavar="NAME", help=", ".join(SOLVED))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    device, cases = arguments.device, []
+    for name in arguments.names:
+        matrix = SOLVED[name]
+        A = matrix.make(matrix.size(arguments.small, device), "cpu")
+        candidates = predicted(A, MEASURED[device], BLOCK_SIZES.get(name, 1))
+        cases.append({"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "candidates": candidates})
+        print(name, *(f"{row['method']} {row['total_ms']:.3g} ms" for row in candidates), flush=True)
+        document = record("choices", "cpu", cases, seed=SEED, small=arguments.small, speeds=device)
+        save(document, arguments.output or RESULTS / f"choices-{device}.json")
+
+
+def predicted(A: Any, speeds: Speeds, block_size: int = 1) -> list[dict[str, Any]]:
+    """The candidates of "auto" for 100 iterations, best first, with what is predicted for them."""
+    return [
+        {
+            "method": candidate.method,
+            "colors": candidate.n_colors,
+            "coloring_ms": 1e3 * candidate.coloring_seconds,
+            "iteration_ms": 1e3 * candidate.iteration_seconds,
+            "total_ms": 1e3 * candidate.total_seconds,
+        }
+        for candidate in choose(admitted(A, finite=True), ITERATIONS, speeds, block_size).candidates
+    ]
+
+
+if __name__ == "__main__":
+    main()
