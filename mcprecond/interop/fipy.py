@@ -28,7 +28,7 @@ class UpdatedPreconditioner:
         self.M: Any = None
         self.builds = self.updates = 0
 
-    def _applyToMatrix(self, matrix: Matrix) -> tuple[Any, Matrix]:  # as FiPy names it
+    def _applyToMatrix(self, matrix: Any) -> tuple[Any, Any]:  # as FiPy names it
         """Return M for a matrix, and the matrix itself."""
         if self.M is not None and self.M.shape == matrix.shape and self.M.dtype == matrix.dtype:
             try:
