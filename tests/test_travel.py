@@ -26,6 +26,7 @@ from mcprecond import (
     pcg,
 )
 from mcprecond.backends import Kernels, get_backend
+from mcprecond.backends.memory import writable
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.preconditioners.base import Preconditioner
 
@@ -193,6 +194,38 @@ def test_a_pickle_holds_no_more_than_the_operator(backend, to_device):
         M @ backend.xp.ones((A.shape[0], 4))
         assert abs(len(pickle.dumps(M)) - size) < 200  # a cached number may have come
         assert len(pickle.dumps(WAYS["pickle"](M))) < 1.01 * size + 200  # views would have become copies
+
+
+def mapped(value):
+    """What joblib hands to its processes: arrays that lie in read-only memory."""
+    buffers = []
+    text = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(text, buffers=[memoryview(bytes(buffer.raw())) for buffer in buffers])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_is_read_only_is_copied_before_an_update(name, backend, to_device):
+    A, other = (spd(grid5(8), seed) for seed in range(2))
+    M, r = MAKERS[name](to_device(A)), vector_for(A, to_device)
+    arrived = mapped(M)
+    state = arrived.__reduce__()[2]
+    assert backend.name == "gpu" or writable(state) is not state
+    assert_same(arrived @ r, M @ r, backend)
+    with pytest.raises(ValueError, match="pattern"):
+        arrived.update(to_device(A @ A))
+    for values in (other, A):
+        arrived.update(to_device(values))
+        M.update(to_device(values))
+        assert_same(arrived @ r, M @ r, backend)
+    assert_same(WAYS["pickle"](arrived) @ r, M @ r, backend)
+
+
+def test_color_blocks_that_are_read_only_are_copied_before_an_update(backend, to_device):
+    A, other = (to_device(spd(grid5(8), seed)) for seed in range(2))
+    arrived = mapped(ColorBlocks(A, "greedy"))
+    assert abs(arrived.permuted() - ColorBlocks(A, "greedy").permuted()).max() == 0
+    arrived.update(other)
+    assert abs(arrived.permuted() - ColorBlocks(other, "greedy").permuted()).max() == 0
 
 
 def test_kernels_are_found_again(backend):

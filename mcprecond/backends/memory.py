@@ -1,9 +1,15 @@
-"""How much memory is left, for what is better refused than begun; and numbers of bytes in words."""
+"""How much memory is left, for what is better refused than begun; arrays that may not be written; bytes in words."""
 
 from __future__ import annotations
 
+import copy
+import io
 import os
+import pickle
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mcprecond.backends.base import Backend
 
@@ -22,6 +28,28 @@ def shown_bytes(count: int) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.0f} bytes" if units[0] == "bytes" else f"{size:.3g} {units[0]}"
+
+
+def writable(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an object itself, or a deep copy if one of its NumPy arrays is read-only, wherever that is.
+
+    Read-only are the arrays that joblib maps into the memory of its processes.
+    """
+    search = _ReadOnlySearch(io.BytesIO(), pickle.HIGHEST_PROTOCOL)
+    search.dump(state)
+    return copy.deepcopy(state) if search.has_found else state
+
+
+class _ReadOnlySearch(pickle.Pickler):
+    """Goes through an object as pickle does, but looks at arrays only."""
+
+    has_found = False
+
+    def reducer_override(self, value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return NotImplemented
+        self.has_found = self.has_found or not value.flags.writeable
+        return object, ()
 
 
 def _of_machine() -> int:

@@ -187,6 +187,7 @@ class SmoothedAggregation(Multigrid):
         TypeError, ValueError
             As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes then.
         """
+        self._own_arrays()
         matrix = admitted(self._moved_again(A), floats=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import promoted
-from mcprecond.backends.memory import shown_bytes
+from mcprecond.backends.memory import shown_bytes, writable
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.storage import ColorBlocks, NodeBlocks
@@ -109,6 +109,8 @@ class Preconditioner:
     blocks: ColorBlocks
     #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
     choice: Choice | None = None
+    #: Whether arrays may be read-only, as where joblib has mapped into memory what it sends.
+    _may_be_mapped = False
     #: The class without that of a LinearOperator.
     _plain_class: type
     #: Of the vectors, as in every LinearOperator.
@@ -164,12 +166,13 @@ class Preconditioner:
         state = {
             name: value
             for name, value in self.__dict__.items()
-            if name != "_free" and not isinstance(value, types.ModuleType)
+            if name not in ("_free", "_may_be_mapped") and not isinstance(value, types.ModuleType)
         }
         return _empty_operator, (self._plain_class, self._origin.name), state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._may_be_mapped = True
         self._become_operator(self.shape, self.dtype)
 
     def __copy__(self) -> Any:
@@ -225,6 +228,15 @@ class Preconditioner:
         if self._origin.name == "gpu":
             raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
         return admitted(get_backend(device).sparse.csr_matrix(matrix.csr))
+
+    def _own_arrays(self) -> None:
+        """Before an update: replace all arrays by copies if an operator that has arrived holds read-only ones."""
+        if self._may_be_mapped:
+            held = self.__reduce__()[2]
+            own = writable(held)
+            if own is not held:
+                self.__setstate__(own)
+            self._may_be_mapped = False
 
     def _moved_again(self, A: Any) -> Any:
         """Return another matrix, in CSR form, on the same device. Whether it has the same pattern, `update` finds out

@@ -97,6 +97,7 @@ class MulticolorDILU(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
+        self._own_arrays()
         self._find_pivots(self.blocks.update(self._moved_again(A)))
 
     def _find_pivots(self, csr: Any) -> None:

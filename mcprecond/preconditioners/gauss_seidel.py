@@ -125,6 +125,7 @@ class MulticolorGS(Preconditioner):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After a
             singular diagonal this object cannot be used before an update succeeds.
         """
+        self._own_arrays()
         self.blocks.update(self._moved_again(A))
         self.blocks.refuse_singular_diagonal()
 

@@ -213,6 +213,7 @@ class ILU0(Factored):
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
             bad pivot this object cannot be used before an update succeeds.
         """
+        self._own_arrays()
         self._factorize(self.blocks.update(self._moved_again(A)))
 
     def factors(self) -> tuple[Any, Any]:

@@ -40,7 +40,8 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     for i in prange(first, end):
         work = np.zeros_like(r[i])
         add_products(i, indptr, columns, values, rho, work)
-        work[:] = r[i] - work
+        for p in range(len(work)):  # Numba does not always compile an expression of arrays here
+            work[p] = r[i, p] - work[p]
         for p in range(len(work)):
             rho[i, p] = product(Tinv[i], work, p)
 
@@ -181,7 +182,8 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
     for i in prange(end):
         total = np.zeros_like(r[i])
         add_products(i, indptr, columns, values, x, total)
-        total[:] = b[i] - left * r[i] - total
+        for p in range(len(total)):
+            total[p] = b[i, p] - left * r[i, p] - total[p]
         for p in range(len(total)):
             x[i, p] = omega * product(dinv[i], total, p)
 

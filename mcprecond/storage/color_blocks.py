@@ -7,6 +7,7 @@ layouts/ stores the columns, values.py the values, and fingerprint.py tells whet
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -320,6 +321,7 @@ class ColorBlocks:
                 f"A must be of shape {self.shape}, dtype {self.dtype} and on the {self.backend.name} as before, "
                 f"got shape {csr.shape}, dtype {csr.dtype} on the {backend.name}"
             )
+        self._own_arrays()
         zeros = self._fingerprints.zeros
         csr, found = self._matched(csr, lambda csr: self._filled(csr, self._enqueue_fingerprint(csr, zeros())))
         if found.pattern != self._fingerprint.pattern:
@@ -330,6 +332,12 @@ class ColorBlocks:
         self._refuse_values(csr, found)
         self._fingerprint, self._exponent = found, None
         return csr
+
+    def _own_arrays(self) -> None:
+        """Replace all arrays by copies if those to be written are read-only, as where joblib has mapped them."""
+        written = self.lower.values, self.upper.values, self.diagonal, self.dinv
+        if self.backend.name == "cpu" and not all(array.flags.writeable for array in written):
+            self.__dict__.update(copy.deepcopy(self.__dict__))
 
     def divide_upper(self, pivots: Any) -> None:
         """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
