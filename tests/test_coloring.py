@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcprecond import COLORINGS, Coloring, color
 from mcprecond.backends import get_backend
 from mcprecond.backends.hashing import mix
-from mcprecond.backends.kernels import Twin
+from mcprecond.backends.kernels import CpuFunction
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
@@ -241,14 +241,14 @@ def test_racing_colorings_stay_proper(backend, to_device):
 def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_device):
     """Many conflicts: on the CPU all vertices intend the same color, on a GPU as many rows as can be go at once."""
     monkeypatch.setattr(eb, "CHUNK", 1)
-    runs_twins = not backend.resident_warps
-    if runs_twins:
+    on_cpu = not backend.resident_warps
+    if on_cpu:
         monkeypatch.setattr(eb, "first_numbers", intend_the_same)
-        monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
+        monkeypatch.setitem(eb.KERNELS.functions, "color_edges", CpuFunction(eb.color_edges.py_func, "resident"))
     A = complete(300) if name == "complete300" else NAMED[name]
     coloring = color(to_device(A), "eb", **options)
     check(A, coloring, backend.to_host(coloring.colors), True)
-    if runs_twins:
+    if on_cpu:
         waves = eb_waves(A)
         edges_of_others = any(waves[v] == waves[u] == -1 for v, near in enumerate(neighbors(A)) for u in near)
         assert coloring.history[:, 1].any() or not edges_of_others
@@ -330,7 +330,7 @@ def test_eb_colors_skewed_graphs_as_few_as_largest_degree_first(name, worklist, 
     if not backend.resident_warps:
         monkeypatch.setattr(eb, "first_numbers", numbers_at_once)
         monkeypatch.setattr(eb, "tentative_colors", tentative_colors_at_once)
-        monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
+        monkeypatch.setitem(eb.KERNELS.functions, "color_edges", CpuFunction(eb.color_edges.py_func, "resident"))
     coloring = color(to_device(A), "eb", worklist=worklist)
     assert coloring.is_valid(to_device(A))
     assert coloring.n_colors <= 1.1 * color(A, "greedy", order="ldf").n_colors + 1

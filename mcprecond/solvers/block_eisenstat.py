@@ -1,4 +1,4 @@
-"""The twins of Eisenstat's form over blocks of nodes.
+"""Eisenstat's form over blocks of nodes on the CPU.
 
 They are those of eisenstat.py where a number of a vector becomes a row of b numbers, and a number of the matrix a b x b
 block, and rows of the upper triangle are not divided by their pivots. The CUDA side is the same text for both.
@@ -45,7 +45,7 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
             rho[i, p] = product(Tinv[i], work, p)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
@@ -76,7 +76,7 @@ def sweep_first_rows(end, indptr, columns, values, dinv, omega, rho, step, t, ts
             ts[i, 0, p] = step * rho[i, p] - ts[i, 1, p]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def sweep_back(
     n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):
@@ -109,7 +109,7 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
     return total
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def sweep_forward(
     n_slices,
     slices,
@@ -138,7 +138,7 @@ def sweep_forward(
     apply_reduction(PAP, total, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     """r'r and r'rho of the first rows, z'rho, and q = 0."""
     if control[STATE] != RUNNING:
@@ -156,7 +156,7 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     apply_reduction(FRESH_RZ, rz, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history, partials):
     """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho, but for the first rows; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
@@ -186,7 +186,7 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
             x[i, p] = omega * product(dinv[i], total, p)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r - U x) in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:

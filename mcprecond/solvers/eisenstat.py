@@ -174,7 +174,7 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
         rho[i] = (r[i] - total) * Tinv[i]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
@@ -197,7 +197,7 @@ def sweep_back_rows(first, end, apart, indptr, columns, values, omega, rho, beta
             ts[i, 0] = t[i]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def sweep_back(
     n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):
@@ -227,7 +227,7 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
     return product
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def sweep_forward(
     n_slices,
     slices,
@@ -256,7 +256,7 @@ def sweep_forward(
     apply_reduction(PAP, product, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     """r'r and r'rho of the first rows, z'rho, and q = 0."""
     if control[STATE] != RUNNING:
@@ -273,7 +273,7 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     apply_reduction(FRESH_RZ, rz, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history, partials):
     """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho, but for the first rows; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
@@ -300,7 +300,7 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
         x[i] = omega * ((b[i] - left * r[i]) * dinv[i] - total)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:

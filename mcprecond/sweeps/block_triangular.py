@@ -70,7 +70,7 @@ def substitute_rows(first, end, indptr, columns, values, dinv, perm, r, omega, s
             copy_node(y, i, z, perm[i])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def substitute(
     n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):
@@ -94,7 +94,7 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
         copy_node(y, i, z, perm[i])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, omega, y, z):
     """t_i = y_i - w inv(D_i) sum_j U_ij t_j, in place of y, and to z in the order of the matrix."""
     for k in range(n_slices - 1, -1, -1):
@@ -134,7 +134,7 @@ def relax_rows(
         copy_node(new, i, z, perm[i])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def relax(
     n_slices,
     slices,
@@ -194,7 +194,7 @@ def residual_rows(
                 total[p] = rest - total[p]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def residual(
     n_slices,
     slices,

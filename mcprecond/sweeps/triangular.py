@@ -60,7 +60,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
                 z[perm[i], c] = y[i, c]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def substitute(
     n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):
@@ -90,7 +90,7 @@ def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z)
             z[perm[i], c] = y[i, c]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
     for k in range(n_slices - 1, -1, -1):
@@ -128,7 +128,7 @@ def relax_rows(
             z[perm[i], c] = new[i, c]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def relax(
     n_slices,
     slices,
@@ -199,7 +199,7 @@ def residual_rows(
                 r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def residual(
     n_slices,
     slices,
