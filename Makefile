@@ -49,7 +49,7 @@ test-gpu:
 test-release:
 	$(PYTHON) tools/try_release.py --output dist
 
-# Kernels as C++ in place of their twins; it needs g++.
+# Kernels as C++ in place of the CPU's functions; it needs g++.
 test-emulated: .venv/dev
 	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
 

@@ -401,7 +401,7 @@ def check_row(v, n, begin, end, indices):
     return flaws, degree, hashes
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def check_pattern(n, entries, indptr, indices, degrees, report):
     """Count the neighbors of each vertex; report flaws (bits), the largest degree, and the sum of the rows' hashes.
 
@@ -424,7 +424,7 @@ def check_pattern(n, entries, indptr, indices, degrees, report):
     report[MAX_DEGREE], report[SURPLUS] = largest, np.int64(surplus)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def check_values(entries, values, report):
     """Count the values that are not finite; the largest magnitude among the others, as the bits of a double."""
     not_finite, largest = 0, 0.0

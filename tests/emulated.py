@@ -10,8 +10,8 @@ there, and a template of emulated.hpp here.
 
 Where a test asks for the CPU it gets a device of one multiprocessor, whose arrays are NumPy's: colorings, storage,
 sweeps, preconditioners, solvers and multigrid take the way of a GPU, and run the kernels of their .cu files, but with
-one block at a time. Problems run their twins. What is not emulated: blocks that run at once, caches, weak ordering of
-memory, and speed. It needs Linux and g++.
+one block at a time. Problems are made as on a CPU. What is not emulated: blocks that run at once, caches, weak ordering
+of memory, and speed. It needs Linux and g++.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
     """One variant of a kernel set, from a folder of those that were compiled before."""
     shown = '__attribute__((visibility("default")))'
     exports = (
-        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&{name}>::run; }}' for name in kernel_set.twins
+        f'extern "C" {{ {shown} void* launch_{name} = (void*)&Launch<&{name}>::run; }}' for name in kernel_set.functions
     )
     text = "\n".join((HEADER.read_text(), cuda_source(kernel_set.source, REPLACED), *exports))
     FOLDER.mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ class EmulatedBackend(CpuBackend):
             return launch
 
         most = {"per_item": 2**31, "strided": 1, "resident": 1}
-        launchers = {name: launcher(name, most[twin.launch]) for name, twin in kernel_set.twins.items()}
+        launchers = {name: launcher(name, most[side.launch]) for name, side in kernel_set.functions.items()}
         return Kernels(launchers, self, kernel_set, macros)
 
 

@@ -6,7 +6,7 @@
 All tests run twice: with launches that block, so that an error is reported where it occurs, and with launches that do
 not, as users have them: whatever lacks an order on the GPU can be seen then only.
 
-Much of the time goes into compiling kernels and twins, so more processes help although they share a GPU; where there
+Much of the time goes into compiling, by NVRTC and Numba, so more processes help although they share a GPU; where there
 are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
 a run that was cut off goes on where it was, but for modules of tests that have changed since, or that import one that
 has; if a source has changed, or what all tests share, it begins anew.
@@ -45,9 +45,9 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
 PER_GPU = 9  # processes: most compile while another computes
-THREADS = 2  # of each process: with one for each processor the twins of all are in each other's way
+THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
 LARGE = 200  # tests
-# A test of that function, or in that module, takes as long as so many others, since it compiles twins.
+# A test of that function, or in that module, takes as long as so many others, since it compiles functions for the CPU.
 SLOW = {
     "test_deterministic_methods_agree_on_both_devices": 15,
     "test_docs.py": 40,

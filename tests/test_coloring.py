@@ -10,11 +10,13 @@ import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.first_fit import serial_first_fit
+from reference.independent_sets import serial_sets
+from reference.orders import at_random, by_degree, largest_first
 
 from mcprecond import COLORINGS, Coloring, color
 from mcprecond.backends import get_backend
-from mcprecond.backends.hashing import mix
-from mcprecond.backends.kernels import Twin
+from mcprecond.backends.kernels import CpuFunction
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
@@ -138,20 +140,6 @@ def test_proper_on_any_pattern(variant, backend, to_device, A):
     check(A, coloring, backend.to_host(coloring.colors), is_bounded(method, options))
 
 
-def serial_first_fit(A, sequence) -> np.ndarray:
-    adjacency, colors = neighbors(A), {}
-    for v in sequence:
-        taken = {colors[u] for u in adjacency[v] if u in colors}
-        colors[v] = next(c for c in range(len(taken) + 1) if c not in taken)
-    return np.array([colors[v] for v in range(A.shape[0])], dtype=np.int32)
-
-
-def by_degree(A, seed: int) -> list[int]:
-    """The order of ECL-GC: largest degree, then largest hash, then largest number."""
-    degrees = [len(near) for near in neighbors(A)]
-    return sorted(range(A.shape[0]), key=lambda v: (degrees[v], mix(v, seed), v), reverse=True)
-
-
 @pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
 @pytest.mark.parametrize("seed", [0, 1, 2**32 + 7])
 def test_ecl_gc_is_serial_largest_degree_first(name, seed, backend, to_device):
@@ -182,11 +170,10 @@ def test_ecl_gc_mixes_high_and_low_degrees(backend, to_device):
 def test_greedy_is_first_fit_in_the_given_order(name, backend, to_device):
     A = NAMED[name]
     n = A.shape[0]
-    degrees = np.array([len(near) for near in neighbors(A)])
     orders = {
         "natural": range(n),
-        "random": sorted(range(n), key=lambda v: (mix(v, 0), v)),
-        "ldf": np.argsort(-degrees, kind="stable"),
+        "random": at_random(A, 0),
+        "ldf": largest_first(A),
     }
     for order, sequence in orders.items():
         expected = serial_first_fit(A, list(sequence))
@@ -201,13 +188,8 @@ def test_greedy_is_first_fit_in_the_given_order(name, backend, to_device):
 @pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
 def test_jpl_colors_are_levels_of_the_random_order(name, backend, to_device):
     A = NAMED[name]
-    adjacency = neighbors(A)
-    priority = [(mix(v, 9), v) for v in range(A.shape[0])]
-    level: dict[int, int] = {}
-    for v in sorted(range(A.shape[0]), key=lambda v: priority[v], reverse=True):
-        level[v] = 1 + max((level[u] for u in adjacency[v] if priority[u] > priority[v]), default=-1)
     coloring = color(to_device(A), "jpl", seed=9)
-    np.testing.assert_array_equal(backend.to_host(coloring.colors), [level[v] for v in range(A.shape[0])])
+    np.testing.assert_array_equal(backend.to_host(coloring.colors), serial_sets(A, 9))
     assert coloring.rounds == coloring.n_colors
 
 
@@ -242,14 +224,14 @@ def test_racing_colorings_stay_proper(backend, to_device):
 def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_device):
     """Many conflicts: on the CPU all vertices intend the same color, on a GPU as many rows as can be go at once."""
     monkeypatch.setattr(eb, "CHUNK", 1)
-    runs_twins = not backend.resident_warps
-    if runs_twins:
+    on_cpu = not backend.resident_warps
+    if on_cpu:
         monkeypatch.setattr(eb, "first_numbers", intend_the_same)
-        monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
+        monkeypatch.setitem(eb.KERNELS.functions, "color_edges", CpuFunction(eb.color_edges.py_func, "resident"))
     A = complete(300) if name == "complete300" else NAMED[name]
     coloring = color(to_device(A), "eb", **options)
     check(A, coloring, backend.to_host(coloring.colors), True)
-    if runs_twins:
+    if on_cpu:
         waves = eb_waves(A)
         edges_of_others = any(waves[v] == waves[u] == -1 for v, near in enumerate(neighbors(A)) for u in near)
         assert coloring.history[:, 1].any() or not edges_of_others
@@ -331,7 +313,7 @@ def test_eb_colors_skewed_graphs_as_few_as_largest_degree_first(name, worklist, 
     if not backend.resident_warps:
         monkeypatch.setattr(eb, "first_numbers", numbers_at_once)
         monkeypatch.setattr(eb, "tentative_colors", tentative_colors_at_once)
-        monkeypatch.setitem(eb.KERNELS.twins, "color_edges", Twin(eb.color_edges.py_func, "resident"))
+        monkeypatch.setitem(eb.KERNELS.functions, "color_edges", CpuFunction(eb.color_edges.py_func, "resident"))
     coloring = color(to_device(A), "eb", worklist=worklist)
     assert coloring.is_valid(to_device(A))
     assert coloring.n_colors <= 1.1 * color(A, "greedy", order="ldf").n_colors + 1

@@ -134,7 +134,7 @@ def test_compiles(name, variant, architecture):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_kernel_has_a_twin(name):
+def test_every_kernel_has_a_function_on_the_cpu(name):
     """The kernels of a .cu file are those that its module registers."""
     import importlib
     import re
@@ -143,4 +143,4 @@ def test_every_kernel_has_a_twin(name):
     kernels = re.findall(
         r'extern "C" __global__ void(?:\s+__launch_bounds__\([^()]+\))?\s+(\w+)', cuda_source(SOURCES[name])
     )
-    assert sorted(kernels) == sorted(module.KERNELS.twins)
+    assert sorted(kernels) == sorted(module.KERNELS.functions)

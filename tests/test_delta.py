@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from graphs import slices_of, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.delta import cut, in_slice, largest_shift
 
 from mcprecond import ColorBlocks, color
 from mcprecond.backends import get_backend
@@ -37,39 +38,6 @@ def sliced_triangles(draw: st.DrawFn):
     return cuts, triangles
 
 
-def bases_by_hand(columns, shift):
-    """The first column, and those that are the first behind a window."""
-    bases: list[int] = []
-    for column in sorted(columns):
-        if not bases or column >= bases[-1] + 2**shift:
-            bases.append(column)
-    return bases
-
-
-def largest_shift(columns):
-    """The largest shift with room for the bases, and these; None where there is none."""
-    for shift in range(MOST_SHIFT, LEAST_SHIFT - 1, -1):
-        bases = bases_by_hand(columns, shift)
-        if len(bases) <= 2 ** (16 - shift):
-            return shift, bases
-    return None
-
-
-def cut_by_hand(cuts, triangles):
-    """Slices with too many bases in halves, until there are none."""
-    while True:
-        n_slices = len(cuts) - 1
-        bad = {k for k in range(n_slices) for t in triangles if not largest_shift(in_slice(cuts, *t, k))}
-        if not bad:
-            return cuts
-        middles = [cuts[k] + (cuts[k + 1] - cuts[k]) // 2 for k in bad]
-        cuts = np.array(sorted({*cuts, *middles}), np.int32)
-
-
-def in_slice(cuts, indptr, columns, k):
-    return columns[indptr[cuts[k]] : indptr[cuts[k + 1]]].astype(np.int64)
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=sliced_triangles())
 def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
@@ -80,7 +48,7 @@ def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
         return
     patterns = [(to_device(indptr), to_device(columns)) for indptr, columns in triangles]
     slices, lists = list_of_columns(to_device(cuts), patterns, backend)
-    cuts = cut_by_hand(cuts, triangles)
+    cuts = cut(cuts, triangles)
     n_slices = len(cuts) - 1
     assert slices.dtype == np.int32
     np.testing.assert_array_equal(backend.to_host(slices), cuts)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from graphs import slices_of, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.dia import diagonals
 
 from mcprecond import ILU0, ColorBlocks, color, problems
 from mcprecond.backends import get_backend
@@ -33,18 +34,6 @@ def sliced_triangles(draw: st.DrawFn):
     return cuts, triangles
 
 
-def by_hand(cuts, indptr, columns):
-    """The diagonals of each slice: shift -> rows."""
-    result = []
-    for first, end in pairwise(cuts):
-        found: dict[int, set[int]] = {}
-        for i in range(first, end):
-            for column in columns[indptr[i] : indptr[i + 1]]:
-                found.setdefault(int(column) - (i - first), set()).add(i - first)
-        result.append(dict(sorted(found.items())))
-    return result
-
-
 def unpacked(pairs, n_slices):
     """The same from a list."""
     begins = pairs.reshape(-1)[1 : 4 * (n_slices + 1) : 4]
@@ -64,7 +53,7 @@ def test_lists_tell_the_columns(backend, to_device, monkeypatch, case):
         return
     lists = list_of_diagonals(to_device(cuts), patterns, backend)
     for pairs, (indptr, columns), pattern in zip(lists, triangles, patterns, strict=True):
-        assert unpacked(backend.to_host(pairs), len(cuts) - 1) == by_hand(cuts, indptr, columns)
+        assert unpacked(backend.to_host(pairs), len(cuts) - 1) == diagonals(cuts, indptr, columns)
         told = columns_by_rows(to_device(cuts), pattern[0], pairs, len(columns), backend)
         np.testing.assert_array_equal(backend.to_host(told), columns)
 
@@ -97,7 +86,7 @@ def test_values_go_by_diagonals(listed_columns, rows):
         columns = backend.to_host(blocks.columns_by_rows(triangle))
         keys = []
         for k, (first, end) in enumerate(pairwise(cuts)):
-            shifts = list(by_hand([first, end], indptr, columns)[0])
+            shifts = list(diagonals([first, end], indptr, columns)[0])
             for i in range(first, end):
                 for e in range(indptr[i], indptr[i + 1]):
                     number = shifts.index(columns[e] - (i - first))

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from graphs import DTYPES, NAMED, grid5, patterns, random_values, slivers, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.dilu import dense
 from test_ilu import applied, dominant
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
@@ -28,23 +29,11 @@ def grid7(n: int) -> sp.csr_matrix:
     )
 
 
-def dense(A, M, backend) -> np.ndarray:
-    """M by its formula, in the order of A, with E one after the other."""
-    perm = backend.to_host(M.blocks.perm)
-    B = A.toarray()[np.ix_(perm, perm)]
-    E = np.zeros(len(B), B.dtype)
-    for i in range(len(B)):
-        E[i] = B[i, i] - (B[i, :i] * B[:i, i] / E[:i]).sum()
-    product = (np.diag(E) + np.tril(B, -1)) @ np.diag(1 / E) @ (np.diag(E) + np.triu(B, 1))
-    P = np.eye(len(perm))[perm]
-    return P.T @ product @ P
-
-
 @pytest.mark.parametrize("name", [name for name in NAMED if NAMED[name].shape[0]])
 def test_equals_the_formula_and_keeps_the_diagonal(name, backend, to_device):
     A = dominant(sp.csr_matrix(NAMED[name])[:150, :150])
     M = MulticolorDILU(to_device(A))
-    expected = dense(A, M, backend)
+    expected = dense(A, backend.to_host(M.blocks.perm))
     np.testing.assert_allclose(np.diag(expected), A.diagonal(), rtol=1e-13)
     np.testing.assert_allclose(applied(M, backend) @ expected, np.eye(A.shape[0]), atol=1e-12)
     np.testing.assert_allclose(applied(M.T, backend), applied(M, backend).T, atol=1e-13)

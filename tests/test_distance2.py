@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import NAMED, grid5, neighbors, patterns, stencil27
+from graphs import NAMED, grid5, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
-from test_coloring import serial_first_fit
+from reference.first_fit import serial_first_fit
+from reference.proper import all_pairs, within_two
 
 from mcprecond import COLORINGS, color
 from mcprecond.coloring import Graph, hubs
@@ -53,18 +54,6 @@ def no_squares(monkeypatch):
         raise AssertionError("the squared graph was built")
 
     monkeypatch.setattr(Graph, "squared", refuse)
-
-
-def within_two(A) -> list[set[int]]:
-    """All vertices within distance two of each, the slow and obvious way."""
-    near = neighbors(A)
-    return [near[v].union(*(near[u] for u in near[v])) - {v} for v in range(len(near))]
-
-
-def all_pairs(A) -> sp.csr_matrix:
-    """The graph of all pairs within distance two."""
-    pairs = [(v, u) for v, near in enumerate(within_two(A)) for u in near]
-    return sp.csr_matrix((np.ones(len(pairs)), np.array(pairs, dtype=np.int32).reshape(-1, 2).T), shape=A.shape)
 
 
 def check_proper(A, colors: np.ndarray) -> None:

@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.first_fit import serial_first_fit
+from reference.orders import by_degree, largest_first
 
 from mcprecond import color
 from mcprecond.backends.hashing import mix
@@ -19,22 +21,8 @@ from mcprecond.coloring.priority.priorities import LDF_NATURAL, ORDERS, ROW_ORDE
 from mcprecond.coloring.priority.visits import KERNELS as VISITS
 
 SEED = 5
+SEQUENCES = {"ldf": lambda A: by_degree(A, SEED), "ldf_natural": largest_first, "natural": lambda A: range(A.shape[0])}
 SHORTCUTS = [{"shortcut1": first, "shortcut2": second} for first in (True, False) for second in (True, False)]
-
-
-def serial_first_fit(A: sp.sparray, order: str) -> np.ndarray:
-    """The definition: by falling priority, each vertex takes the smallest color that no neighbor has."""
-    adjacency = neighbors(A)
-    priority = {
-        "ldf": lambda v: (-len(adjacency[v]), -mix(v, SEED)),
-        "ldf_natural": lambda v: (-len(adjacency[v]), v),
-        "natural": lambda v: v,
-    }[order]
-    colors = np.full(A.shape[0], -1, np.int32)
-    for v in sorted(range(A.shape[0]), key=priority):
-        taken = {colors[u] for u in adjacency[v]}
-        colors[v] = next(c for c in range(len(taken) + 1) if c not in taken)
-    return colors
 
 
 def mixed_degrees(n: int, edges: int) -> sp.csr_matrix:
@@ -70,7 +58,7 @@ GRAPHS = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_equals_serial_first_fit(name, order, backend, to_device):
-    expected = serial_first_fit(GRAPHS[name], order)
+    expected = serial_first_fit(GRAPHS[name], SEQUENCES[order](GRAPHS[name]))
     for shortcuts in SHORTCUTS:
         for published in (False,) if order == "natural" else (False, True):
             coloring = color(
@@ -85,7 +73,7 @@ def test_equals_serial_first_fit(name, order, backend, to_device):
 def test_equals_serial_first_fit_on_any_pattern(backend, to_device, A, order, shortcuts, published):
     published = published and order != "natural"
     colors = color(to_device(A), "ecl_gc", order=order, seed=SEED, published=published, **shortcuts).colors
-    np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, order))
+    np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, SEQUENCES[order](A)))
 
 
 @pytest.mark.parametrize("order", ["ldf_natural", "natural"])
@@ -131,7 +119,7 @@ def rounds_of(A: sp.csr_matrix, *, shortcut1: bool, shortcut2: bool) -> int:
         dag,
         log,
     )
-    np.testing.assert_array_equal(colors, serial_first_fit(A, "natural"))
+    np.testing.assert_array_equal(colors, serial_first_fit(A, range(A.shape[0])))
     return log[0, 0]
 
 
@@ -169,7 +157,7 @@ def published_rounds(A, backend, to_device, worklist: np.ndarray, *, shortcut1: 
         xp.zeros(8, np.int32),
         log,
     )
-    np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, "ldf_natural"))
+    np.testing.assert_array_equal(backend.to_host(colors), serial_first_fit(A, largest_first(A)))
     log = backend.to_host(log)
     return log[1 : 1 + log[0, 0], 0]
 
@@ -195,7 +183,7 @@ def test_the_papers_example(backend, to_device, one_thread):
     Where nobody sees what others do in the same step, vertices of low priority being visited first, it takes as many.
     """
     assert [len(near) for near in neighbors(FIGURE_1)] == [5, 5, 5, 5, 5, 4, 3]
-    np.testing.assert_array_equal(serial_first_fit(FIGURE_1, "ldf_natural"), [0, 1, 0, 2, 3, 1, 2])
+    np.testing.assert_array_equal(serial_first_fit(FIGURE_1, largest_first(FIGURE_1)), [0, 1, 0, 2, 3, 1, 2])
     backwards = np.arange(7)[::-1]
     with_both = published_rounds(FIGURE_1, backend, to_device, backwards, **SHORTCUTS[0])
     without = published_rounds(FIGURE_1, backend, to_device, backwards, **SHORTCUTS[-1])

@@ -6,39 +6,15 @@ import sys
 
 import numpy as np
 import pytest
-from graphs import NAMED, grid5, neighbors, patterns, stencil27
+from graphs import NAMED, grid5, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
-from test_coloring import serial_first_fit
+from reference.first_fit import serial_first_fit
+from reference.independent_sets import serial_reuse, serial_sets
+from reference.orders import by_weight
 
 from mcprecond import color
-from mcprecond.backends.hashing import mix
 
 METHODS = ("graphblas_is", "graphblas_mis", "graphblas_jp")
-
-
-def by_weight(A, seed: int) -> list[int]:
-    """The vertices by falling weight."""
-    return sorted(range(A.shape[0]), key=lambda v: (mix(v, seed), v), reverse=True)
-
-
-def serial_sets(A, seed: int) -> np.ndarray:
-    """In which round a vertex outweighs all uncolored neighbors: one after the last of its heavier neighbors."""
-    near, order = neighbors(A), by_weight(A, seed)
-    rounds = np.full(A.shape[0], -1)
-    for v in order:
-        rounds[v] = 1 + max((rounds[u] for u in near[v]), default=-1)
-    return rounds
-
-
-def serial_reuse(A, seed: int) -> np.ndarray:
-    """The sets of the rounds, each with the smallest color that is nowhere around it."""
-    near, rounds = neighbors(A), serial_sets(A, seed)
-    colors = np.full(A.shape[0], -1)
-    for r in range(rounds.max() + 1):
-        frontier = np.flatnonzero(rounds == r)
-        taken = {colors[u] for v in frontier for u in near[v]}
-        colors[frontier] = next(c for c in range(r + 1) if c not in taken)
-    return colors
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

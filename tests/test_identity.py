@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import NAMED, complete, grid5, neighbors, stencil27
-from test_coloring import by_degree, serial_first_fit
-from test_graphblas import by_weight, serial_reuse, serial_sets
+from reference.first_fit import fronts, serial_first_fit
+from reference.independent_sets import Rounds, grown_sets, hashed_sets, proposals, serial_reuse, serial_sets, two_sets
+from reference.orders import at_random, by_degree, by_weight, largest_first
+from reference.speculation import losers, published_edges
 
 import mcprecond.backends
 from mcprecond import COLORINGS, color
@@ -37,28 +39,9 @@ GRAPHS = {
     "path": sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(200, 200))),
 }
 
-Rounds = list[tuple[int, int]]
-
-
-def fronts(A, sequence) -> Rounds:
-    """How many vertices each front has: those that come after the last front of those before them around them."""
-    near, front = neighbors(A), {}
-    for v in sequence:
-        front[v] = 1 + max((front[u] for u in near[v] if u in front), default=-1)
-    return [(int(count), 0) for count in np.bincount(list(front.values()))]
-
 
 def sizes(colors: np.ndarray) -> Rounds:
     return [(int(count), 0) for count in np.bincount(colors)]
-
-
-def at_random(A) -> list[int]:
-    return sorted(range(A.shape[0]), key=lambda v: (mix(v, SEED), v))
-
-
-def largest_first(A) -> list[int]:
-    near = neighbors(A)
-    return sorted(range(A.shape[0]), key=lambda v: (-len(near[v]), v))
 
 
 def by_stretches(A, stretches: int) -> list[int]:
@@ -74,108 +57,6 @@ def by_stretches(A, stretches: int) -> list[int]:
     return sequence
 
 
-def sets_of_a_round(A, round_of) -> tuple[np.ndarray, Rounds]:
-    """Rounds: `round_of(near, base)` gives the next colors, given the uncolored neighbors of each uncolored vertex."""
-    near, left = neighbors(A), set(range(A.shape[0]))
-    colors, base, history = np.full(A.shape[0], UNCOLORED), 0, []
-    while left:
-        found, width = round_of({v: near[v] & left for v in left}, base)
-        for v, c in found.items():
-            colors[v] = c
-        left -= found.keys()
-        history.append((len(found), 0))
-        base += width
-    return colors, history
-
-
-def hashed_sets(A, hashes: int = 4) -> tuple[np.ndarray, Rounds]:
-    """By each hash function two independent sets, its maxima and its minima; the first of them that has a vertex."""
-
-    def one_round(near, base):
-        found = {}
-        for v, around in near.items():
-            for h in reversed(range(hashes)):
-                own, theirs = (mix(v, SEED + h), v), [(mix(u, SEED + h), u) for u in around]
-                if all(other > own for other in theirs):
-                    found[v] = base + 2 * h + 1
-                if all(other < own for other in theirs):
-                    found[v] = base + 2 * h
-        return found, 2 * hashes
-
-    return sets_of_a_round(A, one_round)
-
-
-def two_sets(A) -> tuple[np.ndarray, Rounds]:
-    """Algorithm 5 of Osama et al.: maxima, and in a second color minima; who is both gets the second one."""
-
-    def one_round(near, base):
-        found = {}
-        for v, around in near.items():
-            own, theirs = (mix(v, SEED), v), [(mix(u, SEED), u) for u in around]
-            if all(other < own for other in theirs):
-                found[v] = base
-            if all(other > own for other in theirs):
-                found[v] = base + 1
-        return found, 2
-
-    return sets_of_a_round(A, one_round)
-
-
-def proposals(A, table_size: int = 16) -> tuple[np.ndarray, Rounds]:
-    """Algorithm 6 of Osama et al., with the points of `hashed.py` that make it reproducible."""
-    n, near = A.shape[0], [sorted(around) for around in neighbors(A)]
-    number = [(mix(v, SEED), v) for v in range(n)]
-    colors, proposed, tables = [UNCOLORED] * n, [-1] * n, [[] for _ in range(n)]
-    asks, left, new, history = [True] * n, list(range(n)), 0, []
-    while left:
-        for v in left:
-            for u in near[v]:
-                is_late = colors[u] != UNCOLORED and proposed[u] >= new - 2
-                if is_late and colors[u] not in tables[v] and len(tables[v]) < table_size:
-                    tables[v].append(colors[u])
-        for v in left:
-            closed = [v, *(u for u in near[v] if colors[u] == UNCOLORED)]
-            for u, role in ((max(closed, key=number.__getitem__), 0), (min(closed, key=number.__getitem__), 1)):
-                proposed[u] = max(proposed[u], new + role)
-        taking = [v for v in left if proposed[v] >= new]
-        for v in taking:
-            reused = next(c for c in range(65) if c not in tables[v])
-            colors[v] = reused if asks[v] and reused < new else proposed[v]
-        losers = {v for v in left if proposed[v] < new}
-        for v in taking:
-            rivals = [u for u in near[v] if colors[u] == colors[v]]
-            if any(proposed[u] < new for u in rivals):
-                asks[v] = False
-                losers.add(v)
-            if any(number[u] > number[v] for u in rivals if proposed[u] >= new):
-                losers.add(v)
-        settled = len(left) - len(losers)
-        left = sorted(losers)
-        for v in left:
-            colors[v] = UNCOLORED
-        history.append((len(taking), len(taking) - settled))
-        new += 2
-    return np.array(colors), history
-
-
-def grown_sets(A) -> Rounds:
-    """Algorithm 3 of Osama et al.: by how many vertices each maximal independent set grows, step by step."""
-    near, weight, left, history = (
-        neighbors(A),
-        [(mix(v, SEED), v) for v in range(A.shape[0])],
-        set(range(A.shape[0])),
-        [],
-    )
-    while left:
-        candidates = set(left)
-        while candidates:
-            frontier = {v for v in candidates if all(weight[u] < weight[v] for u in near[v] & candidates)}
-            left -= frontier
-            candidates -= frontier | {u for v in frontier for u in near[v]}
-            history.append((len(frontier), 0))
-    return history
-
-
 def first_fit(A, sequence, *rounds: tuple[int, int]) -> tuple[np.ndarray, Rounds]:
     return serial_first_fit(A, sequence), [(A.shape[0], 0), *rounds]
 
@@ -189,64 +70,12 @@ def sets(A) -> tuple[np.ndarray, Rounds]:
     return colors, sizes(colors)
 
 
-def published_edges(A, smaller_degree: bool = False) -> tuple[np.ndarray, Rounds]:
-    """Algorithms 5, 6, 8 and 9 of Deveci et al., with sets for words, one edge after the other."""
-    near, n = neighbors(A), A.shape[0]
-    edges = [(v, u) for v in range(n) for u in sorted(near[v]) if u > v]
-    if smaller_degree:
-        edges = [(u, v) if len(near[v]) > len(near[u]) else (v, u) for v, u in edges]
-    final, intended, of_set = [None] * n, [None] * n, [0] * n
-    forbidden, told = [set() for _ in range(n)], [set() for _ in range(n)]
-
-    def choice(v, *others):
-        return next((c for c in range(31) if c not in forbidden[v] | told[v] | set(others)), None)
-
-    history = []
-    while left := [v for v in range(n) if final[v] is None]:
-        for v in left:
-            if intended[v] is not None or choice(v) is not None:
-                final[v] = intended[v] if intended[v] is not None else choice(v)
-            elif len(forbidden[v]) == 31:
-                of_set[v] += 1
-                forbidden[v] = set()
-            told[v], intended[v] = set(), None
-        for low, high in edges:
-            if final[low] is not None and (final[low], of_set[low]) == (final[high], of_set[high]):
-                final[low] = None
-        listed = []
-        for low, high in edges:
-            if (final[low] is None) == (final[high] is None):
-                listed += [(low, high)] if final[low] is None else []
-                continue
-            colored, other = (low, high) if final[high] is None else (high, low)
-            if of_set[colored] == of_set[other]:
-                forbidden[other].add(final[colored])
-            elif of_set[colored] > of_set[other]:
-                listed.append((low, high))
-        edges = listed
-        for low, high in edges:
-            if final[low] is not None or final[high] is not None or of_set[low] != of_set[high]:
-                continue
-            if intended[low] is None and intended[high] is None:
-                intended[high] = choice(high)
-                told[low] |= {intended[high]} - {None}
-            elif intended[high] is None:
-                told[high].add(intended[low])
-            elif intended[low] is None:
-                told[low].add(intended[high])
-            elif intended[low] == intended[high]:
-                intended[low] = choice(low, intended[high])
-                told[high] |= {intended[low]} - {None}
-        history.append((len(left), sum(color is None for color in final)))
-    return np.array([31 * of_set[v] + final[v] for v in range(n)]), history
-
-
 #: Colors and history by definition, None where that depends on how visits are divided. Of speculation: in one thread.
 DEFINITIONS: dict[str, Any] = {
     "eb": lambda A: first_fit(A, by_stretches(A, max(min(eb.STRETCHES, A.shape[0] // eb.CHUNK), 1))),
     "ecl_gc": lambda A: (serial_first_fit(A, by_degree(A, SEED)), None),
     "jpl": sets,
-    "jp": lambda A: (serial_first_fit(A, at_random(A)), fronts(A, at_random(A))),
+    "jp": lambda A: (serial_first_fit(A, at_random(A, SEED)), fronts(A, at_random(A, SEED))),
     "ipgc": lambda A: first_fit(A, natural(A)),
     "vb": lambda A: first_fit(A, natural(A)),
     "vb_bit": lambda A: first_fit(A, natural(A)),
@@ -256,12 +85,12 @@ DEFINITIONS: dict[str, Any] = {
     "chen_topo": lambda A: first_fit(A, natural(A)),
     "chen_wlc": lambda A: first_fit(A, natural(A)),
     "chen_pq": lambda A: first_fit(A, largest_first(A)),
-    "cc": hashed_sets,
-    "is_minmax": two_sets,
-    "is_hash": proposals,
+    "cc": lambda A: hashed_sets(A, SEED),
+    "is_minmax": lambda A: two_sets(A, SEED),
+    "is_hash": lambda A: proposals(A, SEED),
     "is_reduce": sets,
     "graphblas_is": sets,
-    "graphblas_mis": lambda A: (serial_first_fit(A, by_weight(A, SEED)), grown_sets(A)),
+    "graphblas_mis": lambda A: (serial_first_fit(A, by_weight(A, SEED)), grown_sets(A, SEED)),
     "graphblas_jp": lambda A: (serial_reuse(A, SEED), sizes(serial_sets(A, SEED))),
     "greedy": lambda A: (serial_first_fit(A, natural(A)), None),
 }
@@ -513,20 +342,6 @@ def test_palettes_of_rig_have_all_colors_and_those_of_sirg_double(recorded, to_d
 def conflicts(n: int, edges: list[tuple[int, int]]) -> sp.csr_matrix:
     rows, columns = np.array(edges).T
     return sp.csr_matrix((np.ones(len(edges)), (rows, columns)), shape=(n, n))
-
-
-def losers(A, by_degree: bool) -> list[int]:
-    """Who gives way where all have one color, one vertex after the other: a neighbor of higher rank still has it."""
-    near, colors, lost = neighbors(A), [0] * A.shape[0], []
-
-    def rank(v: int) -> tuple[int, int]:
-        return (len(near[v]) if by_degree else 0), v
-
-    for v in range(A.shape[0]):
-        if any(colors[u] == 0 and rank(u) > rank(v) for u in near[v]):
-            colors[v] = UNCOLORED
-            lost.append(v)
-    return lost
 
 
 @pytest.mark.parametrize("by_degree", [False, True])

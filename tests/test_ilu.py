@@ -9,6 +9,7 @@ import scipy.sparse.linalg
 from graphs import DTYPES, NAMED, complete, grid5, neighbors, patterns, random_values, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference import ilu
 
 from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
@@ -24,20 +25,6 @@ def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
     n = A.shape[0]
     places = (np.r_[A.row, np.arange(n)], np.r_[A.col, np.arange(n)])
     return sp.csr_matrix(sp.coo_matrix((np.r_[A.data, 2 * rows], places), shape=A.shape)).astype(dtype)
-
-
-def reference(A: sp.csr_matrix, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L and U of ILU(0), dense, in the given order: Saad's Algorithm 10.4."""
-    B = A.toarray()[np.ix_(order, order)]
-    B = B.astype(np.result_type(B, np.float64))
-    pattern = sp.csr_matrix((np.ones(A.nnz), A.indices, A.indptr), A.shape).toarray()[np.ix_(order, order)] > 0
-    n = len(B)
-    for i in range(1, n):
-        for k in np.flatnonzero(pattern[i, :i]):
-            B[i, k] /= B[k, k]
-            later = pattern[i] & pattern[k] & (np.arange(n) > k)
-            B[i, later] -= B[i, k] * B[k, later]
-    return np.tril(B, -1) + np.eye(n), np.triu(B)
 
 
 def factors_in(order: np.ndarray, M, backend) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +44,7 @@ def check(A, backend, to_device, ordering, order: np.ndarray | None = None) -> N
     coloring = color(on_device, "ecl_gc")
     M = ILU0(on_device, ordering=ordering, coloring=coloring)
     order = backend.to_host(coloring.permutation()) if order is None else order
-    expected = reference(A, order)
+    expected = ilu.factors(A, order)
     for ours, theirs in zip(factors_in(order, M, backend), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-12 * max(abs(theirs).max(), 1))
     inverse = np.empty_like(expected[0])

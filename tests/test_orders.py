@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 from graphs import NAMED, grid5, neighbors, patterns, stencil27
 from hypothesis import HealthCheck, given, settings
+from reference.first_fit import colors_by_urgency, serial_first_fit
+from reference.orders import smallest_degree_last, smallest_degree_last_in_batches
 
 from mcprecond import color
 from mcprecond.coloring.graph import Graph
@@ -15,62 +17,19 @@ from mcprecond.coloring.orders import sequence_of
 GRAPHS = [name for name in NAMED if NAMED[name].shape[0]]
 
 
-def smallest_free(around) -> int:
-    return next(c for c in range(len(around) + 1) if c not in around)
-
-
-def slow_sdl(adjacency) -> tuple[list[int], int]:
-    """Smallest degree last, and the degeneracy."""
-    left, removed, degeneracy = set(range(len(adjacency))), [], 0
-    while left:
-        v = min(left, key=lambda v: (len(adjacency[v] & left), v))
-        degeneracy = max(degeneracy, len(adjacency[v] & left))
-        left.remove(v)
-        removed.append(v)
-    return removed[::-1], degeneracy
-
-
-def slow_sdl_batch(adjacency) -> list[int]:
-    """The same in batches."""
-    left, batches, d = set(range(len(adjacency))), [], 0
-    while left:
-        batch = sorted(v for v in left if len(adjacency[v] & left) <= d)
-        left -= set(batch)
-        batches.append(batch)
-        d += not batch
-    return [v for batch in batches[::-1] for v in batch]
-
-
-def slow_dynamic(adjacency, order: str) -> list[int]:
-    """Saturation or incidence degree."""
-    colors: dict[int, int] = {}
-
-    def urgency(v: int) -> tuple[int, int, int]:
-        around = [colors[u] for u in adjacency[v] if u in colors]
-        return len(set(around) if order == "sd" else around), len(adjacency[v]), -v
-
-    while len(colors) < len(adjacency):
-        v = max((v for v in range(len(adjacency)) if v not in colors), key=urgency)
-        colors[v] = smallest_free({colors[u] for u in adjacency[v] if u in colors})
-    return [colors[v] for v in range(len(adjacency))]
-
-
 def agrees_with_definitions(A, backend, to_device) -> None:
     adjacency, on_device = neighbors(A), to_device(A)
     graph = Graph.of(on_device)
-    exact, degeneracy = slow_sdl(adjacency)
-    for order, sequence in {"sdl": exact, "sdl_batch": slow_sdl_batch(adjacency)}.items():
+    exact, degeneracy = smallest_degree_last(adjacency)
+    for order, sequence in {"sdl": exact, "sdl_batch": smallest_degree_last_in_batches(adjacency)}.items():
         np.testing.assert_array_equal(backend.to_host(sequence_of(graph, order, 0)), sequence)
         for method in ("greedy", "jp"):
             coloring = color(on_device, method, order=order)
-            colors: dict[int, int] = {}
-            for v in sequence:
-                colors[v] = smallest_free({colors[u] for u in adjacency[v] if u in colors})
-            np.testing.assert_array_equal(backend.to_host(coloring.colors), [colors[v] for v in range(len(colors))])
+            np.testing.assert_array_equal(backend.to_host(coloring.colors), serial_first_fit(A, sequence))
             assert coloring.n_colors <= degeneracy + 1
     for order in ("sd", "id"):
         colors = backend.to_host(color(on_device, "greedy", order=order).colors)
-        np.testing.assert_array_equal(colors, slow_dynamic(adjacency, order))
+        np.testing.assert_array_equal(colors, colors_by_urgency(adjacency, order))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -98,7 +57,7 @@ def test_batches_are_the_same_everywhere(backend, to_device):
     ends = rng.choice(1000, size=(2, 6000), p=weights / weights.sum())
     A = sp.csr_matrix((np.ones(6000), ends), shape=(1000, 1000))
     sequence = sequence_of(Graph.of(to_device(A)), "sdl_batch", 0)
-    np.testing.assert_array_equal(backend.to_host(sequence), slow_sdl_batch(neighbors(A)))
+    np.testing.assert_array_equal(backend.to_host(sequence), smallest_degree_last_in_batches(neighbors(A)))
 
 
 def test_orders_pay(to_device):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference.interleaved import interleaved
 
 from mcprecond.storage import schedule
 from mcprecond.storage.layouts.interleaved import KERNELS
@@ -23,20 +22,6 @@ def sliced_rows(draw: st.DrawFn):
         cuts.append(min(cuts[-1] + draw(st.integers(1, MOST_ROWS)), len(lengths)))
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return np.array(cuts, np.int32), indptr
-
-
-def lanes_of(rows: int) -> int:
-    return MOST_ROWS >> int(rows - 1).bit_length()
-
-
-def interleaved_by_hand(cuts: np.ndarray, indptr: np.ndarray) -> list[int]:
-    """Entry numbers in the order of the slices: sorted by slice, step, row and lane."""
-    keys = []
-    for k, (first, end) in enumerate(pairwise(cuts)):
-        lanes = lanes_of(end - first)
-        for i in range(first, end):
-            keys += [(k, (e - indptr[i]) // lanes, i, e) for e in range(indptr[i], indptr[i + 1])]
-    return [key[-1] for key in sorted(keys)]
 
 
 def run_interleave(backend, cuts, indptr, entries, back):
@@ -57,7 +42,7 @@ def test_order_of_entries(dtype, backend):
         cuts, indptr = case
         entries = np.arange(indptr[-1]).astype(dtype)
         stored = run_interleave(backend, cuts, indptr, entries, 0)
-        np.testing.assert_array_equal(stored, interleaved_by_hand(cuts, indptr))
+        np.testing.assert_array_equal(stored, interleaved(cuts, indptr))
         np.testing.assert_array_equal(run_interleave(backend, cuts, indptr, stored, 1), entries)
 
     check()

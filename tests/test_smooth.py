@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graphs import grid5, spd, stencil27
+from reference.gauss_seidel import swept
 
 from mcprecond import MulticolorGS, smooth
-
-
-def swept(A: np.ndarray, x: np.ndarray, b: np.ndarray, rows: np.ndarray, omega: float) -> np.ndarray:
-    """One sweep of SOR over the rows in this order."""
-    x = x.copy()
-    for i in rows:
-        x[i] = (1 - omega) * x[i] + omega * (b[i] - A[i] @ x + A[i, i] * x[i]) / A[i, i]
-    return x
 
 
 @pytest.mark.parametrize("omega", [1.0, 0.7, 1.5])

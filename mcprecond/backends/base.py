@@ -50,7 +50,7 @@ class Backend(Protocol):
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.
 
-        Macros are compile-time choices of the CUDA side (a dtype becomes its C type); twins specialize by themselves.
+        Macros are compile-time choices of the CUDA side (a dtype becomes its C type); Numba specializes by itself.
         """
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:

@@ -38,7 +38,7 @@ class CpuBackend:
         return scipy.sparse.linalg
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
-        return Kernels({name: twin.function for name, twin in kernel_set.twins.items()}, self, kernel_set, macros)
+        return Kernels({name: side.function for name, side in kernel_set.functions.items()}, self, kernel_set, macros)
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         return function

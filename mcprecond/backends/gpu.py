@@ -160,10 +160,10 @@ def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, devi
 
     source, _ = _text_and_words(kernel_set)
     launchers = {}
-    for name, twin in kernel_set.twins.items():
-        kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=twin.launch == "resident")
+    for name, side in kernel_set.functions.items():
+        kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=side.launch == "resident")
         compile_by_cupy(kernel)  # now, not inside somebody's graph capture
-        most_blocks = None if twin.launch == "per_item" else _resident_blocks(kernel)
+        most_blocks = None if side.launch == "per_item" else _resident_blocks(kernel)
         launchers[name] = _launcher(kernel, lanes, most_blocks)
     return launchers
 

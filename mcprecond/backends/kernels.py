@@ -1,10 +1,11 @@
-"""A kernel set: the CUDA kernels of one module and their Numba twins, under the same names.
+"""A kernel set: the CUDA kernels of one module, and the Numba functions of the same names for the CPU.
 
-The twin is the readable definition; the CUDA kernel must agree with it. Both are called alike, through a backend::
+Both compute the same and are called alike, through a backend. The CPU's functions are what production runs there, and
+are written to be fast; readable definitions, which tests compare both with, are in tests/reference::
 
     KERNELS = KernelSet(__file__)              # the .cu file beside this module
 
-    @KERNELS.twin
+    @KERNELS.per_item
     def scale(items, factor, x): ...           # extern "C" __global__ void scale(long long items, double factor, ...)
 
     run = backend.kernels(KERNELS, VALUE=x.dtype)
@@ -25,8 +26,8 @@ import numpy as np
 
 from mcprecond.backends.forks import compiler
 
-#: For all functions. fastmath stays off: a twin defines the result to the last bit. C does not call them, and a way for
-#: it to do so would take time to compile.
+#: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
+#: them, and a way for it to do so would take time to compile.
 ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 #: Loops over prange run in parallel; Numba does not search for more, which takes time, too.
 IN_PARALLEL = dict.fromkeys(
@@ -48,7 +49,7 @@ Launch = Literal["per_item", "strided", "resident"]
 
 
 @dataclass(frozen=True)
-class Twin:
+class CpuFunction:
     """The Numba side of a kernel and how its CUDA side is launched."""
 
     function: Callable[..., None]
@@ -57,38 +58,42 @@ class Twin:
 
 @dataclass
 class KernelSet:
-    """The kernels of the module `module_file`: `source` is the .cu file of the same name."""
+    """The kernels of the module `module_file`: `source` is the .cu file of the same name.
+
+    The decorators `per_item`, `strided` and `resident` register the functions for the CPU, and say how many threads run
+    the kernel on a GPU.
+    """
 
     module_file: str
-    twins: dict[str, Twin] = field(default_factory=dict)
+    functions: dict[str, CpuFunction] = field(default_factory=dict)
 
     @property
     def source(self) -> Path:
         """The .cu file."""
         return Path(self.module_file).with_suffix(".cu")
 
-    def twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the twin of a kernel with one thread (or LANES threads) per item: one parallel loop."""
+    def per_item(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """For a kernel with one thread (or LANES threads) per item: one parallel loop."""
         return self._register(compile_loop(function), "per_item")
 
-    def strided_twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the twin of a kernel whose threads stride over the items, as reductions do: one parallel loop."""
+    def strided(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """For a kernel whose threads stride over the items, as reductions do: one parallel loop."""
         return self._register(compile_loop(function), "strided")
 
-    def resident_twin(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the twin of a kernel that fills the device and has barriers in it: loops, one after another."""
+    def resident(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """For a kernel that fills the device and has barriers in it: loops, one after another."""
         return self._register(compile_part(function), "resident")
 
     def _register(self, compiled: Callable[..., Any], launch: Launch) -> Callable[..., Any]:
-        self.twins[compiled.__name__] = Twin(compiled, launch)
+        self.functions[compiled.__name__] = CpuFunction(compiled, launch)
         return compiled
 
     def __hash__(self) -> int:
         return hash(self.module_file)
 
     def __reduce__(self) -> Any:
-        """A pickle names the module that defines the twins."""
-        return _kernel_set_of, (next(iter(self.twins.values())).function.__module__,)
+        """A pickle names the module that defines the functions."""
+        return _kernel_set_of, (next(iter(self.functions.values())).function.__module__,)
 
 
 def _kernel_set_of(module: str) -> KernelSet:

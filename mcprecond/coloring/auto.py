@@ -85,10 +85,10 @@ def longest_chain(breaks: np.ndarray, n: int) -> int:
     return int(max(longest.max(), between.max()))
 
 
-# The twins.
+# On the CPU.
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def add_lengths(samples, n, block_size, indptr, indices, lengths):
     """The sum of the lengths that the distances of a row tell; 0 if its nearest neighbor is no part of its line."""
     for sample in prange(samples):
@@ -108,7 +108,7 @@ def add_lengths(samples, n, block_size, indptr, indices, lengths):
         lengths[sample] = total + n // (stride * block_size) if stride else 0
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def find_breaks(parts, n, indptr, indices, breaks):
     """In each part of the rows, the first and the last row that is no neighbor of the one before it, and the longest
     way from one of them to the next; -1, -1 and 0 if there is none.

@@ -213,7 +213,7 @@ def conflict(matrix: AdmittedMatrix, colors: Any) -> tuple[int, int] | None:
     return row, int(neighbors[same & (neighbors != row)][0])
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def first_conflict(n, indptr, indices, colors, first):
     """The first row with a neighbor of its own color; `first` holds n before."""
     row = n
@@ -224,7 +224,7 @@ def first_conflict(n, indptr, indices, colors, first):
     first[0] = row
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def count_colors(n, colors, n_counted, log, n_rows, report):
     """A histogram of the first so many colors; behind it, how many there are, and the first rows of the log."""
     for row in range(n_rows):

@@ -91,7 +91,7 @@ def by_keys(keys: Any, xp: Any) -> Any:
     return words.astype(np.uint32).astype(np.int32)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def random_keys(n, seed, keys):
     """What a random order sorts by."""
     for v in prange(n):
@@ -145,7 +145,7 @@ def remove_batch(d, number, vertices, indptr, indices, left, batch, following, l
                 following[atomic_add(length, 0, np.int32(1))] = u
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def remove_in_batches(n, indptr, indices, left, batch, removed, scratch):
     """Number the batches; `left` holds the degrees before, `removed` the vertices of a batch and of the next one."""
     batch[:] = -1

@@ -94,7 +94,7 @@ def is_near_the_set(v, indptr, indices, roots, near):
     return found
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, scratch):
     """The serial search."""
     near = np.zeros(n, np.bool_)
@@ -110,7 +110,7 @@ def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, s
                     near[indices[k]] = True
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def join_roots(n, indptr, indices, own, least_size, roots, sizes):
     """Vertices of the set become roots, and free neighbors join them, where an aggregate has so many vertices.
 
@@ -128,7 +128,7 @@ def join_roots(n, indptr, indices, own, least_size, roots, sizes):
                         roots[indices[k]] = v
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def join_neighbors(n, indptr, indices, roots, sizes, joined, is_root):
     """Who has no root joins the one that most of its neighbors have; of several that with the smallest aggregate.
 
@@ -150,7 +150,7 @@ def join_neighbors(n, indptr, indices, roots, sizes, joined, is_root):
         joined[v], is_root[v] = best, best == v
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def number(n, joined, numbers, labels):
     """The number of each vertex's aggregate, -1 if it has none."""
     for v in prange(n):

@@ -115,7 +115,7 @@ def lanes_for(per_row: float) -> int:
     return lanes
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def multiply(n, indptr, indices, values, x, adds, y):
     """y = C x, or y += C x."""
     for i in prange(n):
@@ -125,7 +125,7 @@ def multiply(n, indptr, indices, values, x, adds, y):
         y[i] = y[i] + total if adds else total
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def multiply_dense(n, matrix, x, y):
     """y = C x with a dense matrix."""
     for i in prange(n):
@@ -135,7 +135,7 @@ def multiply_dense(n, matrix, x, y):
         y[i] = total
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def add(n, factor, x, y):
     """y += factor x."""
     for i in prange(n):
@@ -163,7 +163,7 @@ def pivot_step(p, n, A, least, column):
     A[p * n + p] = 1 / pivot if keeps else A.dtype.type(0)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def invert(size, n, A, least, column, scratch):
     """The inverse in place of A, by Gauss and Jordan's elimination without exchanges, as a definite matrix allows it.
 

@@ -127,7 +127,7 @@ def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:
     return xp.flatnonzero((row_of_entry == csr.indices) & wanted[csr.indices])
 
 
-# The twins. Row r of node v begins at ``k (b indptr[v] + r length)`` in a matrix of b x k blocks. Each part notes in
+# On the CPU. Row r of node v begins at ``k (b indptr[v] + r length)`` in a matrix of b x k blocks. Each part notes in
 # an array of its own where in the row of a node the columns of an aggregate are.
 
 
@@ -160,7 +160,7 @@ def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slo
             P[place + c] += Q[i * k + c]
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P):
     """P = T - factor diag(dinv) A T."""
     nodes = n // b
@@ -175,7 +175,7 @@ def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q
                 smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def take_adjoint(n, b, k, member_indptr, members, places, touched_indptr, touched, P, R):
     """R = P^H, by the blocks of R."""
     for e in prange(n):
@@ -207,7 +207,7 @@ def multiply_row(i, b, k, indptr, indices, values, touched_indptr, touched, P, s
         add_row(values[e], u, begin, k, touched_indptr, touched, P, slots, own)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def multiply_rows(n, b, k, count, indptr, indices, values, touched_indptr, touched, P, between_indptr, between, AP):
     """A P."""
     nodes = n // b
@@ -235,7 +235,7 @@ def restrict_row(a, c, b, k, member_indptr, members, R, between_indptr, between,
             place += 1
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def restrict_rows(
     n, b, k, count, member_indptr, members, R, between_indptr, between, AP, coupled_indptr, coupled, coarse
 ):

@@ -101,7 +101,7 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
     return canonical_csr(xp.empty(entries, dtype), indices, indptr, (nodes * rows, width * columns), backend)
 
 
-# The twins. Each part marks what it has seen in an array of its own.
+# On the CPU. Each part marks what it has seen in an array of its own.
 
 
 @compile_part
@@ -134,7 +134,7 @@ def sort_short(own):
         own[place] = column
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_union(n, width, indptr, members, list_indptr, lists, counts):
     """How many columns each row of a product has."""
     for part in prange(PARTS):
@@ -143,7 +143,7 @@ def count_union(n, width, indptr, members, list_indptr, lists, counts):
             counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, nothing)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, result):
     """These columns, sorted."""
     for part in prange(PARTS):
@@ -155,7 +155,7 @@ def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, res
                 sort_short(own)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, places):
     """Rows and places of the entries of each column, in order; entries in column `width` are behind."""
     after = np.zeros(width + 2, np.int64)
@@ -171,7 +171,7 @@ def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, pl
             rows[p], places[p] = v, e
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_blocks(n, rows, columns, indptr, blocks, result_indptr, result):
     """Row offsets and columns of a matrix of blocks."""
     for i in prange(n):

@@ -125,14 +125,14 @@ def rest_of_row(i, indptr, indices, values, b, x):
     return b[i] - total
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def find_rest(n, indptr, indices, values, b, x, r):
     """r = b - A x."""
     for i in prange(n):
         r[i] = rest_of_row(i, indptr, indices, values, b, x)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def step(n, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, result):
     """d = alpha d + beta inv(D) (b - A x), and x + d; from zero x is not read, and d is not if alpha is 0."""
     for i in prange(n):

@@ -76,7 +76,7 @@ def start_vector(n: int, dtype: Any, backend: Backend) -> Any:
     return w
 
 
-# The twins. The vectors w_k are not divided by their norms, beta_k, but where they are used: v_k = w_k / beta_k.
+# On the CPU. The vectors w_k are not divided by their norms, beta_k, but where they are used: v_k = w_k / beta_k.
 # `scalars` has beta_0, alpha_0, beta_1, alpha_1, ...
 
 
@@ -86,7 +86,7 @@ def inverse(norm):
     return 1 / norm if norm > 0 else 1.0
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def start(n, w):
     """The first vector."""
     for i in prange(n):
@@ -125,7 +125,7 @@ def next_vector(scale, of_w, of_before, dinv, Aw, w, before):
     return np.sqrt(square)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def lanczos(n, longest, steps, indptr, indices, values, dinv, w, before, Aw, scalars, partials, arrivals):
     """All steps, from w; `before` is zero."""
     beta, last_inverse = norm_of(w, dinv), 0.0

@@ -101,7 +101,7 @@ def is_strong(i, j, a, sizes, theta):
     return i != j and a != 0 and abs(a) >= theta * sizes[i] * sizes[j]
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_strong(n, indptr, indices, values, sizes, theta, counts):
     """How many strong neighbors each row has."""
     for i in prange(n):
@@ -111,7 +111,7 @@ def count_strong(n, indptr, indices, values, sizes, theta, counts):
         counts[i] = count
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_strong(n, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
     """These neighbors."""
     for i in prange(n):
@@ -122,7 +122,7 @@ def list_strong(n, indptr, indices, values, sizes, theta, strong_indptr, strong_
                 place += 1
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def find_norms(n_nodes, b, indptr, indices, values, node_indptr, node_indices, norms):
     """The Frobenius norm of each block."""
     for v in prange(n_nodes):
@@ -143,7 +143,7 @@ def entry(i, j, indptr, indices, values):
     return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def find_unsymmetric(n, indptr, indices, values, sizes, tolerance, first):
     """The first entry that is not the conjugate of that across; `first` holds the number of entries before."""
     least = first[0]

@@ -54,7 +54,7 @@ def tentative(own: Pattern, count: int, B: Any, block_size: int, backend: Backen
     return Q, coarse, xp.flatnonzero(xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1) == 0)
 
 
-# The twins.
+# On the CPU.
 
 
 @compile_part
@@ -90,7 +90,7 @@ def orthogonalize(members, b, k, tiny, B, Q, R, any_vanished):
                 Q[i * k + c] *= factor
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def fit_candidates(n_aggregates, offsets, members, b, k, tiny, B, Q, R, any_vanished):
     """Q becomes an orthonormal basis of the candidates B on each aggregate, and R what makes them of it.
 

@@ -52,10 +52,10 @@ class TwoSteps:
         self._run.combine(self.n, self.scalars, d, c)
 
 
-# The twins. Where squares overflow or underflow, the steps are as long as the cycles have them.
+# On the CPU. Where squares overflow or underflow, the steps are as long as the cycles have them.
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def find_first(n, b, c, rest, scalars, partials, arrivals):
     """The length of the first step."""
     product, energy = 0.0, 0.0
@@ -67,7 +67,7 @@ def find_first(n, b, c, rest, scalars, partials, arrivals):
     scalars[FIRST] = product / energy if fits else 1.0
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def step(n, scalars, b, rest):
     """b becomes A c, and the rest that of the first step."""
     factor = b.real.dtype.type(scalars[FIRST])
@@ -77,7 +77,7 @@ def step(n, scalars, b, rest):
         b[i] = product
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
     """The coefficients of c and d."""
     product, between, energy = 0.0, 0.0, 0.0
@@ -92,7 +92,7 @@ def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
     scalars[FIRST] -= second * share
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def combine(n, scalars, d, c):
     """c becomes x."""
     first, second = c.real.dtype.type(scalars[FIRST]), c.real.dtype.type(scalars[SECOND])

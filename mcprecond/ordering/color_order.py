@@ -237,7 +237,7 @@ def improve(order, edges, edges_of, given, per_edge):
                 unlike = True
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def count_couplings(samples, n, indptr, indices, colors, n_colors, table):
     """Count entries by the colors of row and column, in all rows if there are no more; each part by itself first."""
     for part in prange(PARTS):

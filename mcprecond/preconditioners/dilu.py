@@ -182,7 +182,7 @@ def find_pivots_of_rows(
             found[LOW] = 1
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def find_pivots(
     n_slices,
     slices,

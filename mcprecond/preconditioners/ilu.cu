@@ -45,7 +45,7 @@ struct Row {
     __device__ __forceinline__ int list(int e) const { return e * length - e * (e + 1) / 2 - e - 1; }
 };
 
-// A warp per piece. See the twin.
+// A warp per piece. See ilu.py.
 extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, const OFFSET* lower_indptr,
                                         const int* lower_indices, const OFFSET* upper_indptr, const int* upper_indices,
                                         const long long* firsts, PLACE* matches, int* found) {

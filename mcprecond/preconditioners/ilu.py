@@ -381,7 +381,7 @@ def next_common(place, end, indices, other, other_end, other_indices):
     return place, other
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts, matches, found):
     """Which entries of the upper parts of rows have the columns of later rows' entries.
 
@@ -542,7 +542,7 @@ def factorize_rows(
         found[TRIANGLES] = 1
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def factorize(
     n_pieces,
     pieces,

@@ -453,7 +453,7 @@ def at_gauss_point(shape, g, corners):
     return value
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def fill_indices(nodes, m, indptr, indices):
     """The column indices: the neighbors of each node in ascending order."""
     for v in prange(nodes):
@@ -466,7 +466,7 @@ def fill_indices(nodes, m, indptr, indices):
                 place += 1
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
     """R at every node; linear[z] is the element matrix of what is linear in T, in layer z of elements."""
     for v in prange(nodes):
@@ -488,7 +488,7 @@ def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
         R[v] = total
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def assemble_jacobian(nodes, m, T, linear, shape, mass, indptr, values):
     """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight."""
     for v in prange(nodes):

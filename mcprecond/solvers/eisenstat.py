@@ -29,11 +29,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.block_eisenstat import KERNELS as BLOCK_KERNELS
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -54,6 +54,7 @@ from mcprecond.solvers.iteration import (
     inner,
 )
 from mcprecond.sweeps.plan import make_empty
+from mcprecond.sweeps.triangular import add_products, block_product
 
 KERNELS = KernelSet(__file__)
 
@@ -77,9 +78,8 @@ class EisenstatIteration(Iteration):
     def __init__(self, csr: Any, b: Any, x0: Any, M: Preconditioner, backend: Backend) -> None:
         super().__init__(csr, M.blocks.longest_row, backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
-        kernels = BLOCK_KERNELS if blocks.block_size > 1 else KERNELS
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
-        self.sweep, self.vector = backend.kernels(kernels, LANES=32, **macros), backend.kernels(kernels, **macros)
+        self.sweep, self.vector = backend.kernels(KERNELS, LANES=32, **macros), backend.kernels(KERNELS, **macros)
         sums = blocks.new_sums()
         self.blocks, self.slices = blocks, (blocks.n_slices, blocks.slices, sums)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
@@ -164,17 +164,28 @@ class EisenstatIteration(Iteration):
         )
 
 
+# On the CPU. Vectors of blocks have one dimension more; what is for the other number of dimensions is not compiled.
+
+
 @compile_loop
 def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
     for i in prange(first, end):
-        total = rho.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * rho[columns[k]]
-        rho[i] = (r[i] - total) * Tinv[i]
+        if rho.ndim == 1:
+            total = rho.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                total += values[k] * rho[columns[k]]
+            rho[i] = (r[i] - total) * Tinv[i]
+        else:
+            sums = np.zeros_like(r[i])
+            add_products(i, indptr, columns, values, rho, sums)
+            for p in range(len(sums)):  # Numba does not always compile an expression of arrays here
+                sums[p] = r[i, p] - sums[p]
+            for p in range(len(sums)):
+                rho[i, p] = block_product(Tinv[i], sums, p)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
@@ -182,22 +193,35 @@ def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
 
 
 @compile_loop
-def sweep_back_rows(first, end, apart, indptr, columns, values, omega, rho, beta, step, q, t, ts):
+def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
     """The rows of one color; those of the first color are kept apart where T = D there."""
     for i in prange(first, end):
-        total = t.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * t[columns[k]]
-        if apart:
-            ts[i, 1] = omega * total
-            ts[i, 0] = step * rho[i] - ts[i, 1]
+        if t.ndim == 1:
+            total = t.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                total += values[k] * t[columns[k]]
+            if apart:
+                ts[i, 1] = omega * total
+                ts[i, 0] = step * rho[i] - ts[i, 1]
+            else:
+                q[i] = rho[i] + beta * q[i]
+                t[i] = q[i] - omega * total
+                ts[i, 0] = t[i]
         else:
-            q[i] = rho[i] + beta * q[i]
-            t[i] = q[i] - omega * total
-            ts[i, 0] = t[i]
+            sums = ts[i, 0 if apart else 1]  # which is written later
+            sums[:] = 0
+            add_products(i, indptr, columns, values, t, sums)
+            for p in range(len(sums)):
+                if apart:
+                    ts[i, 1, p] = omega * block_product(dinv[i], sums, p)
+                else:
+                    q[i, p] = rho[i, p] + beta * q[i, p]
+                    t[i, p] = q[i, p] - omega * block_product(dinv[i], sums, p)
+            for p in range(len(sums)):
+                ts[i, 0, p] = step * rho[i, p] - ts[i, 1, p] if apart else t[i, p]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def sweep_back(
     n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):
@@ -207,7 +231,9 @@ def sweep_back(
     beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
     for c in range(n_slices - 1, -1, -1):
         apart = c == 0 and first_rows > 0
-        sweep_back_rows(slices[c], slices[c + 1], apart, indptr, columns, values, omega, rho, beta, step, q, t, ts)
+        sweep_back_rows(
+            slices[c], slices[c + 1], apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts
+        )
 
 
 @compile_loop
@@ -215,19 +241,33 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
     """The rows of one color, and their share of q'T w."""
     product = 0.0
     for i in prange(first, end):
-        L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            L_t += values[k] * ts[columns[k], 0]
-            L_s += values[k] * ts[columns[k], 1]
-        t, T_q = ts[i, 0], T[i] * q[i]
-        s = (T_q - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
-        ts[i, 1] = s
-        At[i] = T_q + L_t + (diagonal[i] - T[i]) * t
-        product += inner(T_q, t + s)
+        if q.ndim == 1:
+            L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                L_t += values[k] * ts[columns[k], 0]
+                L_s += values[k] * ts[columns[k], 1]
+            t, T_q = ts[i, 0], T[i] * q[i]
+            s = (T_q - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
+            ts[i, 1] = s
+            At[i] = T_q + L_t + (diagonal[i] - T[i]) * t
+            product += inner(T_q, t + s)
+        else:
+            t, s = ts[i, 0], ts[i, 1]
+            L_t, T_q, sums = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
+            add_products(i, indptr, columns, values, ts[:, 0], L_t)
+            add_products(i, indptr, columns, values, ts[:, 1], sums)
+            for p in range(len(t)):
+                T_q[p], T_t = block_product(T[i], q[i], p), block_product(T[i], t, p)
+                D_t = block_product(diagonal[i], t, p)
+                sums[p] = T_q[p] - (2 * T_t - D_t) - sums[p]
+                At[i, p] = T_q[p] + L_t[p] + (D_t - T_t)
+            for p in range(len(t)):
+                s[p] = block_product(Tinv[i], sums, p)
+                product += inner(T_q[p], t[p] + s[p])
     return product
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def sweep_forward(
     n_slices,
     slices,
@@ -256,24 +296,32 @@ def sweep_forward(
     apply_reduction(PAP, product, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     """r'r and r'rho of the first rows, z'rho, and q = 0."""
     if control[STATE] != RUNNING:
         return
     first_rr, first_rz, rz = 0.0, 0.0, 0.0
     for i in prange(n):
-        if i < first_rows:
-            first_rr += inner(r[i], r[i])
-            first_rz += inner(r[i], rho[i])
-        rz += inner(T[i] * rho[i], rho[i])
-        q[i] = 0
+        if r.ndim == 1:
+            if i < first_rows:
+                first_rr += inner(r[i], r[i])
+                first_rz += inner(r[i], rho[i])
+            rz += inner(T[i] * rho[i], rho[i])
+            q[i] = 0
+        else:
+            for p in range(r.shape[1]):
+                if i < first_rows:
+                    first_rr += inner(r[i, p], r[i, p])
+                    first_rz += inner(r[i, p], rho[i, p])
+                rz += inner(block_product(T[i], rho[i], p), rho[i, p])
+                q[i, p] = 0
     apply_reduction(OF_FIRST_RR, first_rr, control, scalars, history)
     apply_reduction(OF_FIRST_RZ, first_rz, control, scalars, history)
     apply_reduction(FRESH_RZ, rz, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history, partials):
     """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho, but for the first rows; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
@@ -281,11 +329,20 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
     alpha = r.dtype.type(scalars[ALPHA])
     rr, rz = 0.0, 0.0
     for i in prange(first_rows, first_rows + n):
-        x[i] += alpha * ts[i, 0]
-        r[i] -= alpha * At[i]
-        rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
-        rr += inner(r[i], r[i])
-        rz += inner(T[i] * rho[i], rho[i])
+        if r.ndim == 1:
+            x[i] += alpha * ts[i, 0]
+            r[i] -= alpha * At[i]
+            rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
+            rr += inner(r[i], r[i])
+            rz += inner(T[i] * rho[i], rho[i])
+        else:
+            for p in range(r.shape[1]):
+                x[i, p] += alpha * ts[i, 0, p]
+                r[i, p] -= alpha * At[i, p]
+                rho[i, p] -= alpha * (ts[i, 0, p] + ts[i, 1, p])
+                rr += inner(r[i, p], r[i, p])
+            for p in range(r.shape[1]):
+                rz += inner(block_product(T[i], rho[i], p), rho[i, p])
     apply_reduction(RESIDUAL, rr, control, scalars, history)
     apply_reduction(BETA_OF_RZ, rz, control, scalars, history)
 
@@ -294,13 +351,21 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
 def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
     for i in prange(end):
-        total = x.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * x[columns[k]]
-        x[i] = omega * ((b[i] - left * r[i]) * dinv[i] - total)
+        if x.ndim == 1:
+            total = x.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                total += values[k] * x[columns[k]]
+            x[i] = omega * ((b[i] - left * r[i]) * dinv[i] - total)
+        else:
+            sums = np.zeros_like(r[i])
+            add_products(i, indptr, columns, values, x, sums)
+            for p in range(len(sums)):
+                sums[p] = b[i, p] - left * r[i, p] - sums[p]
+            for p in range(len(sums)):
+                x[i, p] = omega * block_product(dinv[i], sums, p)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:

@@ -1,6 +1,6 @@
 // The control block of a CG run on the device, which is its state (`control`), scalars and residual history; and
 // reductions over the grid, which end in it. Reductions are deterministic: each block writes its sum into the workspace
-// `partials`, and the last block to arrive adds these in order. See iteration.py; `apply_reduction` there is the twin
+// `partials`, and the last block to arrive adds these in order. See iteration.py; `apply_reduction` there does this on the CPU
 // of `apply_reduction` here.
 #pragma once
 

@@ -439,7 +439,7 @@ def wide(x):
     return x + np.float64(0)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def multiply(
     n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, role, control, scalars, history, partials
 ):
@@ -456,7 +456,7 @@ def multiply(
     apply_reduction(role, product, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def residual(
     n,
     indptr,
@@ -487,7 +487,7 @@ def residual(
     apply_reduction(role, square, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def inner_product(n, a, b, role, control, scalars, history, partials):
     """a'b; where b is z, in its unit."""
     if control[STATE] != RUNNING:
@@ -498,7 +498,7 @@ def inner_product(n, a, b, role, control, scalars, history, partials):
     apply_reduction(role, product, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def advance(n, p, q, x, r, role, control, scalars, history, partials):
     """x += alpha p, r -= alpha q, and r'r."""
     if control[STATE] != RUNNING:
@@ -512,7 +512,7 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
     apply_reduction(role, square, control, scalars, history)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def turn(n, z, p, control, scalars):
     """p = z + beta p, with z in its unit."""
     if control[STATE] != RUNNING:

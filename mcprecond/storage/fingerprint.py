@@ -110,7 +110,7 @@ def bits(x):
     return np.float64(x).view(np.uint64)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def fingerprint(entries, n, indptr, indices, values, found):
     """Hash the pattern, and the pattern with the values; count what is not finite."""
     pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
@@ -129,7 +129,7 @@ def fingerprint(entries, n, indptr, indices, values, found):
     found[NOT_FINITE] = not_finite
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def find_range(entries, values, found):
     """The range of the magnitudes of values, as `Fingerprint` has it."""
     largest, smallest = 0.0, np.inf

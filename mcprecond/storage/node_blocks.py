@@ -175,7 +175,7 @@ def node_pattern(matrix: AdmittedMatrix, block_size: int) -> Any:
     return nodes
 
 
-# What the twins know of the size of a block is the shape of their arrays, or the ratio of two row counts.
+# What the CPU's functions know of the size of a block is the shape of their arrays, or the ratio of two row counts.
 
 
 @compile_part
@@ -192,7 +192,7 @@ def opens_block(first_row, row, k, b, indptr, indices):
     return True
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_blocks(n_nodes, indptr, indices, counts):
     """How many blocks each row of nodes has."""
     b = (len(indptr) - 1) // n_nodes
@@ -204,7 +204,7 @@ def count_blocks(n_nodes, indptr, indices, counts):
         counts[node] = count
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
     """Their columns."""
     b = (len(indptr) - 1) // n_nodes
@@ -217,7 +217,7 @@ def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
                     place += 1
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def blocks_by_rows(n_slices, slices, block_indptr, columns, blocks, result):
     """The blocks in the order of CSR."""
     for e in prange(block_indptr[slices[n_slices]]):

@@ -53,7 +53,7 @@ def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indic
             copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def fill_blocks(
     n_slices,
     slices,
@@ -121,7 +121,7 @@ def invert_block(block, rest, inverse):
     return finite
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def invert_diagonal(n_nodes, diagonal, dinv, expected, found):
     """The inverses of the diagonal's blocks; count the singular ones."""
     if not are_taken(expected, found, False):

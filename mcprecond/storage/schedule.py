@@ -95,7 +95,7 @@ def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     return np.clip(np.clip(rows, MOST_ROWS / most_lanes, MOST_ROWS / least_lanes), 1, MOST_ROWS).astype(np.int32)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def mark_slices(n, colors, offsets, rows_per_slice, lower_indptr, upper_indptr, begins):
     """Where a slice begins: at every so many rows of a color, and at and behind every long row."""
     for i in prange(n):

@@ -134,7 +134,7 @@ def cut_rows(indptr: Any, backend: Backend) -> Pieces:
 # is lower if its column's new number is smaller than i.
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_entries(n, indptr, indices, inverse, uncut, lower_counts, upper_counts):
     """Entries of each triangle per row of the color order, in rows that have at most so many."""
     for v in prange(n):
@@ -158,7 +158,7 @@ def insert(column, number, begin, end, by_column, columns, source):
     columns[end], source[end] = column, number
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def fill_columns(
     n,
     indptr,
@@ -195,7 +195,7 @@ def fill_columns(
                 diagonal_source[i] = number
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_pieces(n_pieces, rows, begins, indptr, indices, inverse, lower_counts, upper_counts):
     """Entries of each triangle per piece."""
     for p in prange(n_pieces):
@@ -207,7 +207,7 @@ def count_pieces(n_pieces, rows, begins, indptr, indices, inverse, lower_counts,
         lower_counts[p], upper_counts[p] = lower, upper
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def fill_pieces(
     n_pieces,
     rows,

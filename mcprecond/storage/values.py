@@ -30,7 +30,7 @@ def are_taken(expected, found, narrows):
     return not narrows or (found[LARGEST] <= LARGEST_FLOAT and INFINITY - found[SMALLEST] >= SMALLEST_FLOAT)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def fetch_values(
     n_slices,
     slices,
@@ -75,7 +75,7 @@ def fetch_values(
     found[NO_PIVOTS] = no_pivots
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def divide_rows(n_slices, slices, indptr, columns, values, dinv):
     """The entries of row i times dinv[i]."""
     for i in prange(slices[n_slices]):
@@ -83,7 +83,7 @@ def divide_rows(n_slices, slices, indptr, columns, values, dinv):
             values[e] *= dinv[i]
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def join(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, indptr, indices, values):
     """Put lower, diagonal and upper back into one CSR matrix."""
     for i in prange(n):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mcprecond.storage import ColorBlocks
-from mcprecond.sweeps.block_triangular import KERNELS as BLOCK_KERNELS
 from mcprecond.sweeps.triangular import KERNELS
 from mcprecond.sweeps.vectors import KERNELS as VECTOR_KERNELS
 
@@ -75,7 +74,7 @@ class Sweeps:
         entries = sum(triangle.columns.nbytes + triangle.values.nbytes for triangle in (blocks.lower, blocks.upper))
         passes = blocks.block_size == 1 and 0 < backend.shared_cache < entries
         self._run = backend.kernels(
-            BLOCK_KERNELS if blocks.block_size > 1 else KERNELS,
+            KERNELS,
             **macros,
             **({"LARGE_MATRIX": 1} if passes else {}),
             OFFSET=blocks.lower.indptr.dtype,

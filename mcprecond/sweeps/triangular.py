@@ -9,18 +9,25 @@ second array, which starts out empty.
 With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. V is what is stored of the upper
 triangle, so that the way back reads no pivots.
 
-On the CPU nothing is waited for: colors follow one another, and relaxation works in place.
+With nodes of b unknowns, a number of a vector becomes a row of b numbers, and a number of the matrix a b x b block.
+Rows of the upper triangle are then not divided by their pivots.
+
+On the CPU nothing is waited for: colors follow one another, and relaxation works in place. Vectors have the shape
+(rows, right-hand sides), or (nodes, b, right-hand sides), in which a row serves one right-hand side after another,
+while the cache still holds its blocks. Numba knows the number of dimensions when it compiles, and leaves out what is
+for the other one.
 """
 
 from __future__ import annotations
 
 from numba import prange
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 
 KERNELS = KernelSet(__file__)
 
-# c counts right-hand sides. To the functions on the CPU z is not null, and has room for sums.
+# c counts right-hand sides. To the functions on the CPU z is not null, and has room for sums: what a row of blocks
+# multiplies with its inverse block needs a place of its own, in an array that the row writes anyway.
 
 
 @compile_inlined
@@ -45,29 +52,76 @@ def four_products(i, indptr, columns, values, y, sums):
     sums[0], sums[1], sums[2], sums[3] = s0, s1, s2, s3
 
 
+@compile_part
+def add_products(i, indptr, columns, values, y, total):
+    """total += sum_j T_ij y_j."""
+    b = len(total)
+    for k in range(indptr[i], indptr[i + 1]):
+        j = columns[k]
+        for p in range(b):
+            for q in range(b):
+                total[p] += values[k, p, q] * y[j, q]
+
+
+@compile_inlined
+def clear(total):
+    """total = 0."""
+    for p in range(len(total)):
+        total[p] = 0
+
+
+@compile_inlined
+def copy_node(y, i, z, k):
+    """z_k = y_i, for all right-hand sides."""
+    for p in range(y.shape[1]):
+        for c in range(y.shape[2]):
+            z[k, p, c] = y[i, p, c]
+
+
+@compile_part
+def block_product(block, x, p):
+    """Number p of block x."""
+    total = x.dtype.type(0)
+    for q in range(len(x)):
+        total += block[p, q] * x[q]
+    return total
+
+
 @compile_loop
 def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
     for i in prange(first, end):
-        four = y.shape[1] == 4
-        if four:
-            four_products(i, indptr, columns, values, y, y[i])
-        for c in range(y.shape[1]):
-            total = omega * (y[i, c] if four else product(i, c, indptr, columns, values, y))
-            b = scale * r[perm[i], c]
-            y[i, c] = b * dinv[i] - total if backwards else (b - total) * dinv[i]
+        if y.ndim == 2:
+            four = y.shape[1] == 4
+            if four:
+                four_products(i, indptr, columns, values, y, y[i])
+            for c in range(y.shape[1]):
+                total = omega * (y[i, c] if four else product(i, c, indptr, columns, values, y))
+                b = scale * r[perm[i], c]
+                y[i, c] = b * dinv[i] - total if backwards else (b - total) * dinv[i]
+                if finish:
+                    z[perm[i], c] = y[i, c]
+        else:
+            for c in range(y.shape[2]):
+                sums = z[perm[i], :, c]
+                clear(sums)
+                add_products(i, indptr, columns, values, y[:, :, c], sums)
+                for p in range(len(sums)):
+                    sums[p] = scale * r[perm[i], p, c] - omega * sums[p]
+                for p in range(len(sums)):
+                    y[i, p, c] = block_product(dinv[i], sums, p)
             if finish:
-                z[perm[i], c] = y[i, c]
+                copy_node(y, i, z, perm[i])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def substitute(
     n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; a turn from 0 to 1.
 
-    Backwards, U is in place of L, and stored as V = inv(T) U. From row `last` on, this is the result of symmetric
-    substitution, and goes to z, too; these rows stay at 0.
+    Backwards, U is in place of L, and stored as V = inv(T) U but for blocks. From row `last` on, this is the result of
+    symmetric substitution, and goes to z, too; these rows stay at 0.
     """
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
@@ -78,23 +132,32 @@ def substitute(
 
 
 @compile_loop
-def back_substitute_rows(first, end, indptr, columns, values, perm, omega, y, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
     for i in prange(first, end):
-        four = y.shape[1] == 4
-        if four:
-            four_products(i, indptr, columns, values, y, z[perm[i]])
-        for c in range(y.shape[1]):
-            total = z[perm[i], c] if four else product(i, c, indptr, columns, values, y)
-            y[i, c] -= omega * total
-            z[perm[i], c] = y[i, c]
+        if y.ndim == 2:
+            four = y.shape[1] == 4
+            if four:
+                four_products(i, indptr, columns, values, y, z[perm[i]])
+            for c in range(y.shape[1]):
+                total = z[perm[i], c] if four else product(i, c, indptr, columns, values, y)
+                y[i, c] -= omega * total
+                z[perm[i], c] = y[i, c]
+        else:
+            for c in range(y.shape[2]):
+                sums = z[perm[i], :, c]
+                clear(sums)
+                add_products(i, indptr, columns, values, y[:, :, c], sums)
+                for p in range(len(sums)):
+                    y[i, p, c] -= omega * block_product(dinv[i], sums, p)
+            copy_node(y, i, z, perm[i])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, perm, omega, y, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 
 
 @compile_loop
@@ -118,17 +181,29 @@ def relax_rows(
 ):
     """The rows of one color."""
     for i in prange(first, end):
-        for c in range(new.shape[1]):
-            below, above = new.dtype.type(0), new.dtype.type(0)
-            for k in range(lower_indptr[i], lower_indptr[i + 1]):
-                below += lower[k] * (old if backwards else new)[lower_columns[k], c]
-            for k in range(upper_indptr[i], upper_indptr[i + 1]):
-                above += upper[k] * (new if backwards else old)[upper_columns[k], c]
-            new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - below) - above)
-            z[perm[i], c] = new[i, c]
+        if new.ndim == 2:
+            for c in range(new.shape[1]):
+                below, above = new.dtype.type(0), new.dtype.type(0)
+                for k in range(lower_indptr[i], lower_indptr[i + 1]):
+                    below += lower[k] * (old if backwards else new)[lower_columns[k], c]
+                for k in range(upper_indptr[i], upper_indptr[i + 1]):
+                    above += upper[k] * (new if backwards else old)[upper_columns[k], c]
+                new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - below) - above)
+                z[perm[i], c] = new[i, c]
+        else:
+            for c in range(new.shape[2]):
+                sums = z[perm[i], :, c]
+                clear(sums)
+                add_products(i, lower_indptr, lower_columns, lower, (old if backwards else new)[:, :, c], sums)
+                add_products(i, upper_indptr, upper_columns, upper, (new if backwards else old)[:, :, c], sums)
+                for p in range(len(sums)):
+                    sums[p] = r[perm[i], p, c] - sums[p]
+                for p in range(len(sums)):
+                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * block_product(dinv[i], sums, p)
+            copy_node(new, i, z, perm[i])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def relax(
     n_slices,
     slices,
@@ -190,16 +265,28 @@ def residual_rows(
 ):
     """All rows at once."""
     for i in prange(n):
-        for c in range(y.shape[1]):
-            total = pivots[i] * product(i, c, upper_indptr, upper_columns, upper, y)
-            if substituted:
-                r[perm[i], c] = -total
-            else:
-                below = product(i, c, lower_indptr, lower_columns, lower, y)
-                r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
+        if y.ndim == 2:
+            for c in range(y.shape[1]):
+                total = pivots[i] * product(i, c, upper_indptr, upper_columns, upper, y)
+                if substituted:
+                    r[perm[i], c] = -total
+                else:
+                    below = product(i, c, lower_indptr, lower_columns, lower, y)
+                    r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
+        else:
+            for c in range(y.shape[2]):
+                sums = r[perm[i], :, c]
+                clear(sums)
+                add_products(i, upper_indptr, upper_columns, upper, y[:, :, c], sums)
+                if not substituted:
+                    add_products(i, lower_indptr, lower_columns, lower, y[:, :, c], sums)
+                for p in range(len(sums)):
+                    total = sums[p]
+                    sums[p] = total * 0 if substituted else b[perm[i], p, c] - block_product(diagonal[i], y[i, :, c], p)
+                    sums[p] -= total
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def residual(
     n_slices,
     slices,

@@ -13,7 +13,7 @@ from mcprecond.backends import KernelSet
 KERNELS = KernelSet(__file__)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def to_color_order(n, inverse, r, ordered):
     """Row i of r becomes row inverse[i]."""
     for i in prange(n):
@@ -21,7 +21,7 @@ def to_color_order(n, inverse, r, ordered):
             ordered[inverse[i], c] = r[i, c]
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def to_row_order(n, inverse, ordered, z):
     """The same, back."""
     for i in prange(n):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from reference import precision
 
-from fuzz import references
 from fuzz.trial import Trial, frozen
 from mcprecond import SolveResult, pcg
 
@@ -58,8 +58,8 @@ def solved(
     )
     flat = b.reshape(-1)
     with np.errstate(all="ignore"):
-        true, rounding = references.residual(dense, t.get(x), flat)
-        size = references.norm(flat)
+        true, rounding = precision.residual(dense, t.get(x), flat)
+        size = precision.norm(flat)
         limit = max(how.get("rtol", 1e-5) * size, how.get("atol", 0.0))
     told |= {"true": true, "limit": limit, "norm of b": size}
     if result.converged:

@@ -99,7 +99,7 @@ def color_sets(left, base, indptr, indices, seed, hashes, colors):
     return left[~done]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_hashes(n, indptr, indices, seed, hashes, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED

@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         const int* left = worklists + (round & 1) * n;
         int* next = worklists + (~round & 1) * n;
         int* next_length = &control->length[round & 1];
-        int new_color = 2 * round;  // `new` in the twin
+        int new_color = 2 * round;  // `new` in hashed.py
 
         for (long long i = thread_id(); i < length; i += thread_count()) {
             int v = ptx::load_l2(&left[i]);

@@ -179,7 +179,7 @@ def resolve(left, new, indptr, indices, seed, colors, proposals, tables):
     return left[stays]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, tables, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist. The new colors of a round are new and new + 1."""
     own = tables.reshape((n, table_size))

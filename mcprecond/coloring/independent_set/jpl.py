@@ -68,7 +68,7 @@ def color_set(left, c, indptr, indices, seed, colors):
     return left[~done]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_sets(n, indptr, indices, seed, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED

@@ -81,7 +81,7 @@ def color_two_sets(left, base, indptr, indices, seed, colors):
     return left[~done]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_two_sets(n, indptr, indices, seed, colors, worklists, scratch, log):
     """GUNROCKCOLOR: all rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED

@@ -87,7 +87,7 @@ def color_removed(F, iteration, indptr, indices, seed, colors):
     return F[~removed]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_reduction(n, indptr, indices, seed, colors, worklists, scratch, log):
     """GUNROCKARCOLOR: all rounds."""
     colors[:] = UNCOLORED

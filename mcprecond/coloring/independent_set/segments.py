@@ -74,7 +74,7 @@ def color_removed(F, iteration, seed, colors, largest):
     return F[~removed]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_segments(n, indptr, indices, seed, colors, worklists, reached, largest, scratch, log):
     """GUNROCKARCOLOR: all rounds."""
     colors[:] = UNCOLORED

@@ -82,14 +82,14 @@ def add(semiring, a, b):
     return max(a, b) if semiring == MAX_TIMES else a | b
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def set_random(n, seed, weight):
     """The hash of a vertex and, below it, the vertex itself, from 1."""
     for v in prange(n):
         weight[v] = mix(v, seed) << 31 | (v + 1)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def vxm(n, indptr, indices, semiring, x, mask, y):
     """y = x A where the mask is not zero, and zero elsewhere; A is symmetric and without its diagonal."""
     for v in prange(n):

@@ -279,14 +279,14 @@ def visit_all(
     return left[~done]
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def priority_keys(n, degrees, seed, keys):
     """What LDF sorts by: falling degree, then falling hash."""
     for v in prange(n):
         keys[v] = np.uint64(0x7FFFFFFF - degrees[v]) << np.uint64(32) | np.uint64(mix(v, seed) ^ 0xFFFFFFFF)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, colors, pending, log_rows, zeros):
     """The whole coloring where no degree is high, largest first. `zeros` is the log, of so many rows, and room for n.
 
@@ -304,7 +304,7 @@ def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, col
         log_round(log, before - len(left), 0)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_priority(
     n,
     indptr,

@@ -172,7 +172,7 @@ def color_front(number, count, front, distance, indptr, indices, colors, states,
         list_ready(ready, listed, following, length)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_fronts(n, distance, indptr, indices, sequence, rank, chains, scratch, states):
     """Front after front until there is none. In CUDA the vertices of a chain wait for their neighbors' colors."""
     waiting, front, following = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
@@ -196,7 +196,7 @@ def log_fronts(states, log):
         log[0, 0] = max(log[0, 0], front)
 
 
-@KERNELS.strided_twin
+@KERNELS.strided
 def read_states(n, states, colors, log):
     """The colors, and a log of how many vertices each front has."""
     for v in prange(n):

@@ -181,7 +181,7 @@ def visit_all(left, indptr, degrees, shortcut1, shortcut2, colors, possible, wai
     return left[~done]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_visits(
     n,
     indptr,

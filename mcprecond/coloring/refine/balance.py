@@ -129,7 +129,7 @@ def best_class(v, distance, indptr, indices, target, n_goals, goals, place, begi
     return -1
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def leave_class(items, members, distance, indptr, indices, c, target, n_goals, goals, place, begin, colors, sizes):
     """Let members of class c move to smaller classes until the class is down to the target.
 

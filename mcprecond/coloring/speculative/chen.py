@@ -131,7 +131,7 @@ def settle(n, indptr, indices, degrees, C, settled):
     return left
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_topology(n, indptr, indices, degrees, C, settled, scratch, log):
     """Rounds over all vertices."""
     C[:] = UNCOLORED
@@ -150,7 +150,7 @@ def color_worklist(worklist, indptr, indices, C):
         C[worklist[i]] = smallest_free_color(worklist[i], 1, indptr, indices, C)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_worklist(n, indptr, indices, degrees, C, worklists, in_order, marks, scratch, log):
     """Rounds over worklists; their order is preserved."""
     C[:] = UNCOLORED

@@ -363,7 +363,7 @@ def set_numbers(U, C, CS, number):
             number[U[i]] = to_number(C[U[i]], CS[U[i]])
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_edges(
     n,
     indptr,
@@ -470,7 +470,7 @@ def forbid_near(U, indptr, indices, reach, C, CS, VF):
         VF[U[i]] = forbidden_near(U[i], indptr, indices, reach, C, CS)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_pairs(n, indptr, indices, degrees, by_degree, some_colored, reach, C, CS, VF, TVF, uncolored, scratch, log):
     """Algorithm 5 at distance two: the rounds, without a list of edges.
 

@@ -128,7 +128,7 @@ def tentative_colors(length, E, C, CS, VF, TVF):
         tentative_color(E[e, 0], E[e, 1], C, CS, VF, TVF)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_edges(n, length, C, CS, VF, TVF, edges, max_edges, marks, scratch, pps, log):
     """Algorithm 5; the list moves from one half of `edges` to the other."""
     E, kept = edges[0], edges[1]

@@ -69,7 +69,7 @@ def color_blocks(n, indptr, indices, C):
             C[v] = smallest_free_color(v, 1, indptr, indices, C)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_and_repair(n, indptr, indices, degrees, C, conflicts, scratch, log):
     """All three steps."""
     C[:] = UNCOLORED

@@ -162,7 +162,7 @@ def color_with_palettes(
     scratch[2] = len(W_in)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_with_32_bits(
     threads,
     n,
@@ -200,7 +200,7 @@ def color_with_32_bits(
     )
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_with_64_bits(
     threads,
     n,

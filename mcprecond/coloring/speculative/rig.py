@@ -229,7 +229,7 @@ def lacks_color(W_in, C):
     return lacking > 0
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_and_resolve(
     teams, n, indptr, indices, degrees, by_degree, C, worklists, rounds, length, palettes, words, chunk, scratch, log
 ):

@@ -342,7 +342,7 @@ def assign_by_ranges(conf, chunk, distance, indptr, adjacency, filtering, C, bit
             )
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scratch, log, forbidden, row, threads):
     """Algorithm 1 with Algorithm 2."""
     C[:] = UNCOLORED
@@ -373,7 +373,7 @@ def color_by_ranges(
         log_round(log, before, len(conf))
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_vb(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
 ):
@@ -381,7 +381,7 @@ def color_vb(
     color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, False)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_vb_bit(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
 ):

@@ -139,7 +139,7 @@ def conflicts(conf, indptr, adjacency, degrees, by_degree, C):
     return conf[marks]
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_in_time(
     n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, scratch, log, forbidden, row, threads
 ):
@@ -165,13 +165,13 @@ def color_in_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, fil
         log_round(log, before, len(conf))
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_flags(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, scratch, log, filtering):
     """VB."""
     color_in_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, False)
 
 
-@KERNELS.resident_twin
+@KERNELS.resident
 def color_by_bits(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, scratch, log, filtering):
     """VB BIT."""
     color_in_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, filtering, True)

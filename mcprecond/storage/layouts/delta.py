@@ -112,7 +112,7 @@ def bases_of(columns, shift):
     return bases
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, shifts, counts):
     """The largest shift of each slice for which there is room for its bases, and how many these are: none, else 0."""
     for k in prange(n_slices):
@@ -130,7 +130,7 @@ def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upp
             shifts[place], counts[place] = shift, count if shift > NO_SHIFT else 0
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
     """Heads, bases, and codes row by row; ends[k] - ends[0] is the number of bases of the slices before k."""
     first_base = FIRST_HEAD + HEAD * (n_slices + 1)
@@ -154,7 +154,7 @@ def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
                 codes[e] = (number << shift) + (indices[e] - bases[number])
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_columns(n_slices, slices, indptr, numbers, codes, columns):
     """The columns of each row, from its slice's bases and its codes."""
     heads = numbers[FIRST_HEAD : FIRST_HEAD + HEAD * (n_slices + 1)].reshape(-1, HEAD)

@@ -87,7 +87,7 @@ def shifts_of(first, end, indptr, indices):
     return shifts
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, most_places, counts):
     """How many diagonals each slice has, at most as many as entries; of those with very many, the entries."""
     for k in prange(n_slices):
@@ -102,7 +102,7 @@ def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr,
             counts[t * n_slices + k] = found if few else len(shifts)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_diagonals(n_slices, slices, indptr, indices, ends, pairs):
     """List heads and diagonals; ends[k] - ends[0] is the number of diagonals of the slices before k."""
     heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)
@@ -122,7 +122,7 @@ def list_diagonals(n_slices, slices, indptr, indices, ends, pairs):
                     diagonals[number, 1] |= np.int32(1) << np.int32(i - first)
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def list_columns(n_slices, slices, indptr, pairs, columns):
     """The columns of each row, from its slice's diagonals."""
     heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)

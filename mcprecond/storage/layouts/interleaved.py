@@ -34,7 +34,7 @@ def interleaved(
     return result
 
 
-@KERNELS.twin
+@KERNELS.per_item
 def interleave(n_slices, slices, indptr, columns, entries, result, back):
     """The order of a slice's entries: by step, by row, by lane. (That of diagonals there is in CUDA only.)"""
     for k in prange(n_slices):

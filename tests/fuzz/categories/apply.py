@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import reference.dilu
+import reference.gauss_seidel
 import scipy.sparse.linalg
+from reference import precision, proper
 
-from fuzz import matrices, references
+from fuzz import matrices
 from fuzz.trial import FLOATS, Trial, frozen
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color
 
@@ -48,8 +51,8 @@ def gauss_seidel(t: Trial, A: Any, moved: Any, dense: np.ndarray, options: dict[
 
     def check(z: Any, r: np.ndarray, way: str, dense: np.ndarray) -> None:
         matrix = {"M": dense, "T": dense.T, "H": dense.conj().T}[way]
-        expected, bound = references.gauss_seidel(
-            matrix, references.wide(r), sweep=sweep if way == "M" else turned, **how
+        expected, bound = reference.gauss_seidel.swept_from_zero(
+            matrix, precision.wide(r), sweep=sweep if way == "M" else turned, **how
         )
         t.within(t.get(z) - expected, bound, f"{way} @ r is not that of the formula", way=way)
 
@@ -68,9 +71,9 @@ def dilu(t: Trial, A: Any, moved: Any, dense: np.ndarray, options: dict[str, Any
 
     def check(z: Any, r: np.ndarray, way: str, dense: np.ndarray) -> None:
         order = t.get(M.blocks.perm)
-        B, E = dense[np.ix_(order, order)], references.wide(t.get(M.blocks.pivots))
+        B, E = dense[np.ix_(order, order)], precision.wide(t.get(M.blocks.pivots))
         rounding = unit * (8 * longest_row(B) + 16)
-        expected, amount = references.dilu_pivots(B, E)
+        expected, amount = reference.dilu.pivots(B, E)
         t.within(E - expected, rounding * amount, "pivots of DILU are not those of the formula")
         check_split(t, np.tril(B, -1), E, np.triu(B, 1), order, z, r, way, rounding)
 
@@ -105,7 +108,7 @@ def ilu0(t: Trial, A: Any, moved: Any, dense: np.ndarray, options: dict[str, Any
         order = t.get(M.blocks.perm)
         B = dense[np.ix_(order, order)]
         stored = pattern[np.ix_(order, order)]
-        lower, upper = (references.wide(t.get(factor.toarray())) for factor in M.factors())
+        lower, upper = (precision.wide(t.get(factor.toarray())) for factor in M.factors())
         rounding = unit * (8 * longest_row(B) + 16)
         outside = ~stored & ~np.eye(n, dtype=bool)
         t.check(not lower[outside].any() and not upper[outside].any(), "factors of ILU(0) have fill")
@@ -160,7 +163,7 @@ def check_facts(t: Trial, M: Any, A: Any, pattern: np.ndarray) -> None:
     """What M says of itself."""
     t.check(M.shape == A.shape and M.dtype == A.dtype, "M has another shape or dtype than A", found=(M.shape, M.dtype))
     colors, perm = t.get(M.coloring.colors), t.get(M.blocks.perm)
-    edge = references.improper(pattern, colors, 1)
+    edge = proper.improper(pattern, colors, 1)
     t.check(edge is None, "the coloring of M is improper", edge=edge)
     t.check(np.array_equal(perm, np.argsort(colors, kind="stable")), "perm does not sort by color")
     t.check(M.nbytes > 0 or not A.shape[0], "nbytes is not positive")
@@ -233,8 +236,8 @@ def check_split(
         lower, upper = upper.T, lower.T
     if way == "H":
         lower, pivots, upper = lower.conj(), pivots.conj(), upper.conj()
-    z, r = references.wide(z)[order], references.wide(r)[order]
-    left, amount = references.split_residual(lower, pivots, upper, z, r)
+    z, r = precision.wide(z)[order], precision.wide(r)[order]
+    left, amount = reference.dilu.split_residual(lower, pivots, upper, z, r)
     t.within(left, 4 * rounding * amount, f"{way} @ r is not that of the formula")
 
 

@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 import numpy as np
+from reference import proper
 
-from fuzz import matrices, references
+from fuzz import matrices
 from fuzz.trial import Trial, frozen
 from mcprecond import COLORINGS, Coloring, color
 
@@ -129,7 +130,7 @@ def check_coloring(t: Trial, coloring: Coloring, pattern: np.ndarray, distance: 
         sizes=coloring.sizes[:20],
         counts=counts[:20],
     )
-    edge = references.improper(pattern, colors, distance)
+    edge = proper.improper(pattern, colors, distance)
     t.check(edge is None, f"improper at distance {distance}", edge=edge)
     order = t.get(coloring.permutation())
     t.check(np.array_equal(order, np.argsort(colors, kind="stable")), "permutation does not sort by color, stably")

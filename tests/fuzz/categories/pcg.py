@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from reference import precision
 
-from fuzz import matrices, references
+from fuzz import matrices
 from fuzz.honesty import solved
 from fuzz.trial import FLOATS, Trial
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS
@@ -32,7 +33,7 @@ def case(t: Trial) -> None:
     if t.chance(0.15):
         how["maxiter"] = int(t.one_of(0, 1, 2, 7, 5 * n + 1))
     if t.chance(0.15):
-        how["atol"] = float(references.norm(b) * 10.0 ** t.rng.integers(-8, 1))
+        how["atol"] = float(precision.norm(b) * 10.0 ** t.rng.integers(-8, 1))
     M = preconditioner(t, A, moved, kind)
     t.about(M=type(M).__name__, guess=x0 is not None, **how)
     if kind == "unsymmetric" and getattr(M, "symmetric", True) is False:
@@ -73,7 +74,7 @@ def check_outcome(
         and n > 5
     ):
         t.check(result.converged, "a dominant system is not solved", **told)
-    starts = x0 is None and how.get("maxiter", 1) and references.norm(b) > how.get("atol", 0.0) and how["rtol"] < 1
+    starts = x0 is None and how.get("maxiter", 1) and precision.norm(b) > how.get("atol", 0.0) and how["rtol"] < 1
     if kind == "negative" and M is None and starts:
         t.check(result.reason.name == "INDEFINITE_A", "a negative definite A is not told", **told)
     if (
@@ -93,10 +94,10 @@ def check_outcome(
     if result.converged and kind not in NOT_DEFINITE and condition < 1e-2 / eps and 0 < n <= 60:
         exact = np.linalg.solve(dense.astype(complex if dense.dtype.kind == "c" else float), b)
         least = float(np.linalg.norm(dense.astype(complex), 2)) / condition
-        true, rounding = references.residual(dense, t.get(result.x), b)
-        allowed = 1.1 * (true + rounding) / least + 1e-12 * condition * references.norm(exact)
+        true, rounding = precision.residual(dense, t.get(result.x), b)
+        allowed = 1.1 * (true + rounding) / least + 1e-12 * condition * precision.norm(exact)
         t.check(
-            references.norm(t.get(result.x) - exact) <= allowed,
+            precision.norm(t.get(result.x) - exact) <= allowed,
             "x is not that of a dense solve",
             **told,
             allowed=allowed,

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from reference import dilu, precision
 
-from fuzz import matrices, references
+from fuzz import matrices
 from fuzz.trial import Trial
 from mcprecond import ILU0, MulticolorDILU, pcg
 
@@ -67,14 +68,14 @@ def check_shifts(t: Trial, M: Any, kind: str, A: Any, dense: np.ndarray, pivots:
     once = len(rows) == len(listed) and np.array_equal(rows, np.unique(rows))
     t.check(once, "shifted does not list rows once each, ascending")
     amounts[rows] = listed
-    B, E = dense[np.ix_(order, order)], references.wide(pivots)
+    B, E = dense[np.ix_(order, order)], precision.wide(pivots)
     rounding = float(np.finfo(pivots.dtype).eps) * (8 * len(dense) + 16)
     if kind == "dilu":
-        expected, amount = references.dilu_pivots(B, E)
+        expected, amount = dilu.pivots(B, E)
         left, bound = E - expected - amounts[order], rounding * (amount + np.abs(E))
         t.within(left, bound, "pivots are not those of the formula and the shifts")
         return
-    lower, upper = (references.wide(t.get(factor.toarray())) for factor in M.factors())
+    lower, upper = (precision.wide(t.get(factor.toarray())) for factor in M.factors())
     amount = ((np.abs(lower) @ np.abs(upper)) + np.abs(B)).astype(float)
     # The sum over k before both i and j: without the last term of the product, which is that of a unit diagonal.
     sums = lower @ upper - np.triu(upper) - np.tril(lower, -1) * np.diag(upper)
