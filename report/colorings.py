@@ -225,6 +225,7 @@ def rounds(document: Document) -> dict[str, Any]:
         "rounds": tabled("rounds"),
         "colors": tabled("colors"),
         "chunks": fewer(("index", 1), ("index", 8)),
+        "paper": PAPERS["chunks"]["fewer_rounds"],
         "by_degree": fewer(("index", 8), ("degree", 8)),
         "more": [name for name, rows in found.items() if rows["index", 8]["rounds"] > rows["index", 2]["rounds"]],
     }
