@@ -231,7 +231,7 @@ class Preconditioner:
 
     def _own_arrays(self) -> None:
         """Before an update: replace all arrays by copies if an operator that has arrived holds read-only ones."""
-        if self._may_be_mapped:
+        if self._may_be_mapped and self.backend.name == "cpu":
             held = self.__reduce__()[2]
             own = writable(held)
             if own is not held:
