@@ -443,7 +443,7 @@ def test_published_is_reduce_has_operators_of_its_own(recorded, backend, to_devi
 @pytest.mark.parametrize("hashes", [1, 2, 7])
 def test_hashes_of_cc(hashes, backend, to_device):
     for A in GRAPHS.values():
-        colors, history = hashed_sets(A, hashes)
+        colors, history = hashed_sets(A, SEED, hashes)
         found = color(to_device(A), "cc", seed=SEED, hashes=hashes)
         np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
         assert found.history.tolist() == [list(row) for row in history]
@@ -452,7 +452,7 @@ def test_hashes_of_cc(hashes, backend, to_device):
 @pytest.mark.parametrize("table_size", [1, 4, 63])
 def test_tables_of_is_hash(table_size, backend, to_device):
     for A in GRAPHS.values():
-        colors, history = proposals(A, table_size)
+        colors, history = proposals(A, SEED, table_size)
         found = color(to_device(A), "is_hash", seed=SEED, table_size=table_size)
         np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
         assert found.history.tolist() == [list(row) for row in history]
