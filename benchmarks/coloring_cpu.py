@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from cases import GROWING, SEED
 from coloring import checked
 from measure import COLORING, RESULTS, record, save, timed_in_turns, wall_ms
 
+from mcprecond.backends.team import set_threads
 from mcprecond.coloring import Graph, user_coloring
 from mcprecond.matrix import admitted
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    numba.set_num_threads(arguments.threads)
+    set_threads(arguments.threads)
     small, repeats = arguments.small, arguments.repeats
     output = arguments.output or RESULTS / f"coloring-cpu{'-small' if small else ''}.json"
     cases: list[dict[str, Any]] = []

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse.linalg
 from measure import RESULTS, Times, record, save
 
 from mcprecond import MulticolorSGS, pcg, problems
+from mcprecond.backends.team import get_threads
 
 SEED, RTOL = 0, 1e-8
 #: What is asked for.
@@ -38,7 +38,7 @@ def main() -> None:
         *application(12 if arguments.small else 100, arguments.repeats),
         *solve(12 if arguments.small else 50, arguments.repeats),
     ]
-    facts = {"seed": SEED, "rtol": RTOL, "threads": numba.get_num_threads(), "small": arguments.small}
+    facts = {"seed": SEED, "rtol": RTOL, "threads": get_threads(), "small": arguments.small}
     save(record("marks", "cpu", cases, **facts), arguments.output)
 
 

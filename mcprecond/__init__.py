@@ -1,17 +1,14 @@
-"""Multicolor Gauss-Seidel preconditioners for sparse solvers, on CPU (Numba) and GPU (CuPy and CUDA).
+"""Multicolor Gauss-Seidel, ILU(0) and multigrid for sparse systems, on CPU (Numba) and GPU (CuPy and CUDA).
 
 >>> import scipy.sparse
 >>> from mcprecond import MulticolorSGS, pcg
 >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
 >>> x, info = pcg(A, A.sum(axis=1), M=MulticolorSGS(A))
-
-Processes: in a fork of a process that has run it the package raises a RuntimeError, since the threads of GNU OpenMP do
-not survive a fork (those of other threading layers of Numba may). Start processes by "spawn" or "forkserver", with
-``multiprocessing.get_context``, or fork before the first use.
 """
 
 from mcprecond import multigrid, problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
+from mcprecond.configuration import configure
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
@@ -33,6 +30,7 @@ __all__ = [
     "SolveResult",
     "__version__",
     "color",
+    "configure",
     "multigrid",
     "pcg",
     "problems",

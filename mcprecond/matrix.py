@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of, compile_part, offset_type
-from mcprecond.backends.atomics import atomic_or
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_part, offset_type
+from mcprecond.backends.atomics import atomic_max, atomic_or
 from mcprecond.backends.hashing import mix64
 from mcprecond.numbering import compact_order
 
@@ -407,10 +406,16 @@ def check_pattern(n, entries, indptr, indices, degrees, report):
 
     Of a row whose offsets lie outside of the entries, none is read.
     """
-    largest, surplus = 0, np.uint64(0)
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
-    for v in prange(n):
+    report[SURPLUS] = np.int64(check_rows(0, n, n, entries, indptr, indices, degrees, report))
+
+
+@compile_loop
+def check_rows(first, last, n, entries, indptr, indices, degrees, report):
+    """The rows of `check_pattern`; returns the sum of their hashes."""
+    largest, surplus = 0, np.uint64(0)
+    for v in range(first, last):
         begin, end = np.int64(indptr[v]), np.int64(indptr[v + 1])
         if begin < 0 or end < begin or end > entries:
             atomic_or(report, FLAWS, np.int64(BROKEN_OFFSETS))
@@ -421,16 +426,24 @@ def check_pattern(n, entries, indptr, indices, degrees, report):
             atomic_or(report, FLAWS, np.int64(flaws))
         largest = max(largest, degree)
         surplus += hashes
-    report[MAX_DEGREE], report[SURPLUS] = largest, np.int64(surplus)
+    atomic_max(report, MAX_DEGREE, np.int64(largest))
+    return surplus
 
 
 @KERNELS.strided
 def check_values(entries, values, report):
     """Count the values that are not finite; the largest magnitude among the others, as the bits of a double."""
+    report[NOT_FINITE] = check_numbers(0, entries, values, report)
+
+
+@compile_loop(grain=NUMBERS)
+def check_numbers(first, end, values, report):
+    """The values of `check_values`; returns how many are not finite."""
     not_finite, largest = 0, 0.0
-    for k in prange(entries):
+    for k in range(first, end):
         if np.isfinite(values[k]):
             largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
         else:
             not_finite += 1
-    report[NOT_FINITE], report[LARGEST] = not_finite, np.float64(largest).view(np.int64)
+    atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
+    return not_finite

@@ -237,7 +237,7 @@ def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_d
         assert coloring.history[:, 1].any() or not edges_of_others
 
 
-def intend_the_same(n, indptr, indices, stretches, number):
+def intend_the_same(first, last, n, indptr, indices, stretches, number):
     number[number < 0] = number.max(initial=-1) + 1
 
 

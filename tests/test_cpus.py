@@ -1,4 +1,4 @@
-"""How many threads there are and how long they spin: what the package sets before Numba's pool starts."""
+"""How many threads there are, and that importing the package sets nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcprecond.backends import threads
-from mcprecond.backends.threads import SPINS, parsed_quota, quotas, settle, threads_for
+from mcprecond.backends.threads import CHOSEN, default_threads, parsed_quota, quotas, threads_for
 
-VARIABLES = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "NUMBA_NUM_THREADS"}
+VARIABLES = set(CHOSEN)
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**9))
@@ -60,28 +60,15 @@ def test_a_system_without_groups(tmp_path):
     assert quotas(tmp_path / "none", tmp_path) == []
 
 
-@pytest.mark.parametrize("numba_is_imported", [False, True])
-@pytest.mark.parametrize(
-    "given_",
-    [{}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "7"}, {"NUMBA_NUM_THREADS": "3"}],
-    ids=lambda found: "".join(found) or "nothing",
-)
-def test_what_the_environment_has_stays(given_, numba_is_imported, monkeypatch):
-    monkeypatch.setattr(threads, "allowed_cpus", lambda: 4)
-    monkeypatch.setattr(threads, "quotas", lambda *_: [1.5])
-    environment = dict(given_)
-    settle(environment, numba_is_imported)
-    expected = {} if "OMP_WAIT_POLICY" in given_ else {"GOMP_SPINCOUNT": str(SPINS)}
-    expected |= {} if numba_is_imported else {"NUMBA_NUM_THREADS": "2"}
-    assert environment == expected | given_
-
-
-def test_threads_are_left_to_numba_without_a_quota(monkeypatch):
-    monkeypatch.setattr(threads, "allowed_cpus", lambda: 4)
-    monkeypatch.setattr(threads, "quotas", lambda *_: [8.0])
-    environment: dict[str, str] = {}
-    settle(environment, numba_is_imported=False)
-    assert "NUMBA_NUM_THREADS" not in environment
+@pytest.mark.parametrize(("cpus", "quota", "expected"), [(4, [1.5], 2), (4, [8.0], 4), (4, [], 4), (1, [0.5], 1)])
+def test_a_quota_limits_the_threads(cpus, quota, expected, monkeypatch):
+    monkeypatch.setattr(threads, "allowed_cpus", lambda: cpus)
+    monkeypatch.setattr(threads, "quotas", lambda *_: quota)
+    assert default_threads({}) == expected
+    # What somebody chooses wins, the first of the names before the others; what is no number says nothing.
+    for k, name in enumerate(CHOSEN):
+        assert default_threads(dict.fromkeys(CHOSEN[k + 1 :], "7") | {name: "3"}) == 3
+        assert default_threads({name: "all"}) == default_threads({name: "0"}) == expected
 
 
 @given(st.integers(1, 64), st.integers(1, 64), st.integers(2, 64), st.lists(st.floats(0.1, 100), max_size=2))
@@ -90,9 +77,7 @@ def test_ranks_share_what_their_launcher_may_use(cpus, others, ranks, bounds):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "allowed_cpus", lambda process=0: of_all if process else cpus)
         patch.setattr(threads, "quotas", lambda *_: bounds)
-        environment = {"OMPI_COMM_WORLD_LOCAL_SIZE": str(ranks)}
-        settle(environment, numba_is_imported=False)
-    found = int(environment.get("NUMBA_NUM_THREADS", cpus))
+        found = default_threads({"OMPI_COMM_WORLD_LOCAL_SIZE": str(ranks)})
     assert 1 <= found <= cpus and (found == 1 or found * ranks <= threads_for(of_all, bounds))
     assert found == cpus or (found + 1) * ranks > threads_for(of_all, bounds)
 
@@ -107,63 +92,23 @@ def imported(program: str, **environment: str) -> list[str]:
     return run.stdout.split()
 
 
-# What C code, such as GNU OpenMP, finds in the environment, at the time at which Numba is imported and after it.
-WATCHED = """
-import ctypes, os, sys
-class Watch:
-    def find_spec(self, name, path=None, target=None):
-        if name in ("numba", "numba.np.ufunc.omppool"):
-            value = getenv(b"GOMP_SPINCOUNT")
-            print(name, None if value is None else value.decode())
-getenv = ctypes.CDLL(None).getenv
-getenv.restype = ctypes.c_char_p
-sys.meta_path.insert(0, Watch())
-from mcprecond import color, problems
-import numba.np.ufunc.parallel
-print(numba.np.ufunc.parallel._is_initialized)
-color(problems.graphs.grid2d(5), "eb")
-"""
+def test_importing_changes_nothing_outside():
+    """Neither the environment nor Numba; and no thread is started before there is a loop to share."""
+    before = "import os, threading, numba; before = dict(os.environ), vars(numba.config).copy(), dir(numba);"
+    after = "print((dict(os.environ), vars(numba.config), dir(numba)) == before, threading.active_count())"
+    assert imported(f"{before} import mcprecond; {after}") == ["True", "1"]
 
 
-def test_the_package_sets_the_environment_before_numba_and_its_pool():
-    assert imported(WATCHED, NUMBA_THREADING_LAYER="omp") == [
-        "numba",
-        str(SPINS),
-        "False",
-        "numba.np.ufunc.omppool",
-        str(SPINS),
-    ]
-
-
-def test_a_users_setting_wins():
-    assert imported(WATCHED, NUMBA_THREADING_LAYER="omp", GOMP_SPINCOUNT="11")[1] == "11"
-    assert imported(WATCHED, NUMBA_THREADING_LAYER="omp", OMP_WAIT_POLICY="passive")[1] == "None"
-
-
-# A machine with five more CPUs than it has, under a quota of one.
-QUOTA = """
+def test_the_quota_decides():
+    """On a machine with five more CPUs than it has, under a quota of one."""
+    program = """
 import os, pathlib
 read, cpus = pathlib.Path.read_text, len(os.sched_getaffinity(0))
 fakes = {"cgroup": "0::/", "cpu.max": "100000 100000"}
 pathlib.Path.read_text = lambda path, *args, **kwargs: fakes.get(path.name) or read(path, *args, **kwargs)
 os.sched_getaffinity = lambda _: range(cpus + 5)
+import mcprecond
+print(mcprecond.configure(), mcprecond.configure(threads=2))
 """
-
-
-def test_the_quota_decides_where_numba_is_not_imported():
-    program = QUOTA + "import mcprecond, numba; print(numba.get_num_threads())"
-    assert imported(program) == ["1"]
-    assert imported(program, NUMBA_NUM_THREADS="2") == ["2"]
-
-
-def test_an_imported_numba_keeps_its_threads():
-    """Numba raises an error at the next compilation where the variable changes after the threads have started."""
-    program = f"""
-import numba
-before = numba.get_num_threads()
-{QUOTA}
-from mcprecond import color, problems
-color(problems.graphs.grid2d(5), "eb")
-print(before == numba.get_num_threads(), os.environ.get("NUMBA_NUM_THREADS"))
-"""
-    assert imported(program) == ["True", "None"]
+    assert imported(program) == ["1", "2"]
+    assert imported(program, MCPRECOND_NUM_THREADS="3") == ["3", "2"]

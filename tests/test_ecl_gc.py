@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,6 +13,7 @@ from reference.orders import by_degree, largest_first
 
 from mcprecond import color
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
 from mcprecond.coloring.history import new_log
 from mcprecond.coloring.priority.ecl_gc import color_by_priority
@@ -164,10 +164,10 @@ def published_rounds(A, backend, to_device, worklist: np.ndarray, *, shortcut1: 
 
 @pytest.fixture
 def one_thread():
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
+    threads = get_threads()
+    set_threads(1)
     yield
-    numba.set_num_threads(threads)
+    set_threads(threads)
 
 
 #: The graph of the paper's Figure 1, its vertices in alphabetic order: the figures' colors and degrees leave no other.

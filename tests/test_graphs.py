@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, Delaunay
 
 from mcprecond import color, problems
+from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.problems import graphs
 from mcprecond.problems.triangulation import delaunay_triangles
 
@@ -77,12 +77,12 @@ def test_a_seed_gives_one_graph(name):
 
 @pytest.mark.parametrize("name", ["rmat", "random_geometric", "random_regular"])
 def test_any_number_of_threads_gives_the_same_graph(name):
-    expected, threads = SEEDED[name](), numba.get_num_threads()
-    numba.set_num_threads(1)
+    expected, threads = SEEDED[name](), get_threads()
+    set_threads(1)
     try:
         assert same(SEEDED[name](), expected)
     finally:
-        numba.set_num_threads(threads)
+        set_threads(threads)
 
 
 def test_fenl_is_the_pattern_of_the_jacobian():

@@ -10,7 +10,6 @@ import importlib
 from itertools import combinations, pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,6 +23,7 @@ import mcprecond.backends
 from mcprecond import COLORINGS, color
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
 from mcprecond.coloring.graph import UNCOLORED
 from mcprecond.coloring.speculative import vertex_based, vertices
@@ -105,10 +105,10 @@ def renumbered(colors: np.ndarray) -> np.ndarray:
 def serially(monkeypatch):
     """One thread of a CPU, also where another device stands for it."""
     monkeypatch.setattr(mcprecond.backends, "_CPU", CpuBackend())
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
+    threads = get_threads()
+    set_threads(1)
     yield
-    numba.set_num_threads(threads)
+    set_threads(threads)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -16,6 +16,7 @@ ROOMS = [
     "version",
     "typing",
     "backends",
+    "configuration",
     "numbering",
     "matrix",
     "coloring",

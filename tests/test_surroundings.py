@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mcprecond
+from mcprecond.backends.team import get_threads
 from mcprecond.studies import surroundings as module
 from mcprecond.studies.surroundings import surroundings
 
@@ -23,7 +24,7 @@ def test_a_report_says_what_is_asked_first(device):
     facts = surroundings()
     assert facts["mcprecond"] == mcprecond.__version__
     assert facts["numpy"] == np.__version__ and facts["numba"] == numba.__version__
-    assert facts["cpu_threads"] == str(numba.get_num_threads())
+    assert facts["cpu_threads"] == str(get_threads())
     assert {"python", "scipy", "pyamg", "cupy", "platform", "cpu", "cpus", "memory", "gpu"} <= set(facts)
     assert {"settings", "numba_cache", "cupy_cache", "matrix_cache"} <= set(facts)
     assert all(isinstance(fact, str) and fact for fact in facts.values())

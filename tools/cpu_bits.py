@@ -23,15 +23,16 @@ Case = tuple[str, Callable[[], list[Any]]]
 
 def of_all_cases(chosen: Callable[[str], bool] = lambda name: True) -> dict[str, str]:
     """The hash of each case by its name."""
-    import numba
 
-    before = numba.get_num_threads()
-    numba.set_num_threads(THREADS)
+    from mcprecond.backends.team import get_threads, set_threads
+
+    before = get_threads()
+    set_threads(THREADS)
     try:
         cases = [*colorings(), *preconditioners(), *solves()]
         return {name: hash_of(compute()) for name, compute in cases if chosen(name)}
     finally:
-        numba.set_num_threads(before)
+        set_threads(before)
 
 
 def hash_of(arrays: list[Any]) -> str:
@@ -46,18 +47,19 @@ def colorings() -> Iterator[Case]:
     """Methods by variants of the tests: colors and history in one thread, which repeat whatever the method; and where
     it is deterministic the colors in several, in which the history may depend on timing.
     """
-    import numba
     from graphs import NAMED
     from test_coloring import VARIANTS
 
     from mcprecond import COLORINGS, color
 
     def colors_of(graph: Any, deterministic: bool, method: str, **options: Any) -> list[Any]:
-        numba.set_num_threads(1)
+        from mcprecond.backends.team import set_threads
+
+        set_threads(1)
         try:
             alone = color(graph, method, **options)
         finally:
-            numba.set_num_threads(THREADS)
+            set_threads(THREADS)
         found = [alone.colors, alone.history]
         return [*found, color(graph, method, **options).colors] if deterministic else found
 

@@ -17,14 +17,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numba
-
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
 
 from cases import GRAPHS, SEED
 from coloring import checked
 from measure import COLORING, RESULTS, record, save, timed_in_turns
 
+from mcprecond.backends.team import set_threads
 from mcprecond.coloring import Graph
 
 FAMILIES = ["fenl_50", "grid2d_1024", "delaunay20", "rgg20", "rmat16"]
@@ -47,7 +46,7 @@ def main() -> None:
     import graphblas
     import suitesparse_graphblas
 
-    numba.set_num_threads(arguments.threads)
+    set_threads(arguments.threads)
     graphblas.ss.config["nthreads"] = arguments.threads
     opponents = {"suitesparse-graphblas": suitesparse_graphblas.__version__, "python-graphblas": graphblas.__version__}
     cases: list[dict[str, Any]] = []

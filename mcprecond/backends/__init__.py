@@ -9,6 +9,8 @@ from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
 from mcprecond.backends.kernels import (
+    NUMBERS,
+    ROWS,
     Kernels,
     KernelSet,
     compile_inlined,
@@ -19,6 +21,8 @@ from mcprecond.backends.kernels import (
 )
 
 __all__ = [
+    "NUMBERS",
+    "ROWS",
     "Backend",
     "KernelSet",
     "Kernels",

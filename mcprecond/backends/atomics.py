@@ -1,4 +1,4 @@
-"""Atomic updates of integer arrays inside Numba kernels: the CPU's side of CUDA's atomicOr, atomicAdd, atomicMax."""
+"""Atomic updates of integer arrays inside Numba kernels: the CPU's side of CUDA's atomicOr, atomicAdd and others."""
 
 from __future__ import annotations
 
@@ -30,3 +30,4 @@ def _atomic(operation: str) -> Any:
 atomic_or = _atomic("or")
 atomic_add = _atomic("add")
 atomic_max = _atomic("max")
+atomic_min = _atomic("min")

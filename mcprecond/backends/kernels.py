@@ -6,7 +6,7 @@ are written to be fast; readable definitions, which tests compare both with, are
     KERNELS = KernelSet(__file__)              # the .cu file beside this module
 
     @KERNELS.per_item
-    def scale(items, factor, x): ...           # extern "C" __global__ void scale(long long items, double factor, ...)
+    def scale(first, end, factor, x): ...      # extern "C" __global__ void scale(long long items, double factor, ...)
 
     run = backend.kernels(KERNELS, VALUE=x.dtype)
     run.scale(x.size, 2.0, x)
@@ -19,24 +19,34 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from mcprecond.backends.forks import compiler
+from mcprecond.backends.compilation import compiler
+from mcprecond.backends.team import shared_loop
 
 #: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
 #: them, and a way for it to do so would take time to compile.
 ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-#: Loops over prange run in parallel; Numba does not search for more, which takes time, too.
-IN_PARALLEL = dict.fromkeys(
-    ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
-)
+#: Iterations that are worth the way to another thread: rows of a sparse matrix.
+ROWS = 512
+#: The same for numbers of vectors.
+NUMBERS = 4096
 
-# One parallel loop, as a function of its own: inside one function Numba moves statements across a parallel loop that
-# changes their operands through a call.
-compile_loop = compiler(parallel=IN_PARALLEL, **ALL)
+
+def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS) -> Any:
+    """Compile ``body(first, end, ...)``, the iterations of a parallel loop from `first` to `end`; see `shared_loop`.
+
+    Whoever calls it gets all of them done, by all threads. Numbers that the body returns are added up.
+    """
+    if body is None:
+        return partial(compile_loop, grain=grain)
+    return shared_loop(body, grain, **ALL)
+
+
 # Serial code: the work on one vertex or edge, or the order in which loops run.
 compile_part = compiler(**ALL)
 # The work on one short row: to hand over the arrays would take as long as the work.
@@ -72,28 +82,36 @@ class KernelSet:
         """The .cu file."""
         return Path(self.module_file).with_suffix(".cu")
 
-    def per_item(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """For a kernel with one thread (or LANES threads) per item: one parallel loop."""
-        return self._register(compile_loop(function), "per_item")
+    def per_item(self, body: Callable[..., Any] | None = None, *, grain: int = ROWS) -> Any:
+        """For a kernel with one thread (or LANES threads) per item: ``body(first, end, ...)`` of a parallel loop."""
+        if body is None:
+            return partial(self.per_item, grain=grain)
+        self._register(body.__name__, partial(loop := compile_loop(body, grain=grain), 0), "per_item")
+        return loop
+
+    def per_item_driver(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same where the function on the CPU is serial code that calls parallel loops, as drivers are."""
+        return self._register(function.__name__, compile_part(function), "per_item")
 
     def strided(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """For a kernel whose threads stride over the items, as reductions do: one parallel loop."""
-        return self._register(compile_loop(function), "strided")
+        """For a kernel whose threads stride over the items, as reductions do: serial code that calls parallel loops."""
+        return self._register(function.__name__, compile_part(function), "strided")
 
     def resident(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """For a kernel that fills the device and has barriers in it: loops, one after another."""
-        return self._register(compile_part(function), "resident")
+        """For a kernel that fills the device and has barriers in it: serial code that calls parallel loops."""
+        return self._register(function.__name__, compile_part(function), "resident")
 
-    def _register(self, compiled: Callable[..., Any], launch: Launch) -> Callable[..., Any]:
-        self.functions[compiled.__name__] = CpuFunction(compiled, launch)
-        return compiled
+    def _register(self, name: str, function: Callable[..., Any], launch: Launch) -> Callable[..., Any]:
+        self.functions[name] = CpuFunction(function, launch)
+        return function
 
     def __hash__(self) -> int:
         return hash(self.module_file)
 
     def __reduce__(self) -> Any:
         """A pickle names the module that defines the functions."""
-        return _kernel_set_of, (next(iter(self.functions.values())).function.__module__,)
+        function = next(iter(self.functions.values())).function
+        return _kernel_set_of, (getattr(function, "func", function).__module__,)
 
 
 def _kernel_set_of(module: str) -> KernelSet:

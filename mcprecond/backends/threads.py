@@ -1,42 +1,31 @@
-"""How many threads compute on the CPU, and how long each spins where it waits for the others.
+"""How many threads compute on the CPU: as many as it has for this process.
 
-Numba starts a pool of threads at the first parallel loop, one for each CPU that the process may use, and GNU OpenMP
-lets them spin at the end of every loop. Both are wrong where CPUs are shared. In a container the quota may be less than
-the number of CPUs, and the ranks of an MPI program share them; and a thread that spins for milliseconds takes the CPU
-from the one that it waits for. Both are read from the environment once, so `settle` has to run before Numba is imported
-and before the pool starts.
+In a container the quota may be less than the number of CPUs, and the ranks of an MPI program share them.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-#: Loops of GNU OpenMP before a waiting thread sleeps: tens of microseconds, about as long as the serial code between
-#: two parallel loops takes. Its default of 300,000 is milliseconds.
-SPINS = 3000
 CGROUPS = Path("/sys/fs/cgroup")
 #: Where launchers say how many ranks they start on this machine: MPICH and Intel MPI, Open MPI, MVAPICH.
 RANKS = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
+#: Where users say how many threads there are to be; the first one counts.
+CHOSEN = ("MCPRECOND_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
-def settle(environ: MutableMapping[str, str], numba_is_imported: bool) -> None:
-    """Set what the environment leaves open: GOMP_SPINCOUNT, and NUMBA_NUM_THREADS where a quota or other ranks ask for
-    it.
-
-    An imported Numba has read its number already, and raises an error if it changes.
-    """
-    if "OMP_WAIT_POLICY" not in environ:
-        environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
+def default_threads(environ: Mapping[str, str] = os.environ) -> int:
+    """The number of threads that the environment names, or one for each CPU that this process may use."""
+    for name in CHOSEN:
+        if (chosen := environ.get(name, "")).isdecimal() and int(chosen) > 0:
+            return int(chosen)
     cpus, ranks = allowed_cpus(), ranks_here(environ)
     # The mask of a rank may be a part of the machine that it has alone, or that of all of them: the launcher's tells.
     of_all = allowed_cpus(os.getppid()) if ranks > 1 else cpus
-    threads = min(cpus, max(1, threads_for(of_all, quotas(Path("/proc/self/cgroup"), CGROUPS)) // ranks))
-    if threads < cpus and not numba_is_imported:
-        environ.setdefault("NUMBA_NUM_THREADS", str(threads))
+    return min(cpus, max(1, threads_for(of_all, quotas(Path("/proc/self/cgroup"), CGROUPS)) // ranks))
 
 
 def allowed_cpus(process: int = 0) -> int:
@@ -109,6 +98,3 @@ def parsed_quota(text: str) -> float | None:
     except ValueError:
         return None
     return quota / period if quota > 0 and period > 0 else None
-
-
-settle(os.environ, "numba" in sys.modules)

@@ -30,7 +30,6 @@ and with it about twice the colors of row order.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet
 from mcprecond.coloring.graph import Graph
@@ -88,10 +87,11 @@ def longest_chain(breaks: np.ndarray, n: int) -> int:
 # On the CPU.
 
 
-@KERNELS.per_item
-def add_lengths(samples, n, block_size, indptr, indices, lengths):
+@KERNELS.per_item(grain=SAMPLED)
+def add_lengths(first, end, n, block_size, indptr, indices, lengths):
     """The sum of the lengths that the distances of a row tell; 0 if its nearest neighbor is no part of its line."""
-    for sample in prange(samples):
+    samples = len(lengths)
+    for sample in range(first, end):
         row = (sample + 1) * n // (samples + 1)
         total, stride = 0, 0
         for k in range(indptr[row + 1] - 1, indptr[row] - 1, -1):
@@ -108,12 +108,12 @@ def add_lengths(samples, n, block_size, indptr, indices, lengths):
         lengths[sample] = total + n // (stride * block_size) if stride else 0
 
 
-@KERNELS.per_item
-def find_breaks(parts, n, indptr, indices, breaks):
+@KERNELS.per_item(grain=1)
+def find_breaks(begin, end, n, indptr, indices, breaks):
     """In each part of the rows, the first and the last row that is no neighbor of the one before it, and the longest
     way from one of them to the next; -1, -1 and 0 if there is none.
     """
-    for part in prange(parts):
+    for part in range(begin, end):
         first, last, longest = -1, -1, 0
         for row in range(part * PART, min((part + 1) * PART, n)):
             columns = indices[indptr[row] : indptr[row + 1]]

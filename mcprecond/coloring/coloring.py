@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of
-from mcprecond.backends.atomics import atomic_add, atomic_max
+from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
+from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_min
 from mcprecond.backends.inputs import integers
 from mcprecond.coloring.history import log_of
 from mcprecond.matrix import AdmittedMatrix, admitted
@@ -22,7 +21,7 @@ REPORTED_ROUNDS = 8
 # So many are counted and read before it is known how many there are; mostly that is all.
 FIRST_COLORS = 1024
 OWN_COLORS = 4096  # that a part of the vertices, or a block of a GPU, counts by itself
-PARTS = 16  # of the vertices, on a CPU
+PARTS = 64  # of the vertices, on a CPU
 FIRST_ROWS = 1024
 CUDA_CONSTANTS = {"OWN_COLORS": OWN_COLORS}
 
@@ -214,14 +213,14 @@ def conflict(matrix: AdmittedMatrix, colors: Any) -> tuple[int, int] | None:
 
 
 @KERNELS.per_item
-def first_conflict(n, indptr, indices, colors, first):
+def first_conflict(begin, end, indptr, indices, colors, first):
     """The first row with a neighbor of its own color; `first` holds n before."""
-    row = n
-    for v in prange(n):
+    row = np.int64(first[0])
+    for v in range(begin, end):
         for k in range(indptr[v], indptr[v + 1]):
             if indices[k] != v and colors[indices[k]] == colors[v]:
                 row = min(row, v)
-    first[0] = row
+    atomic_min(first, 0, np.int32(row))
 
 
 @KERNELS.strided
@@ -230,7 +229,13 @@ def count_colors(n, colors, n_counted, log, n_rows, report):
     for row in range(n_rows):
         report[n_counted + 1 + row] = log[row]
     n_own = min(n_counted, OWN_COLORS)
-    for part in prange(PARTS):
+    count_parts(0, PARTS, n, colors, n_own, n_counted, report)
+
+
+@compile_loop(grain=1)
+def count_parts(first, end, n, colors, n_own, n_counted, report):
+    """The histograms of some parts of the vertices."""
+    for part in range(first, end):
         own, last = np.zeros(n_own, np.int64), np.int64(-1)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
             color = np.int64(colors[v])

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
@@ -92,9 +91,9 @@ def by_keys(keys: Any, xp: Any) -> Any:
 
 
 @KERNELS.per_item
-def random_keys(n, seed, keys):
+def random_keys(first, end, seed, keys):
     """What a random order sorts by."""
-    for v in prange(n):
+    for v in range(first, end):
         keys[v] = mix(v, seed)
 
 
@@ -134,9 +133,9 @@ def smallest_degrees_last(graph: Graph) -> Any:
 
 
 @compile_loop
-def remove_batch(d, number, vertices, indptr, indices, left, batch, following, length):
+def remove_batch(first, end, d, number, vertices, indptr, indices, left, batch, following, length):
     """Take a batch out of its neighbors' degrees; whoever comes down to d is of the next batch."""
-    for i in prange(len(vertices)):
+    for i in range(first, end):
         v = vertices[i]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
@@ -155,7 +154,9 @@ def remove_in_batches(n, indptr, indices, left, batch, removed, scratch):
         batch[vertices] = number
         while len(vertices):
             length = np.zeros(1, np.int32)
-            remove_batch(d, number, vertices, indptr, indices, left, batch, removed[number % 2], length)
+            remove_batch(
+                0, len(vertices), d, number, vertices, indptr, indices, left, batch, removed[number % 2], length
+            )
             gone += len(vertices)
             vertices = removed[number % 2, : length[0]].copy()
             number += 1

@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.sorting import sort_in_place
 from mcprecond.coloring.graph import Graph
 from mcprecond.multigrid.cycle import lanes_for
 
@@ -98,11 +98,14 @@ def is_near_the_set(v, indptr, indices, roots, near):
 def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, scratch):
     """The serial search."""
     near = np.zeros(n, np.bool_)
-    grains = np.empty((n + GRAIN - 1) // GRAIN, np.int64)
+    grains = np.empty((n + GRAIN - 1) // GRAIN, np.uint64)
     for g in range(len(grains)):
-        grains[g] = mix(g, 0)
-    own[:] = OUT
-    for g in np.argsort(grains, kind="mergesort"):
+        grains[g] = np.uint64(mix(g, 0)) << np.uint64(32) | np.uint64(g)
+    sort_in_place(grains)
+    for v in range(n):
+        own[v] = OUT
+    for grain in grains:
+        g = np.int64(grain & np.uint64(0xFFFFFFFF))
         for v in range(g * GRAIN, min(n, (g + 1) * GRAIN)):
             if roots[v] < 0 and degrees[v] > 0 and not is_near_the_set(v, indptr, indices, roots, near):
                 own[v], near[v] = IN, True
@@ -111,12 +114,12 @@ def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, s
 
 
 @KERNELS.per_item
-def join_roots(n, indptr, indices, own, least_size, roots, sizes):
+def join_roots(first, end, indptr, indices, own, least_size, roots, sizes):
     """Vertices of the set become roots, and free neighbors join them, where an aggregate has so many vertices.
 
     Two of the set have no free neighbor in common, so that all of them can do so at once.
     """
-    for v in prange(n):
+    for v in range(first, end):
         if own[v] == IN:
             size = 1
             for k in range(indptr[v], indptr[v + 1]):
@@ -129,12 +132,12 @@ def join_roots(n, indptr, indices, own, least_size, roots, sizes):
 
 
 @KERNELS.per_item
-def join_neighbors(n, indptr, indices, roots, sizes, joined, is_root):
+def join_neighbors(first, end, indptr, indices, roots, sizes, joined, is_root):
     """Who has no root joins the one that most of its neighbors have; of several that with the smallest aggregate.
 
     Of long rows each neighbor is compared with some only, so that a hub takes no time by the square of its degree.
     """
-    for v in prange(n):
+    for v in range(first, end):
         best, most = roots[v], 0
         if best < 0:
             for k in range(indptr[v], indptr[v + 1]):
@@ -151,7 +154,7 @@ def join_neighbors(n, indptr, indices, roots, sizes, joined, is_root):
 
 
 @KERNELS.per_item
-def number(n, joined, numbers, labels):
+def number(first, end, joined, numbers, labels):
     """The number of each vertex's aggregate, -1 if it has none."""
-    for v in prange(n):
+    for v in range(first, end):
         labels[v] = numbers[joined[v]] - 1 if joined[v] >= 0 else -1

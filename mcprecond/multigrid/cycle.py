@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.backends import ROWS, Backend, KernelSet, compile_part, offset_type, unsigned
 
 KERNELS = KernelSet(__file__)
 
@@ -116,29 +115,29 @@ def lanes_for(per_row: float) -> int:
 
 
 @KERNELS.per_item
-def multiply(n, indptr, indices, values, x, adds, y):
+def multiply(first, end, indptr, indices, values, x, adds, y):
     """y = C x, or y += C x."""
-    for i in prange(n):
+    for i in range(first, end):
         total = y.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * x[indices[k]]
         y[i] = y[i] + total if adds else total
 
 
-@KERNELS.per_item
-def multiply_dense(n, matrix, x, y):
+@KERNELS.per_item(grain=ROWS // 8)
+def multiply_dense(first, end, matrix, x, y):
     """y = C x with a dense matrix."""
-    for i in prange(n):
+    for i in range(first, end):
         total = y.dtype.type(0)
-        for j in range(n):
+        for j in range(len(x)):
             total += matrix[i, j] * x[j]
         y[i] = total
 
 
 @KERNELS.per_item
-def add(n, factor, x, y):
+def add(first, end, factor, x, y):
     """y += factor x."""
-    for i in prange(n):
+    for i in range(first, end):
         y[i] += y.real.dtype.type(factor) * x[i]
 
 

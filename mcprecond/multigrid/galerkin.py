@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_part
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.cycle import lanes_for
@@ -160,11 +159,19 @@ def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slo
             P[place + c] += Q[i * k + c]
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P):
     """P = T - factor diag(dinv) A T."""
+    smooth_parts(0, PARTS, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P)
+
+
+@compile_loop(grain=1)
+def smooth_parts(
+    first_part, end_part, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P
+):
+    """The parts of `smooth_rows`."""
     nodes = n // b
-    for part in prange(PARTS):
+    for part in range(first_part, end_part):
         slots = np.empty(count, np.int32)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             note_slots(v, touched_indptr, touched, slots)
@@ -176,9 +183,9 @@ def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q
 
 
 @KERNELS.per_item
-def take_adjoint(n, b, k, member_indptr, members, places, touched_indptr, touched, P, R):
+def take_adjoint(first, end, b, k, member_indptr, members, places, touched_indptr, touched, P, R):
     """R = P^H, by the blocks of R."""
-    for e in prange(n):
+    for e in range(first, end):
         v, a = members[e], touched[places[e]]
         for c in range(k):
             for r in range(b):
@@ -207,11 +214,35 @@ def multiply_row(i, b, k, indptr, indices, values, touched_indptr, touched, P, s
         add_row(values[e], u, begin, k, touched_indptr, touched, P, slots, own)
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def multiply_rows(n, b, k, count, indptr, indices, values, touched_indptr, touched, P, between_indptr, between, AP):
     """A P."""
+    multiply_parts(
+        0, PARTS, n, b, k, count, indptr, indices, values, touched_indptr, touched, P, between_indptr, between, AP
+    )
+
+
+@compile_loop(grain=1)
+def multiply_parts(
+    first_part,
+    end_part,
+    n,
+    b,
+    k,
+    count,
+    indptr,
+    indices,
+    values,
+    touched_indptr,
+    touched,
+    P,
+    between_indptr,
+    between,
+    AP,
+):
+    """The parts of `multiply_rows`."""
     nodes = n // b
-    for part in prange(PARTS):
+    for part in range(first_part, end_part):
         slots = np.empty(count, np.int32)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             note_slots(v, between_indptr, between, slots)
@@ -235,12 +266,50 @@ def restrict_row(a, c, b, k, member_indptr, members, R, between_indptr, between,
             place += 1
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def restrict_rows(
     n, b, k, count, member_indptr, members, R, between_indptr, between, AP, coupled_indptr, coupled, coarse
 ):
     """R A P."""
-    for part in prange(PARTS):
+    restrict_parts(
+        0,
+        PARTS,
+        n,
+        b,
+        k,
+        count,
+        member_indptr,
+        members,
+        R,
+        between_indptr,
+        between,
+        AP,
+        coupled_indptr,
+        coupled,
+        coarse,
+    )
+
+
+@compile_loop(grain=1)
+def restrict_parts(
+    first_part,
+    end_part,
+    n,
+    b,
+    k,
+    count,
+    member_indptr,
+    members,
+    R,
+    between_indptr,
+    between,
+    AP,
+    coupled_indptr,
+    coupled,
+    coarse,
+):
+    """The parts of `restrict_rows`."""
+    for part in range(first_part, end_part):
         slots = np.empty(count, np.int32)
         for a in range(part * count // PARTS, (part + 1) * count // PARTS):
             note_slots(a, coupled_indptr, coupled, slots)

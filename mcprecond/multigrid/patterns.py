@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, offset_type
+from mcprecond.backends.sorting import sort_in_place
 from mcprecond.matrix import canonical_csr
 from mcprecond.multigrid.cycle import lanes_for
 
@@ -19,13 +19,12 @@ KERNELS = KernelSet(__file__)
 
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
-PARTS = 16
+PARTS = 64
 #: On a GPU a team goes over its row once for each column of the product. If a row is longer than this, which its count
 #: then says, the library finds the pattern.
 LONGEST, TOO_LONG = 2048, 2**40
 #: If it unites this many columns and more for a row, and the product has no more than that many, a warp marks them.
 MANY, MOST_MARKED = 512, 2**15
-LONGEST_INSERTION = 100
 CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG, "MOST_MARKED": MOST_MARKED}
 
 
@@ -120,39 +119,37 @@ def unite(v, indptr, members, list_indptr, lists, last_row, own):
     return count
 
 
-@compile_part
-def sort_short(own):
-    """Sort in place: by insertion where so few are that this is faster; lists that follow each other are sorted."""
-    if len(own) > LONGEST_INSERTION:
-        own.sort()
-        return
-    for end in range(1, len(own)):
-        column, place = own[end], end
-        while place > 0 and own[place - 1] > column:
-            own[place] = own[place - 1]
-            place -= 1
-        own[place] = column
-
-
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def count_union(n, width, indptr, members, list_indptr, lists, counts):
     """How many columns each row of a product has."""
-    for part in prange(PARTS):
+    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts)
+
+
+@compile_loop(grain=1)
+def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts):
+    """The parts of `count_union`."""
+    for part in range(first, end):
         last_row, nothing = np.full(width, -1, np.int32), np.empty(0, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
             counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, nothing)
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, result):
     """These columns, sorted."""
-    for part in prange(PARTS):
+    list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, result_indptr, result)
+
+
+@compile_loop(grain=1)
+def list_parts(first, end, n, width, indptr, members, list_indptr, lists, result_indptr, result):
+    """The parts of `list_union`."""
+    for part in range(first, end):
         last_row = np.full(width, -1, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
             own = result[result_indptr[v] : result_indptr[v + 1]]
             if len(own):
                 unite(v, indptr, members, list_indptr, lists, last_row, own)
-                sort_short(own)
+                sort_in_place(own)
 
 
 @KERNELS.resident
@@ -163,7 +160,8 @@ def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, pl
         after[columns[e] + 1] += 1
     for c in range(width + 1):
         after[c + 1] += after[c]
-    result_indptr[:] = after[: width + 1]
+    for c in range(width + 1):
+        result_indptr[c] = after[c]
     for v in range(n):
         for e in range(indptr[v], indptr[v + 1]):
             p = after[columns[e]]
@@ -172,13 +170,13 @@ def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, pl
 
 
 @KERNELS.per_item
-def list_blocks(n, rows, columns, indptr, blocks, result_indptr, result):
+def list_blocks(first, end, rows, columns, indptr, blocks, result_indptr, result):
     """Row offsets and columns of a matrix of blocks."""
-    for i in prange(n):
+    for i in range(first, end):
         v = i // rows
-        first, length = indptr[v], indptr[v + 1] - indptr[v]
-        begin = (first * rows + (i - v * rows) * length) * columns
+        before, length = indptr[v], indptr[v + 1] - indptr[v]
+        begin = (before * rows + (i - v * rows) * length) * columns
         result_indptr[i + 1] = begin + length * columns
         for t in range(length):
             for c in range(columns):
-                result[begin + t * columns + c] = blocks[first + t] * columns + c
+                result[begin + t * columns + c] = blocks[before + t] * columns + c

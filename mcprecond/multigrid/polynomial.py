@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, unsigned
 from mcprecond.matrix import AdmittedMatrix
@@ -126,16 +125,16 @@ def rest_of_row(i, indptr, indices, values, b, x):
 
 
 @KERNELS.per_item
-def find_rest(n, indptr, indices, values, b, x, r):
+def find_rest(first, end, indptr, indices, values, b, x, r):
     """r = b - A x."""
-    for i in prange(n):
+    for i in range(first, end):
         r[i] = rest_of_row(i, indptr, indices, values, b, x)
 
 
 @KERNELS.per_item
-def step(n, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, result):
+def step(first, end, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, result):
     """d = alpha d + beta inv(D) (b - A x), and x + d; from zero x is not read, and d is not if alpha is 0."""
-    for i in prange(n):
+    for i in range(first, end):
         rest = b[i] if from_zero else rest_of_row(i, indptr, indices, values, b, x)
         move = dinv.real.dtype.type(beta) * (dinv[i] * rest)
         if alpha != 0:

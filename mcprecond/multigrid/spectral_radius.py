@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.matrix import AdmittedMatrix
@@ -87,26 +86,26 @@ def inverse(norm):
 
 
 @KERNELS.per_item
-def start(n, w):
+def start(first, end, w):
     """The first vector."""
-    for i in prange(n):
+    for i in range(first, end):
         w[i] = np.float64(np.uint32(np.uint32(i) * np.uint32(MULTIPLIER))) / 4294967296.0 - 0.5
 
 
 @compile_loop
-def norm_of(w, dinv):
-    """The norm of a vector by the inner product of D."""
+def square_of(first, end, w, dinv):
+    """The square of the norm of a vector by the inner product of D."""
     square = 0.0
-    for i in prange(len(w)):
+    for i in range(first, end):
         square += inner(w[i], w[i]) / dinv[i].real
-    return np.sqrt(square)
+    return square
 
 
 @compile_loop
-def product_with(indptr, indices, values, w, Aw):
+def product_with(first, end, indptr, indices, values, w, Aw):
     """Aw = A w; returns w' A w."""
     product = 0.0
-    for i in prange(len(w)):
+    for i in range(first, end):
         total = w.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * w[indices[k]]
@@ -116,24 +115,26 @@ def product_with(indptr, indices, values, w, Aw):
 
 
 @compile_loop
-def next_vector(scale, of_w, of_before, dinv, Aw, w, before):
-    """w_{k+1} = inv(D) A v_k - alpha_k v_k - beta_k v_{k-1}, in place of w_{k-1}; returns its norm."""
+def next_vector(first, end, scale, of_w, of_before, dinv, Aw, w, before):
+    """w_{k+1} = inv(D) A v_k - alpha_k v_k - beta_k v_{k-1}, in place of w_{k-1}; returns the square of its
+    norm.
+    """
     square, real = 0.0, w.real.dtype.type
-    for i in prange(len(w)):
+    for i in range(first, end):
         before[i] = real(scale) * (dinv[i] * Aw[i]) - real(of_w) * w[i] - real(of_before) * before[i]
         square += inner(before[i], before[i]) / dinv[i].real
-    return np.sqrt(square)
+    return square
 
 
 @KERNELS.resident
 def lanczos(n, longest, steps, indptr, indices, values, dinv, w, before, Aw, scalars, partials, arrivals):
     """All steps, from w; `before` is zero."""
-    beta, last_inverse = norm_of(w, dinv), 0.0
+    beta, last_inverse = np.sqrt(square_of(0, len(w), w, dinv)), 0.0
     scalars[0] = beta
     for k in range(steps):
         scale = inverse(beta)
-        alpha = scale * scale * product_with(indptr, indices, values, w, Aw)
-        beta = next_vector(scale, alpha * scale, beta * last_inverse, dinv, Aw, w, before)
+        alpha = scale * scale * product_with(0, n, indptr, indices, values, w, Aw)
+        beta = np.sqrt(next_vector(0, n, scale, alpha * scale, beta * last_inverse, dinv, Aw, w, before))
         last_inverse = scale
         scalars[2 * k + 1], scalars[2 * k + 2] = alpha, beta
         w, before = before, w

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends.atomics import atomic_min
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring.graph import Graph
 from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
 from mcprecond.multigrid.cycle import lanes_for
@@ -102,9 +103,9 @@ def is_strong(i, j, a, sizes, theta):
 
 
 @KERNELS.per_item
-def count_strong(n, indptr, indices, values, sizes, theta, counts):
+def count_strong(first, end, indptr, indices, values, sizes, theta, counts):
     """How many strong neighbors each row has."""
-    for i in prange(n):
+    for i in range(first, end):
         count = 0
         for k in range(indptr[i], indptr[i + 1]):
             count += is_strong(i, indices[k], values[k], sizes, theta)
@@ -112,9 +113,9 @@ def count_strong(n, indptr, indices, values, sizes, theta, counts):
 
 
 @KERNELS.per_item
-def list_strong(n, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
+def list_strong(first, end, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
     """These neighbors."""
-    for i in prange(n):
+    for i in range(first, end):
         place = strong_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
             if is_strong(i, indices[k], values[k], sizes, theta):
@@ -123,14 +124,14 @@ def list_strong(n, indptr, indices, values, sizes, theta, strong_indptr, strong_
 
 
 @KERNELS.per_item
-def find_norms(n_nodes, b, indptr, indices, values, node_indptr, node_indices, norms):
+def find_norms(first, end, b, indptr, indices, values, node_indptr, node_indices, norms):
     """The Frobenius norm of each block."""
-    for v in prange(n_nodes):
+    for v in range(first, end):
         for e in range(node_indptr[v], node_indptr[v + 1]):
-            square, first = 0.0, node_indices[e] * b
+            square, column = 0.0, node_indices[e] * b
             for row in range(v * b, (v + 1) * b):
-                k = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], first)
-                while k < indptr[row + 1] and indices[k] < first + b:
+                k = lower_bound(indices, indptr[row], indptr[row + 1], column)
+                while k < indptr[row + 1] and indices[k] < column + b:
                     square += abs(values[k]) ** 2
                     k += 1
             norms[e] = np.sqrt(square)
@@ -139,16 +140,16 @@ def find_norms(n_nodes, b, indptr, indices, values, node_indptr, node_indices, n
 @compile_part
 def entry(i, j, indptr, indices, values):
     """a_ij, or 0 if it is not stored."""
-    place = indptr[i] + np.searchsorted(indices[indptr[i] : indptr[i + 1]], j)
+    place = lower_bound(indices, indptr[i], indptr[i + 1], j)
     return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
 
 
 @KERNELS.per_item
-def find_unsymmetric(n, indptr, indices, values, sizes, tolerance, first):
+def find_unsymmetric(begin, end, indptr, indices, values, sizes, tolerance, first):
     """The first entry that is not the conjugate of that across; `first` holds the number of entries before."""
     least = first[0]
-    for i in prange(n):
-        found = indptr[n]
+    for i in range(begin, end):
+        found = len(indices)
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
             other = np.conj(entry(j, i, indptr, indices, values))
@@ -156,4 +157,4 @@ def find_unsymmetric(n, indptr, indices, values, sizes, tolerance, first):
                 found = k
                 break
         least = min(least, np.int64(found))
-    first[0] = least
+    atomic_min(first, 0, least)

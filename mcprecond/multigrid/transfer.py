@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
 from mcprecond.multigrid.patterns import Pattern, transposed_pattern
@@ -91,12 +90,12 @@ def orthogonalize(members, b, k, tiny, B, Q, R, any_vanished):
 
 
 @KERNELS.per_item
-def fit_candidates(n_aggregates, offsets, members, b, k, tiny, B, Q, R, any_vanished):
+def fit_candidates(first, end, offsets, members, b, k, tiny, B, Q, R, any_vanished):
     """Q becomes an orthonormal basis of the candidates B on each aggregate, and R what makes them of it.
 
     A candidate that depends on those before it is left out: its column, and its diagonal entry of R, are zero.
     """
-    for a in prange(n_aggregates):
+    for a in range(first, end):
         orthogonalize(
             members[offsets[a] : offsets[a + 1]], b, k, tiny, B, Q, R[a * k * k : (a + 1) * k * k], any_vanished
         )

@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.solvers.iteration import inner
 
@@ -55,36 +54,50 @@ class TwoSteps:
 # On the CPU. Where squares overflow or underflow, the steps are as long as the cycles have them.
 
 
+@compile_loop(grain=NUMBERS)
+def first_products(first, end, b, c, rest):
+    """c'b and c'A c."""
+    product, energy = 0.0, 0.0
+    for i in range(first, end):
+        product += inner(c[i], b[i])
+        energy += inner(c[i], b[i] - rest[i])
+    return product, energy
+
+
 @KERNELS.strided
 def find_first(n, b, c, rest, scalars, partials, arrivals):
     """The length of the first step."""
-    product, energy = 0.0, 0.0
-    for i in prange(n):
-        product += inner(c[i], b[i])
-        energy += inner(c[i], b[i] - rest[i])
+    product, energy = first_products(0, n, b, c, rest)
     fits = energy > 0 and np.isfinite(energy) and np.isfinite(product)
     scalars[SHARE] = 1 / energy if fits else 0.0
     scalars[FIRST] = product / energy if fits else 1.0
 
 
 @KERNELS.per_item
-def step(n, scalars, b, rest):
+def step(first, end, scalars, b, rest):
     """b becomes A c, and the rest that of the first step."""
     factor = b.real.dtype.type(scalars[FIRST])
-    for i in prange(n):
+    for i in range(first, end):
         product = b[i] - rest[i]
         rest[i] = b[i] - factor * product
         b[i] = product
 
 
-@KERNELS.strided
-def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
-    """The coefficients of c and d."""
+@compile_loop(grain=NUMBERS)
+def second_products(first, end, product_of_c, rest, d, last):
+    """d'rest, d'A c and d'A d."""
     product, between, energy = 0.0, 0.0, 0.0
-    for i in prange(n):
+    for i in range(first, end):
         product += inner(d[i], rest[i])
         between += inner(d[i], product_of_c[i])
         energy += inner(d[i], rest[i] - last[i])
+    return product, between, energy
+
+
+@KERNELS.strided
+def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
+    """The coefficients of c and d."""
+    product, between, energy = second_products(0, n, product_of_c, rest, d, last)
     share = between * scalars[SHARE]
     left = energy - share * between
     second = product / left if left * LEAST_SHARE > energy and np.isfinite(left) else 0.0
@@ -93,8 +106,8 @@ def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
 
 
 @KERNELS.per_item
-def combine(n, scalars, d, c):
+def combine(first, end, scalars, d, c):
     """c becomes x."""
-    first, second = c.real.dtype.type(scalars[FIRST]), c.real.dtype.type(scalars[SECOND])
-    for i in prange(n):
-        c[i] = first * c[i] + second * d[i]
+    of_c, of_d = c.real.dtype.type(scalars[FIRST]), c.real.dtype.type(scalars[SECOND])
+    for i in range(first, end):
+        c[i] = of_c * c[i] + of_d * d[i]

@@ -28,9 +28,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import KernelSet, backend_of, compile_part
+from mcprecond.backends import KernelSet, backend_of, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring import Coloring, coloring_of
@@ -40,7 +39,7 @@ KERNELS = KernelSet(__file__)
 
 MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least
 SAMPLED, SAMPLED_ENTRIES = 2**13, 2**10  # rows, and entries of a row
-PARTS = 16  # of the sample, on a CPU
+PARTS = 64  # of the sample, on a CPU
 STARTS = 8
 WAITING = 0.3  # in shares of the remainder, if all edges led to the color just before
 WORTH_IT = 0.95  # of the remainder; a sample does not tell smaller differences
@@ -165,7 +164,10 @@ def best_order(couplings: np.ndarray) -> tuple[np.ndarray, float]:
 def best_from(orders, edges, edges_of):
     """The same from these orders, a row each, which are overwritten; `edges_of` counts all edges of each color."""
     given = max(remainder_of_order(orders[0], edges, edges_of), 1.0)
-    per_edge = WAITING / max(edges_of.sum() / 2, 1.0)
+    total = 0.0
+    for color in range(len(edges_of)):
+        total += edges_of[color]
+    per_edge = WAITING / max(total / 2, 1.0)
     best, least = 0, np.inf
     for start in range(len(orders)):
         improve(orders[start], edges, edges_of, given, per_edge)
@@ -240,7 +242,13 @@ def improve(order, edges, edges_of, given, per_edge):
 @KERNELS.strided
 def count_couplings(samples, n, indptr, indices, colors, n_colors, table):
     """Count entries by the colors of row and column, in all rows if there are no more; each part by itself first."""
-    for part in prange(PARTS):
+    count_parts(0, PARTS, samples, n, indptr, indices, colors, n_colors, table)
+
+
+@compile_loop(grain=1)
+def count_parts(first, end, samples, n, indptr, indices, colors, n_colors, table):
+    """The parts of `count_couplings`."""
+    for part in range(first, end):
         own = np.zeros(n_colors * n_colors, np.int64)
         for sample in range(part * samples // PARTS, (part + 1) * samples // PARTS):
             i = sample if samples == n else mix(sample, 0) % n

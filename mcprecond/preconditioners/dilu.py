@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument
@@ -162,11 +162,11 @@ def find_pivots_of_rows(
     found,
 ):
     """The rows of one color."""
-    for i in prange(first, end):
+    for i in range(first, end):
         d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             row = perm[lower_columns[e]]
-            place = indptr[row] + np.searchsorted(indices[indptr[row] : indptr[row + 1]], perm[i])
+            place = lower_bound(indices, indptr[row], indptr[row + 1], perm[i])
             if place < indptr[row + 1] and indices[place] == perm[i]:
                 subtracted += lower[e] / pivots[lower_columns[e]] * values[place]
             largest = max(largest, abs(lower[e]))

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.arguments import one_of
@@ -39,7 +38,7 @@ from mcprecond.preconditioners.pivots import (
     least_invertible,
     safe_pivot,
 )
-from mcprecond.storage.schedule import cut_slices, rows_per_slice
+from mcprecond.storage.schedule import cut_slices, rows_per_item_driver
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
@@ -246,7 +245,7 @@ class ILU0(Factored):
         colors = blocks.coloring.colors[blocks.perm]
         sizes, entries = np.diff(blocks.offsets), sum(int(ends[-1]) for ends in offsets) / max(n, 1)
         most_rows = 2 ** int(np.log2(max(ENTRIES_AT_ONCE / max(entries, 1), 1)))
-        rows = np.minimum(rows_per_slice(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
+        rows = np.minimum(rows_per_item_driver(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
         self._pieces = cut_slices(blocks.offsets, colors, *offsets, self.backend, rows)
         (lower, lower_places), (upper, upper_places) = (
             self._sorted_pattern(triangle) for triangle in (blocks.lower, blocks.upper)
@@ -381,7 +380,7 @@ def next_common(place, end, indices, other, other_end, other_indices):
     return place, other
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts, matches, found):
     """Which entries of the upper parts of rows have the columns of later rows' entries.
 
@@ -390,7 +389,7 @@ def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, up
     j's upper part has the same column, or none: the largest number of their type. Also finds whether there are
     triangles.
     """
-    for i in prange(pieces[n_pieces]):
+    for i in range(pieces[n_pieces]):
         place, begin_lower, n_lower = firsts[i], lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
         if firsts[i + 1] > place:
             length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
@@ -514,7 +513,7 @@ def factorize_rows(
 ):
     """The rows of one level."""
     changes = 0
-    for i in prange(first, end):
+    for i in range(first, end):
         d = diagonal[i]
         largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
         largest = load(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, largest)

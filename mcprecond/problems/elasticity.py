@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part, get_backend
 from mcprecond.backends.arguments import real
@@ -83,7 +82,7 @@ def assembled(n: int, elements: str, young: float, poisson: float, *, clamped: b
     """Return the matrix of `elasticity` on the host; not clamped, it is singular: rigid bodies move without a force."""
     A = elasticity_pattern(n, elements)
     K = _element_matrix(1 / (n - 1), elements, young, poisson)
-    _assemble(n**3, n, _neighbors_of(elements), K, clamped, A.indptr, A.data)
+    _assemble(0, n**3, n, _neighbors_of(elements), K, clamped, A.indptr, A.data)
     return A
 
 
@@ -153,9 +152,9 @@ def stiffness(v, p, c, d, n, K):
 
 
 @compile_loop
-def _assemble(nodes, n, neighbors, K, clamped, indptr, values):
+def _assemble(first, end, n, neighbors, K, clamped, indptr, values):
     """Three rows for every node, in the pattern's order: the neighbors that exist, three components each."""
-    for v in prange(nodes):
+    for v in range(first, end):
         x, y, z = v % n, v // n % n, v // (n * n)
         for c in range(3):
             place = indptr[3 * v + c]

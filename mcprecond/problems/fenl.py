@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part, get_backend, offset_type
 from mcprecond.backends.arguments import shown
@@ -454,9 +453,9 @@ def at_gauss_point(shape, g, corners):
 
 
 @KERNELS.per_item
-def fill_indices(nodes, m, indptr, indices):
+def fill_indices(first, end, m, indptr, indices):
     """The column indices: the neighbors of each node in ascending order."""
-    for v in prange(nodes):
+    for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
         place = indptr[v]
         for p in range(27):
@@ -467,9 +466,9 @@ def fill_indices(nodes, m, indptr, indices):
 
 
 @KERNELS.per_item
-def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
+def assemble_residual(first, end, m, T, linear, shape, weight, bottom, top, R):
     """R at every node; linear[z] is the element matrix of what is linear in T, in layer z of elements."""
-    for v in prange(nodes):
+    for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
         corners = np.empty(8)
         total = 0.0
@@ -489,9 +488,9 @@ def assemble_residual(nodes, m, T, linear, shape, weight, bottom, top, R):
 
 
 @KERNELS.per_item
-def assemble_jacobian(nodes, m, T, linear, shape, mass, indptr, values):
+def assemble_jacobian(first, end, m, T, linear, shape, mass, indptr, values):
     """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight."""
-    for v in prange(nodes):
+    for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
         corners = np.empty(8)
         row = np.zeros(27)

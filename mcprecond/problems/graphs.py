@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
-from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part
 from mcprecond.backends.arguments import integer, one_of, real, shown
@@ -186,7 +185,7 @@ def elasticity_pattern(n: int, elements: str = "hexahedra") -> sp.csr_matrix:
     indptr: np.ndarray = np.zeros(size + 1, dtype)
     np.cumsum(np.repeat(3 * np.diff(nodes.indptr), 3), out=indptr[1:])
     indices = np.empty(nnz, dtype)
-    _expand_blocks(size, nodes.indptr, nodes.indices, indptr, indices)
+    _expand_blocks(0, size, nodes.indptr, nodes.indices, indptr, indices)
     return _matrix(np.ones(nnz), indices, indptr)
 
 
@@ -244,7 +243,7 @@ def rmat(
         raise ValueError(f"probabilities must be four numbers >= 0 that add up to one, got {shown(probabilities)}")
     bounds = np.rint(np.cumsum(p)[:3] * 2.0**32).astype(np.uint64)
     rows, columns = np.empty(count, np.int32), np.empty(count, np.int32)
-    _draw_edges(count, scale, _seed(seed), bounds, rows, columns)
+    _draw_edges(0, count, scale, _seed(seed), bounds, rows, columns)
     return _simple_graph(2**scale, rows, columns)
 
 
@@ -312,10 +311,10 @@ def random_geometric(n: int, seed: int = 0, radius: float | None = None) -> sp.c
     points = random_points(n, cells, seed)
     first = np.searchsorted(_cells_of(points, cells), np.arange(cells * cells + 1))
     counts = np.empty(n, np.int64)
-    _count_near(n, points, cells, first, float(radius) ** 2, counts)
+    _count_near(0, n, points, cells, first, float(radius) ** 2, counts)
     indptr = _offsets(counts, n)
     indices = np.empty(int(indptr[-1]), indptr.dtype)
-    _fill_near(n, points, cells, first, float(radius) ** 2, indptr, indices)
+    _fill_near(0, n, points, cells, first, float(radius) ** 2, indptr, indices)
     return _matrix(np.ones(len(indices)), indices, indptr)
 
 
@@ -561,28 +560,28 @@ def _stencil(shape: tuple[int, int, int], neighbors: int, diagonal: float, other
     """A grid with constant coefficients and these of the 27 neighbors."""
     nodes = math.prod(shape)
     counts = np.empty(nodes, np.int64)
-    _count_stencil(nodes, *shape, neighbors, counts)
+    _count_stencil(0, nodes, *shape, neighbors, counts)
     indptr = _offsets(counts, nodes)
     indices, values = np.empty(int(indptr[-1]), indptr.dtype), np.empty(int(indptr[-1]))
-    _fill_stencil(nodes, *shape, neighbors, diagonal, other, indptr, indices, values)
+    _fill_stencil(0, nodes, *shape, neighbors, diagonal, other, indptr, indices, values)
     return _matrix(values, indices, indptr)
 
 
 def _simple_graph(n: int, rows: np.ndarray, columns: np.ndarray) -> sp.csr_matrix:
     """The undirected graph of a list of edges; loops are dropped, repeated edges kept once."""
     lengths = np.zeros(n, np.int64)
-    _count_ends(len(rows), rows, columns, lengths)
+    _count_ends(0, len(rows), rows, columns, lengths)
     start = np.cumsum(lengths) - lengths
     total, place = int(lengths.sum()), start.copy()
     ends = np.empty(total, np.int32 if n < INT32_LIMIT else np.int64)
-    _place_ends(len(rows), rows, columns, place, ends)
-    _sort_rows(n, start, lengths, ends)
+    _place_ends(0, len(rows), rows, columns, place, ends)
+    _sort_rows(0, PARTS, n, start, lengths, ends)
     indptr = _offsets(lengths, n)
     if int(indptr[-1]) == total:
         indices = ends.astype(indptr.dtype, copy=False)
     else:
         indices = np.empty(int(indptr[-1]), indptr.dtype)
-        _pack_rows(n, start, lengths, ends, indptr, indices)
+        _pack_rows(0, PARTS, n, start, lengths, ends, indptr, indices)
     return _matrix(np.ones(len(indices)), indices, indptr)
 
 
@@ -599,8 +598,8 @@ def in_stencil(p, x, y, z, mx, my, mz, neighbors):
 
 
 @compile_loop
-def _count_stencil(nodes, mx, my, mz, neighbors, counts):
-    for v in prange(nodes):
+def _count_stencil(first, end, mx, my, mz, neighbors, counts):
+    for v in range(first, end):
         x, y, z = v % mx, v // mx % my, v // (mx * my)
         count = 0
         for p in range(27):
@@ -610,8 +609,8 @@ def _count_stencil(nodes, mx, my, mz, neighbors, counts):
 
 
 @compile_loop
-def _fill_stencil(nodes, mx, my, mz, neighbors, diagonal, other, indptr, indices, values):
-    for v in prange(nodes):
+def _fill_stencil(first, end, mx, my, mz, neighbors, diagonal, other, indptr, indices, values):
+    for v in range(first, end):
         x, y, z = v % mx, v // mx % my, v // (mx * my)
         place = indptr[v]
         for p in range(27):
@@ -622,8 +621,8 @@ def _fill_stencil(nodes, mx, my, mz, neighbors, diagonal, other, indptr, indices
 
 
 @compile_loop
-def _expand_blocks(size, node_indptr, node_indices, indptr, indices):
-    for row in prange(size):
+def _expand_blocks(first, end, node_indptr, node_indices, indptr, indices):
+    for row in range(first, end):
         place = indptr[row]
         for k in range(node_indptr[row // 3], node_indptr[row // 3 + 1]):
             for component in range(3):
@@ -643,8 +642,8 @@ def random_bits(counter, seed):
 
 
 @compile_loop
-def _draw_edges(edges, scale, seed, bounds, rows, columns):
-    for e in prange(edges):
+def _draw_edges(first, end, scale, seed, bounds, rows, columns):
+    for e in range(first, end):
         row = column = np.int64(0)
         bits = np.uint64(0)
         for level in range(scale):
@@ -662,25 +661,25 @@ def _draw_edges(edges, scale, seed, bounds, rows, columns):
 
 
 @compile_loop
-def _count_ends(edges, rows, columns, lengths):
-    for e in prange(edges):
+def _count_ends(first, end, rows, columns, lengths):
+    for e in range(first, end):
         if rows[e] != columns[e]:
             atomic_add(lengths, rows[e], np.int64(1))
             atomic_add(lengths, columns[e], np.int64(1))
 
 
 @compile_loop
-def _place_ends(edges, rows, columns, place, ends):
-    for e in prange(edges):
+def _place_ends(first, end, rows, columns, place, ends):
+    for e in range(first, end):
         if rows[e] != columns[e]:
             ends[atomic_add(place, rows[e], np.int64(1))] = columns[e]
             ends[atomic_add(place, columns[e], np.int64(1))] = rows[e]
 
 
-@compile_loop
-def _sort_rows(n, start, lengths, ends):
+@compile_loop(grain=1)
+def _sort_rows(first, end, n, start, lengths, ends):
     """Sort each row and move its repeated entries out of it; sorting undoes the random order of the threads."""
-    for part in prange(PARTS):
+    for part in range(first, end):
         for v in range(part, n, PARTS):
             lengths[v] = sort_row(ends[start[v] : start[v] + lengths[v]])
 
@@ -697,9 +696,9 @@ def sort_row(row):
     return kept
 
 
-@compile_loop
-def _pack_rows(n, start, lengths, ends, indptr, indices):
-    for part in prange(PARTS):
+@compile_loop(grain=1)
+def _pack_rows(first, end, n, start, lengths, ends, indptr, indices):
+    for part in range(first, end):
         for v in range(part, n, PARTS):
             for k in range(lengths[v]):
                 indices[indptr[v] + k] = ends[start[v] + k]
@@ -723,12 +722,12 @@ def near(v, points, cells, first, square, found, place):
 
 
 @compile_loop
-def _count_near(n, points, cells, first, square, counts):
-    for v in prange(n):
+def _count_near(begin, end, points, cells, first, square, counts):
+    for v in range(begin, end):
         counts[v] = near(v, points, cells, first, square, counts, -1)
 
 
 @compile_loop
-def _fill_near(n, points, cells, first, square, indptr, indices):
-    for v in prange(n):
+def _fill_near(begin, end, points, cells, first, square, indptr, indices):
+    for v in range(begin, end):
         near(v, points, cells, first, square, indices, indptr[v])

@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
+
+from mcprecond.backends.team import get_threads
 
 PART = 2**17  # points of a strip
 MARGIN = 8.0  # width of the margin, in mean distances of points: few circles are as large
@@ -56,7 +57,7 @@ def delaunay_triangles(points: np.ndarray, part: int = PART) -> np.ndarray:
         last = np.searchsorted(heights, cuts[k + 1] + margin, side="right")
         return _strip(points, order[first:last], cuts[k], cuts[k + 1], margin)
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as pool:  # Qhull lets go of the interpreter
+    with ThreadPoolExecutor(get_threads()) as pool:  # Qhull lets go of the interpreter
         strips = list(pool.map(strip, range(len(begins))))
     certain, doubtful, near = (np.concatenate(arrays) for arrays in zip(*strips, strict=True))
     if not len(doubtful):

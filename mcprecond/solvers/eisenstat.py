@@ -30,9 +30,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.iteration import (
     ALPHA,
@@ -170,7 +169,7 @@ class EisenstatIteration(Iteration):
 @compile_loop
 def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
-    for i in prange(first, end):
+    for i in range(first, end):
         if rho.ndim == 1:
             total = rho.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
@@ -195,7 +194,7 @@ def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
 @compile_loop
 def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
     """The rows of one color; those of the first color are kept apart where T = D there."""
-    for i in prange(first, end):
+    for i in range(first, end):
         if t.ndim == 1:
             total = t.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
@@ -240,7 +239,7 @@ def sweep_back(
 def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
     """The rows of one color, and their share of q'T w."""
     product = 0.0
-    for i in prange(first, end):
+    for i in range(first, end):
         if q.ndim == 1:
             L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
@@ -301,8 +300,17 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     """r'r and r'rho of the first rows, z'rho, and q = 0."""
     if control[STATE] != RUNNING:
         return
+    first_rr, first_rz, rz = begin_rows(0, n, first_rows, T, r, rho, q)
+    apply_reduction(OF_FIRST_RR, first_rr, control, scalars, history)
+    apply_reduction(OF_FIRST_RZ, first_rz, control, scalars, history)
+    apply_reduction(FRESH_RZ, rz, control, scalars, history)
+
+
+@compile_loop(grain=NUMBERS)
+def begin_rows(first, end, first_rows, T, r, rho, q):
+    """The rows of `begin_all`."""
     first_rr, first_rz, rz = 0.0, 0.0, 0.0
-    for i in prange(n):
+    for i in range(first, end):
         if r.ndim == 1:
             if i < first_rows:
                 first_rr += inner(r[i], r[i])
@@ -316,9 +324,7 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
                     first_rz += inner(r[i, p], rho[i, p])
                 rz += inner(block_product(T[i], rho[i], p), rho[i, p])
                 q[i, p] = 0
-    apply_reduction(OF_FIRST_RR, first_rr, control, scalars, history)
-    apply_reduction(OF_FIRST_RZ, first_rz, control, scalars, history)
-    apply_reduction(FRESH_RZ, rz, control, scalars, history)
+    return first_rr, first_rz, rz
 
 
 @KERNELS.strided
@@ -327,8 +333,16 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
     if control[STATE] != RUNNING:
         return
     alpha = r.dtype.type(scalars[ALPHA])
+    rr, rz = advance_rows(first_rows, first_rows + n, alpha, ts, At, T, x, r, rho)
+    apply_reduction(RESIDUAL, rr, control, scalars, history)
+    apply_reduction(BETA_OF_RZ, rz, control, scalars, history)
+
+
+@compile_loop(grain=NUMBERS)
+def advance_rows(first, end, alpha, ts, At, T, x, r, rho):
+    """The rows of `advance_all`."""
     rr, rz = 0.0, 0.0
-    for i in prange(first_rows, first_rows + n):
+    for i in range(first, end):
         if r.ndim == 1:
             x[i] += alpha * ts[i, 0]
             r[i] -= alpha * At[i]
@@ -343,14 +357,13 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
                 rr += inner(r[i, p], r[i, p])
             for p in range(r.shape[1]):
                 rz += inner(block_product(T[i], rho[i], p), rho[i, p])
-    apply_reduction(RESIDUAL, rr, control, scalars, history)
-    apply_reduction(BETA_OF_RZ, rz, control, scalars, history)
+    return rr, rz
 
 
 @compile_loop
-def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
+def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
-    for i in prange(end):
+    for i in range(first, end):
         if x.ndim == 1:
             total = x.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
@@ -369,4 +382,6 @@ def solve_first_rows(end, indptr, columns, values, dinv, omega, b, r, left, x):
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x)
+        solve_first_rows(
+            0, slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
+        )

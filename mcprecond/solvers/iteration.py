@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part, offset_type, unsigned
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.long_rows import long_rows
 
@@ -446,14 +445,21 @@ def multiply(
     """q = A p, and p'q."""
     if control[STATE] != RUNNING:
         return
+    product = multiply_rows(0, n, indptr, indices, values, p, q)
+    apply_reduction(role, product, control, scalars, history)
+
+
+@compile_loop
+def multiply_rows(first, end, indptr, indices, values, p, q):
+    """The rows of `multiply`."""
     product = 0.0
-    for i in prange(n):
+    for i in range(first, end):
         total = p.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += values[k] * p[indices[k]]
         q[i] = total
         product += inner(total, p[i])
-    apply_reduction(role, product, control, scalars, history)
+    return product
 
 
 @KERNELS.strided
@@ -477,14 +483,21 @@ def residual(
     partials,
 ):
     """r = b - A x, and r'r, both summed in double precision."""
+    square = residual_rows(0, n, indptr, indices, values, x, b, r)
+    apply_reduction(role, square, control, scalars, history)
+
+
+@compile_loop
+def residual_rows(first, end, indptr, indices, values, x, b, r):
+    """The rows of `residual`."""
     square = 0.0
-    for i in prange(n):
+    for i in range(first, end):
         total = wide(b[i])
         for k in range(indptr[i], indptr[i + 1]):
             total -= wide(values[k]) * x[indices[k]]
         r[i] = total
         square += inner(total, total)
-    apply_reduction(role, square, control, scalars, history)
+    return square
 
 
 @KERNELS.strided
@@ -492,10 +505,17 @@ def inner_product(n, a, b, role, control, scalars, history, partials):
     """a'b; where b is z, in its unit."""
     if control[STATE] != RUNNING:
         return
-    unit, product = b.dtype.type(1 if role == FRESH_RESIDUAL else scalars[UNIT]), 0.0
-    for i in prange(n):
-        product += inner(a[i], unit * b[i])
+    product = multiply_numbers(0, n, a, b, b.dtype.type(1 if role == FRESH_RESIDUAL else scalars[UNIT]))
     apply_reduction(role, product, control, scalars, history)
+
+
+@compile_loop(grain=NUMBERS)
+def multiply_numbers(first, end, a, b, unit):
+    """The numbers of `inner_product`."""
+    product = 0.0
+    for i in range(first, end):
+        product += inner(a[i], unit * b[i])
+    return product
 
 
 @KERNELS.strided
@@ -503,13 +523,19 @@ def advance(n, p, q, x, r, role, control, scalars, history, partials):
     """x += alpha p, r -= alpha q, and r'r."""
     if control[STATE] != RUNNING:
         return
-    alpha = r.dtype.type(scalars[ALPHA])
+    square = advance_numbers(0, n, r.dtype.type(scalars[ALPHA]), p, q, x, r)
+    apply_reduction(role, square, control, scalars, history)
+
+
+@compile_loop(grain=NUMBERS)
+def advance_numbers(first, end, alpha, p, q, x, r):
+    """The numbers of `advance`."""
     square = 0.0
-    for i in prange(n):
+    for i in range(first, end):
         x[i] += alpha * p[i]
         r[i] -= alpha * q[i]
         square += inner(r[i], r[i])
-    apply_reduction(role, square, control, scalars, history)
+    return square
 
 
 @KERNELS.strided
@@ -517,6 +543,11 @@ def turn(n, z, p, control, scalars):
     """p = z + beta p, with z in its unit."""
     if control[STATE] != RUNNING:
         return
-    beta, unit = p.dtype.type(scalars[BETA]), p.dtype.type(scalars[UNIT])
-    for i in prange(n):
+    turn_numbers(0, n, p.dtype.type(scalars[BETA]), p.dtype.type(scalars[UNIT]), z, p)
+
+
+@compile_loop(grain=NUMBERS)
+def turn_numbers(first, end, beta, unit, z, p):
+    """The numbers of `turn`."""
+    for i in range(first, end):
         p[i] = unit * z[i] + beta * p[i]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.hashing import mix64
 
 KERNELS = KernelSet(__file__)
@@ -113,29 +113,50 @@ def bits(x):
 @KERNELS.strided
 def fingerprint(entries, n, indptr, indices, values, found):
     """Hash the pattern, and the pattern with the values; count what is not finite."""
-    pattern, both, not_finite = np.uint64(0), np.uint64(0), 0
-    for i in prange(n + 1):
+    offsets = hash_offsets(0, n + 1, indptr)
+    pattern, both, not_finite = hash_entries(0, entries, indices, values)
+    found[PATTERN] = np.int64(offsets + pattern)
+    found[ALL] = np.int64(offsets + pattern + both)
+    found[NOT_FINITE] = np.int64(not_finite)
+
+
+@compile_loop(grain=NUMBERS)
+def hash_offsets(first, end, indptr):
+    """The share of the row offsets in the hash of the pattern."""
+    pattern = np.uint64(0)
+    for i in range(first, end):
         pattern += mix64(mix64(np.uint64(i)) ^ np.uint64(indptr[i]))
-    for k in prange(entries):
+    return pattern
+
+
+@compile_loop(grain=NUMBERS)
+def hash_entries(first, end, indices, values):
+    """That of the entries; their hash with the values; how many of these are not finite."""
+    pattern, both, not_finite = np.uint64(0), np.uint64(0), np.uint64(0)
+    for k in range(first, end):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))
         pattern += entry
         entry = mix64(entry ^ bits(values[k].real))
         if np.iscomplexobj(values):
             entry = mix64(entry ^ bits(values[k].imag))
         both += entry
-        not_finite += not np.isfinite(values[k])
-    found[PATTERN] = np.int64(pattern)
-    found[ALL] = np.int64(pattern + both)
-    found[NOT_FINITE] = not_finite
+        not_finite += np.uint64(not np.isfinite(values[k]))
+    return pattern, both, not_finite
 
 
 @KERNELS.strided
 def find_range(entries, values, found):
     """The range of the magnitudes of values, as `Fingerprint` has it."""
+    raise_range(0, entries, values, found)
+
+
+@compile_loop(grain=NUMBERS)
+def raise_range(first, end, values, found):
+    """The entries of `find_range`. The bits of numbers from 0 on rise with them."""
     largest, smallest = 0.0, np.inf
-    for k in prange(entries):
+    for k in range(first, end):
         low, high = np.float64(abs(values[k].real)), np.float64(abs(values[k].imag))
         largest = max(largest, max(low, high))
         smallest = min(smallest, min(low if low > 0 else np.inf, high if high > 0 else np.inf))
-    found[LARGEST] = np.float64(largest).view(np.int64)
-    found[SMALLEST] = INFINITY - np.float64(smallest).view(np.int64)
+    atomic_max(found, LARGEST, np.float64(largest).view(np.int64))
+    atomic_max(found, SMALLEST, INFINITY - np.float64(smallest).view(np.int64))

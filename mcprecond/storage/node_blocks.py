@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.arguments import integer
@@ -193,10 +192,10 @@ def opens_block(first_row, row, k, b, indptr, indices):
 
 
 @KERNELS.per_item
-def count_blocks(n_nodes, indptr, indices, counts):
+def count_blocks(first, end, indptr, indices, counts):
     """How many blocks each row of nodes has."""
-    b = (len(indptr) - 1) // n_nodes
-    for node in prange(n_nodes):
+    b = (len(indptr) - 1) // len(counts)
+    for node in range(first, end):
         count = 0
         for row in range(b * node, b * (node + 1)):
             for k in range(indptr[row], indptr[row + 1]):
@@ -205,10 +204,10 @@ def count_blocks(n_nodes, indptr, indices, counts):
 
 
 @KERNELS.per_item
-def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
+def list_blocks(first, end, indptr, indices, node_indptr, node_indices):
     """Their columns."""
-    b = (len(indptr) - 1) // n_nodes
-    for node in prange(n_nodes):
+    b = (len(indptr) - 1) // (len(node_indptr) - 1)
+    for node in range(first, end):
         place = node_indptr[node]
         for row in range(b * node, b * (node + 1)):
             for k in range(indptr[row], indptr[row + 1]):
@@ -217,8 +216,8 @@ def list_blocks(n_nodes, indptr, indices, node_indptr, node_indices):
                     place += 1
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def blocks_by_rows(n_slices, slices, block_indptr, columns, blocks, result):
     """The blocks in the order of CSR."""
-    for e in prange(block_indptr[slices[n_slices]]):
+    for e in range(block_indptr[slices[n_slices]]):
         result[e] = blocks[e]

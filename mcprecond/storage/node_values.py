@@ -7,10 +7,10 @@ them in shared memory, since what the slice stores of a row, in the order of col
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import ROWS, KernelSet, compile_loop, compile_part
 from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.storage.fingerprint import NO_PIVOTS
 from mcprecond.storage.values import are_taken
 
@@ -28,7 +28,7 @@ def copy_block(row, column, indptr, indices, values, block):
         for q in range(b):
             block[p, q] = 0
         begin, end = indptr[row * b + p], indptr[row * b + p + 1]
-        k = begin + np.searchsorted(indices[begin:end], column * b)
+        k = lower_bound(indices, begin, end, column * b)
         while k < end and indices[k] // b == column:
             block[p, indices[k] % b] = values[k]
             k += 1
@@ -53,7 +53,7 @@ def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indic
             copy_block(perm[i], perm[columns[e]], indptr, indices, values, blocks[e])
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def fill_blocks(
     n_slices,
     slices,
@@ -78,8 +78,50 @@ def fill_blocks(
     """The blocks of both triangles and of the diagonal."""
     if not are_taken(expected, found, lower.itemsize < values.itemsize):
         return
+    fill_rows(
+        0,
+        slices[n_slices],
+        lower_indptr,
+        lower_columns,
+        lower_source,
+        lower,
+        upper_indptr,
+        upper_columns,
+        upper_source,
+        upper,
+        diagonal_source,
+        diagonal,
+        perm,
+        full,
+        indptr,
+        indices,
+        values,
+    )
+
+
+@compile_loop(grain=ROWS // 8)
+def fill_rows(
+    first,
+    end,
+    lower_indptr,
+    lower_columns,
+    lower_source,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper_source,
+    upper,
+    diagonal_source,
+    diagonal,
+    perm,
+    full,
+    indptr,
+    indices,
+    values,
+):
+    """The rows of `fill_blocks`."""
     b = diagonal.shape[1]
-    for i in prange(slices[n_slices]):
+    for i in range(first, end):
         fill_row(i, lower_indptr, lower_columns, lower_source, lower, perm, full, indptr, indices, values)
         fill_row(i, upper_indptr, upper_columns, upper_source, upper, perm, full, indptr, indices, values)
         entries = np.int64(indptr[b * perm[i] + 1] - indptr[b * perm[i]])
@@ -126,7 +168,13 @@ def invert_diagonal(n_nodes, diagonal, dinv, expected, found):
     """The inverses of the diagonal's blocks; count the singular ones."""
     if not are_taken(expected, found, False):
         return
-    count, rest = 0, np.empty_like(diagonal)
-    for i in prange(n_nodes):
-        count += not invert_block(diagonal[i], rest[i], dinv[i])
-    found[NO_PIVOTS] = count
+    found[NO_PIVOTS] = invert_blocks(0, n_nodes, diagonal, dinv)
+
+
+@compile_loop
+def invert_blocks(first, end, diagonal, dinv):
+    """The blocks of `invert_diagonal`."""
+    count, rest = 0, np.empty_like(diagonal[0])
+    for i in range(first, end):
+        count += not invert_block(diagonal[i], rest, dinv[i])
+    return count

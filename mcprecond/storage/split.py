@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined, unsigned
 
@@ -135,9 +134,9 @@ def cut_rows(indptr: Any, backend: Backend) -> Pieces:
 
 
 @KERNELS.per_item
-def count_entries(n, indptr, indices, inverse, uncut, lower_counts, upper_counts):
+def count_entries(first, end, indptr, indices, inverse, uncut, lower_counts, upper_counts):
     """Entries of each triangle per row of the color order, in rows that have at most so many."""
-    for v in prange(n):
+    for v in range(first, end):
         i, lower, upper = inverse[v], 0, 0
         if indptr[v + 1] - indptr[v] > uncut:
             continue
@@ -160,7 +159,8 @@ def insert(column, number, begin, end, by_column, columns, source):
 
 @KERNELS.per_item
 def fill_columns(
-    n,
+    first,
+    end,
     indptr,
     indices,
     perm,
@@ -178,12 +178,12 @@ def fill_columns(
     """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are; in rows
     that have at most so many.
     """
-    for v in prange(n):
-        i, begin, end = inverse[v], indptr[v], indptr[v + 1]
-        if end - begin > uncut:
+    for v in range(first, end):
+        i, begin, stop = inverse[v], indptr[v], indptr[v + 1]
+        if stop - begin > uncut:
             continue
-        lower, upper, by_column = np.int64(lower_indptr[i]), np.int64(upper_indptr[i]), end - begin <= sorted_length
-        for k in range(begin, end):
+        lower, upper, by_column = np.int64(lower_indptr[i]), np.int64(upper_indptr[i]), stop - begin <= sorted_length
+        for k in range(begin, stop):
             j, number = inverse[indices[k]], k - begin
             if j < i:
                 insert(j, number, lower_indptr[i], lower, by_column, lower_columns, lower_source)
@@ -196,9 +196,9 @@ def fill_columns(
 
 
 @KERNELS.per_item
-def count_pieces(n_pieces, rows, begins, indptr, indices, inverse, lower_counts, upper_counts):
+def count_pieces(first, end, rows, begins, indptr, indices, inverse, lower_counts, upper_counts):
     """Entries of each triangle per piece."""
-    for p in prange(n_pieces):
+    for p in range(first, end):
         i, lower, upper = inverse[rows[p]], 0, 0
         for k in range(begins[p], min(begins[p] + PIECE, indptr[rows[p] + 1])):
             j = inverse[indices[k]]
@@ -209,7 +209,8 @@ def count_pieces(n_pieces, rows, begins, indptr, indices, inverse, lower_counts,
 
 @KERNELS.per_item
 def fill_pieces(
-    n_pieces,
+    first,
+    end,
     rows,
     begins,
     indptr,
@@ -224,7 +225,7 @@ def fill_pieces(
     diagonal_source,
 ):
     """As fill_columns, from the places of a piece's first entries on; rows keep their order."""
-    for p in prange(n_pieces):
+    for p in range(first, end):
         i, lower, upper = inverse[rows[p]], np.int64(lower_places[p]), np.int64(upper_places[p])
         for k in range(begins[p], min(begins[p] + PIECE, indptr[rows[p] + 1])):
             j, number = inverse[indices[k]], k - indptr[rows[p]]

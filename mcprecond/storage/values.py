@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.storage.fingerprint import (
     INFINITY,
     LARGEST,
@@ -57,13 +56,52 @@ def fetch_values(
     """
     if not are_taken(expected, found, lower.itemsize < values.itemsize):
         return
+    rows = slices[n_slices]
+    found[NO_PIVOTS] = fetch_rows(
+        0,
+        rows,
+        perm,
+        lower_indptr,
+        lower_source,
+        lower,
+        upper_indptr,
+        upper_source,
+        upper,
+        diagonal_source,
+        indptr,
+        values,
+        diagonal,
+        dinv,
+        divides,
+    )
+
+
+@compile_loop
+def fetch_rows(
+    first,
+    end,
+    perm,
+    lower_indptr,
+    lower_source,
+    lower,
+    upper_indptr,
+    upper_source,
+    upper,
+    diagonal_source,
+    indptr,
+    values,
+    diagonal,
+    dinv,
+    divides,
+):
+    """The rows of `fetch_values`."""
     no_pivots = 0
-    for i in prange(slices[n_slices]):
-        begin, end = indptr[perm[i]], indptr[perm[i] + 1]
+    for i in range(first, end):
+        begin, stop = indptr[perm[i]], indptr[perm[i] + 1]
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             lower[e] = values[begin + lower_source[e]]
         number = diagonal_source[i]
-        pivot = values[begin + number] if number < end - begin else values.dtype.type(0)
+        pivot = values[begin + number] if number < stop - begin else values.dtype.type(0)
         inverse = 1 / pivot if pivot != 0 else values.dtype.type(np.inf)
         diagonal[i], dinv[i] = pivot, inverse
         factor = inverse if divides else values.dtype.type(1)
@@ -72,21 +110,40 @@ def fetch_values(
             upper[e] = factor * values[begin + upper_source[e]]
             check += 0 * abs(upper[e])
         no_pivots += check != 0
-    found[NO_PIVOTS] = no_pivots
+    return no_pivots
 
 
 @KERNELS.strided
 def divide_rows(n_slices, slices, indptr, columns, values, dinv):
     """The entries of row i times dinv[i]."""
-    for i in prange(slices[n_slices]):
+    scale_rows(0, slices[n_slices], indptr, values, dinv)
+
+
+@compile_loop
+def scale_rows(first, end, indptr, values, dinv):
+    """The rows of `divide_rows`."""
+    for i in range(first, end):
         for e in range(indptr[i], indptr[i + 1]):
             values[e] *= dinv[i]
 
 
 @KERNELS.per_item
-def join(n, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, upper, diagonal, indptr, indices, values):
+def join(
+    first,
+    end,
+    lower_indptr,
+    lower_columns,
+    lower,
+    upper_indptr,
+    upper_columns,
+    upper,
+    diagonal,
+    indptr,
+    indices,
+    values,
+):
     """Put lower, diagonal and upper back into one CSR matrix."""
-    for i in prange(n):
+    for i in range(first, end):
         place = indptr[i]
         for k in range(lower_indptr[i], lower_indptr[i + 1]):
             indices[place] = lower_columns[k]

@@ -19,6 +19,7 @@ import numpy as np
 import scipy
 
 from mcprecond.backends import Backend
+from mcprecond.backends.team import get_threads
 from mcprecond.studies.sources import PACKAGE, code
 from mcprecond.version import __version__
 
@@ -154,7 +155,7 @@ _STARTED = _clocks()
 
 def machine(gpu: bool) -> dict[str, Any]:
     """Name the processor, how many cores and Numba's threads, and the GPU if it is asked for."""
-    facts: dict[str, Any] = {"cpu": processor(), "cores": os.cpu_count(), "threads": numba.get_num_threads()}
+    facts: dict[str, Any] = {"cpu": processor(), "cores": os.cpu_count(), "threads": get_threads()}
     facts["gpu"] = None
     if gpu:
         import cupy

@@ -10,12 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numba
-
 from mcprecond.backends import get_backend, gpu_problem
 from mcprecond.backends.first_use import cupy_folder, numba_folder
 from mcprecond.backends.hashing import mix64
 from mcprecond.backends.memory import available_bytes
+from mcprecond.backends.team import get_threads
 from mcprecond.backends.threads import allowed_cpus
 from mcprecond.problems.suitesparse import default_cache
 from mcprecond.studies.measure import processor
@@ -26,7 +25,7 @@ PACKAGES = {
     name: (name,) for name in ("numpy", "scipy", "numba", "llvmlite", "pyamg", "matplotlib", "scikit-fem", "petsc4py")
 } | {"graphblas": ("python-graphblas",), "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
 #: Variables of the environment that change how the package runs begin with one of these.
-SETTINGS = ("NUMBA_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "CUPY_", "CUDA_")
+SETTINGS = ("MCPRECOND_", "NUMBA_", "OMP_", "KMP_", "MKL_", "OPENBLAS_", "CUPY_", "CUDA_")
 #: Where the driver of NVIDIA says on Linux which one it is.
 DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -45,7 +44,7 @@ def surroundings() -> dict[str, str]:
         "platform": platform.platform(),
         "cpu": processor(),
         "cpus": f"{os.cpu_count()}, {allowed_cpus()} for this process",
-        "cpu_threads": str(numba.get_num_threads()),
+        "cpu_threads": str(get_threads()),
         "memory": f"{in_gib(available_bytes(get_backend('cpu')))} available",
     }
     facts |= {"gpu": problem} if (problem := gpu_problem()) else facts_of_gpu()

@@ -20,8 +20,6 @@ for the other one.
 
 from __future__ import annotations
 
-from numba import prange
-
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 
 KERNELS = KernelSet(__file__)
@@ -90,7 +88,7 @@ def block_product(block, x, p):
 @compile_loop
 def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
-    for i in prange(first, end):
+    for i in range(first, end):
         if y.ndim == 2:
             four = y.shape[1] == 4
             if four:
@@ -134,7 +132,7 @@ def substitute(
 @compile_loop
 def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
-    for i in prange(first, end):
+    for i in range(first, end):
         if y.ndim == 2:
             four = y.shape[1] == 4
             if four:
@@ -180,7 +178,7 @@ def relax_rows(
     z,
 ):
     """The rows of one color."""
-    for i in prange(first, end):
+    for i in range(first, end):
         if new.ndim == 2:
             for c in range(new.shape[1]):
                 below, above = new.dtype.type(0), new.dtype.type(0)
@@ -248,7 +246,8 @@ def relax(
 
 @compile_loop
 def residual_rows(
-    n,
+    first,
+    end,
     substituted,
     lower_indptr,
     lower_columns,
@@ -264,7 +263,7 @@ def residual_rows(
     r,
 ):
     """All rows at once."""
-    for i in prange(n):
+    for i in range(first, end):
         if y.ndim == 2:
             for c in range(y.shape[1]):
                 total = pivots[i] * product(i, c, upper_indptr, upper_columns, upper, y)
@@ -309,6 +308,7 @@ def residual(
     known to be zero if y is what substitution with D + L gives.
     """
     residual_rows(
+        0,
         slices[n_slices],
         substituted,
         lower_indptr,

@@ -6,24 +6,22 @@ is read and written in whole lines. Going through the rows color by color touche
 
 from __future__ import annotations
 
-from numba import prange
-
 from mcprecond.backends import KernelSet
 
 KERNELS = KernelSet(__file__)
 
 
 @KERNELS.per_item
-def to_color_order(n, inverse, r, ordered):
+def to_color_order(first, end, inverse, r, ordered):
     """Row i of r becomes row inverse[i]."""
-    for i in prange(n):
+    for i in range(first, end):
         for c in range(r.shape[1]):
             ordered[inverse[i], c] = r[i, c]
 
 
 @KERNELS.per_item
-def to_row_order(n, inverse, ordered, z):
+def to_row_order(first, end, inverse, ordered, z):
     """The same, back."""
-    for i in prange(n):
+    for i in range(first, end):
         for c in range(z.shape[1]):
             z[i, c] = ordered[inverse[i], c]

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import integer
@@ -153,29 +152,35 @@ def loses(v, new, indptr, indices, seed, colors, proposals, table):
 
 
 @compile_loop
-def propose(left, new, indptr, indices, seed, colors, proposals, tables):
+def propose(first, end, left, new, indptr, indices, seed, colors, proposals, tables):
     """The hash generation operator and lines 8-18 of HASHCOLOROP."""
-    for i in prange(len(left)):
+    for i in range(first, end):
         v = left[i]
         generate_and_propose(v, new, indptr, indices, seed, colors, proposals, tables[v])
 
 
 @compile_loop
-def color_proposed(left, new, colors, proposals, tables):
+def color_proposed(first, end, left, new, colors, proposals, tables):
     """Lines 19-29 of HASHCOLOROP, by those proposed themselves."""
-    for i in prange(len(left)):
+    for i in range(first, end):
         v = left[i]
         if proposals[v] >= new:
             colors[v] = color_of(proposals[v], new, tables[v])
 
 
 @compile_loop
+def resolve_each(first, end, left, new, indptr, indices, seed, colors, proposals, tables, stays):
+    """The vertices of `resolve`."""
+    for i in range(first, end):
+        v = left[i]
+        stays[i] = proposals[v] < new or loses(v, new, indptr, indices, seed, colors, proposals, tables[v])
+
+
+@compile_part
 def resolve(left, new, indptr, indices, seed, colors, proposals, tables):
     """The conflict resolution operator; returns the vertices that are without a color in the end."""
     stays = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
-        v = left[i]
-        stays[i] = proposals[v] < new or loses(v, new, indptr, indices, seed, colors, proposals, tables[v])
+    resolve_each(0, len(left), left, new, indptr, indices, seed, colors, proposals, tables, stays)
     return left[stays]
 
 
@@ -186,8 +191,8 @@ def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, 
     left = np.arange(n)
     new = np.int64(0)  # a literal would have all callees compiled twice
     while len(left):
-        propose(left, new, indptr, indices, seed, colors, proposals, own)
-        color_proposed(left, new, colors, proposals, own)
+        propose(0, len(left), left, new, indptr, indices, seed, colors, proposals, own)
+        color_proposed(0, len(left), left, new, colors, proposals, own)
         before, proposed = len(left), np.sum(proposals[left] >= new)
         left = resolve(left, new, indptr, indices, seed, colors, proposals, own)
         colors[left] = UNCOLORED  # only now: all conflicts are judged by the same colors

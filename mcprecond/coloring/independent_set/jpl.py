@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.hashing import mix
@@ -58,13 +57,19 @@ def is_local_maximum(v, c, indptr, indices, seed, colors):
 
 
 @compile_loop
-def color_set(left, c, indptr, indices, seed, colors):
-    """Round c: color an independent set; returns the vertices that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
+def color_each(first, end, left, c, indptr, indices, seed, colors, done):
+    """The vertices of `color_set`."""
+    for i in range(first, end):
         if is_local_maximum(left[i], c, indptr, indices, seed, colors):
             colors[left[i]] = c
             done[i] = True
+
+
+@compile_part
+def color_set(left, c, indptr, indices, seed, colors):
+    """Round c: color an independent set; returns the vertices that stay uncolored."""
+    done = np.zeros(len(left), np.bool_)
+    color_each(0, len(left), left, c, indptr, indices, seed, colors, done)
     return left[~done]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.hashing import mix
@@ -70,14 +69,20 @@ def color_of(v, base, indptr, indices, seed, colors):
 
 
 @compile_loop
-def color_two_sets(left, base, indptr, indices, seed, colors):
-    """One round; returns the vertices that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
+def color_each(first, end, left, base, indptr, indices, seed, colors, done):
+    """The vertices of `color_two_sets`."""
+    for i in range(first, end):
         color = color_of(left[i], base, indptr, indices, seed, colors)
         if color != UNCOLORED:
             colors[left[i]] = color
             done[i] = True
+
+
+@compile_part
+def color_two_sets(left, base, indptr, indices, seed, colors):
+    """One round; returns the vertices that stay uncolored."""
+    done = np.zeros(len(left), np.bool_)
+    color_each(0, len(left), left, base, indptr, indices, seed, colors, done)
     return left[~done]
 
 

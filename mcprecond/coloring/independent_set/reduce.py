@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag
@@ -77,13 +76,19 @@ def neighbor_maximum(v, iteration, indptr, indices, seed, colors):
 
 
 @compile_loop
-def color_removed(F, iteration, indptr, indices, seed, colors):
-    """One round: color those above their neighbors (COLORREMOVEDOP); returns the rest of the frontier F."""
-    removed = np.zeros(len(F), np.bool_)
-    for i in prange(len(F)):
+def color_each(first, end, F, iteration, indptr, indices, seed, colors, removed):
+    """The vertices of `color_removed`."""
+    for i in range(first, end):
         if number_of(F[i], seed) > neighbor_maximum(F[i], iteration, indptr, indices, seed, colors):
             colors[F[i]] = iteration
             removed[i] = True
+
+
+@compile_part
+def color_removed(F, iteration, indptr, indices, seed, colors):
+    """One round: color those above their neighbors (COLORREMOVEDOP); returns the rest of the frontier F."""
+    removed = np.zeros(len(F), np.bool_)
+    color_each(0, len(F), F, iteration, indptr, indices, seed, colors, removed)
     return F[~removed]
 
 

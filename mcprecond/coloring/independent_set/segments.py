@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.hashing import mix
@@ -44,9 +43,9 @@ def number_of(v, seed):
 
 
 @compile_loop
-def advance(F, indptr, indices, seed, colors, reached):
+def advance(first, end, F, indptr, indices, seed, colors, reached):
     """ADVANCEOP."""
-    for i in prange(len(F)):
+    for i in range(first, end):
         v = F[i]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
@@ -54,9 +53,9 @@ def advance(F, indptr, indices, seed, colors, reached):
 
 
 @compile_loop
-def reduce_segments(F, indptr, reached, largest):
+def reduce_segments(first, end, F, indptr, reached, largest):
     """REDUCEMAXOP: the maximum of each segment."""
-    for i in prange(len(F)):
+    for i in range(first, end):
         found = np.int64(NOBODY)
         for k in range(indptr[F[i]], indptr[F[i] + 1]):
             found = max(found, reached[k])
@@ -64,13 +63,19 @@ def reduce_segments(F, indptr, reached, largest):
 
 
 @compile_loop
-def color_removed(F, iteration, seed, colors, largest):
-    """COLORREMOVEDOP; returns the rest of the frontier F."""
-    removed = np.zeros(len(F), np.bool_)
-    for i in prange(len(F)):
+def color_each(first, end, F, iteration, seed, colors, largest, removed):
+    """The vertices of `color_removed`."""
+    for i in range(first, end):
         if number_of(F[i], seed) > largest[i]:
             colors[F[i]] = iteration
             removed[i] = True
+
+
+@compile_part
+def color_removed(F, iteration, seed, colors, largest):
+    """COLORREMOVEDOP; returns the rest of the frontier F."""
+    removed = np.zeros(len(F), np.bool_)
+    color_each(0, len(F), F, iteration, seed, colors, largest, removed)
     return F[~removed]
 
 
@@ -82,8 +87,8 @@ def color_by_segments(n, indptr, indices, seed, colors, worklists, reached, larg
     iteration = np.int64(0)  # a literal would have all callees compiled twice
     while len(F):
         before = len(F)
-        advance(F, indptr, indices, seed, colors, reached)
-        reduce_segments(F, indptr, reached, largest)
+        advance(0, len(F), F, indptr, indices, seed, colors, reached)
+        reduce_segments(0, len(F), F, indptr, reached, largest)
         F = color_removed(F, iteration, seed, colors, largest)
         log_round(log, before - len(F), 0)
         iteration += 1

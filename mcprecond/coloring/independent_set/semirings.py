@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.hashing import mix
@@ -83,16 +82,16 @@ def add(semiring, a, b):
 
 
 @KERNELS.per_item
-def set_random(n, seed, weight):
+def set_random(first, end, seed, weight):
     """The hash of a vertex and, below it, the vertex itself, from 1."""
-    for v in prange(n):
+    for v in range(first, end):
         weight[v] = mix(v, seed) << 31 | (v + 1)
 
 
 @KERNELS.per_item
-def vxm(n, indptr, indices, semiring, x, mask, y):
+def vxm(first, end, indptr, indices, semiring, x, mask, y):
     """y = x A where the mask is not zero, and zero elsewhere; A is symmetric and without its diagonal."""
-    for v in prange(n):
+    for v in range(first, end):
         total = np.int64(0)
         if mask[v]:
             for k in range(indptr[v], indptr[v + 1]):

@@ -25,7 +25,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag, one_of
@@ -254,9 +253,9 @@ def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bi
 
 
 @compile_loop
-def open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+def open_all(first, end, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
     """Every vertex is uncolored."""
-    for v in prange(n):
+    for v in range(first, end):
         colors[v] = ~0
         if degrees[v] < LOW_DEGREE:
             open_low(v, degrees, possible)
@@ -265,24 +264,64 @@ def open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting
 
 
 @compile_loop
-def visit_all(
-    left, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
+def visit_each(
+    first,
+    end,
+    left,
+    indptr,
+    indices,
+    degrees,
+    order,
+    seed,
+    shortcut1,
+    shortcut2,
+    colors,
+    possible,
+    waiting,
+    dag,
+    bitmaps,
+    done,
 ):
-    """One round over uncolored vertices; returns those that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
+    """The vertices of `visit_all`."""
+    for i in range(first, end):
         v = left[i]
         if degrees[v] < LOW_DEGREE:
             done[i] = visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible)
         else:
             done[i] = visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bitmaps)
+
+
+@compile_part
+def visit_all(
+    left, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
+):
+    """One round over uncolored vertices; returns those that stay uncolored."""
+    done = np.zeros(len(left), np.bool_)
+    visit_each(
+        0,
+        len(left),
+        left,
+        indptr,
+        indices,
+        degrees,
+        order,
+        seed,
+        shortcut1,
+        shortcut2,
+        colors,
+        possible,
+        waiting,
+        dag,
+        bitmaps,
+        done,
+    )
     return left[~done]
 
 
 @KERNELS.per_item
-def priority_keys(n, degrees, seed, keys):
+def priority_keys(first, end, degrees, seed, keys):
     """What LDF sorts by: falling degree, then falling hash."""
-    for v in prange(n):
+    for v in range(first, end):
         keys[v] = np.uint64(0x7FFFFFFF - degrees[v]) << np.uint64(32) | np.uint64(mix(v, seed) ^ 0xFFFFFFFF)
 
 
@@ -294,12 +333,24 @@ def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, col
     """
     log, possible = zeros[: 2 * log_rows].reshape(-1, 2), zeros[2 * log_rows :]
     none, bitmaps = np.empty(0, np.int32), np.empty(0, np.uint32)  # for high degrees
-    open_all(n, indptr, indices, degrees, LDF, seed, colors, possible, none, none, bitmaps)
+    open_all(0, n, indptr, indices, degrees, LDF, seed, colors, possible, none, none, bitmaps)
     left = np.arange(n, dtype=np.int32)
     while len(left):
         before = len(left)
         left = visit_all(
-            left, indptr, indices, degrees, LDF, seed, shortcut1, shortcut2, colors, possible, none, none, bitmaps
+            left,
+            indptr,
+            indices,
+            degrees,
+            LDF,
+            seed,
+            shortcut1,
+            shortcut2,
+            colors,
+            possible,
+            none,
+            none,
+            bitmaps,
         )
         log_round(log, before - len(left), 0)
 
@@ -325,12 +376,12 @@ def color_by_priority(
     """The whole coloring: by falling priority, piece by piece, vertices are listed and visited until nobody is left."""
     if order == LDF and max_degree < LONG_DEGREE:
         keys = np.empty(n, np.uint64)
-        priority_keys(n, degrees, seed, keys)
+        priority_keys(0, n, degrees, seed, keys)
         worklist[:] = np.argsort(keys)
     # For high degrees. Row v starts at word indptr[v] // 32 + v, which leaves room for degree + 1 bits without a prefix
     # sum.
     bitmaps = np.empty(len(dag) // 32 + n + 1, np.uint32)
-    open_all(n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    open_all(0, n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
     left, listed = worklist[:0], 0
     while len(left) or listed < n:
         batch = worklist[listed : listed + BATCH]

@@ -15,9 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import NUMBERS, KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import new_log
@@ -120,9 +119,9 @@ def smallest_free_color(v, distance, indptr, indices, colors):
 
 
 @compile_loop
-def first_front(n, distance, indptr, indices, rank, waiting, front, length):
+def first_front(first, end, distance, indptr, indices, rank, waiting, front, length):
     """Count for each vertex how often those near it that precede it are listed; those with none are the first front."""
-    for v in prange(n):
+    for v in range(first, end):
         before = 0
         for j in rows_near(v, distance, indptr):
             row = row_near(j, v, indptr, indices)
@@ -140,14 +139,15 @@ def list_ready(ready, count, following, length):
     following[begin : begin + count] = ready[:count]
 
 
-@compile_loop
-def color_front(number, count, front, distance, indptr, indices, colors, states, waiting, following, length):
+@compile_loop(grain=1)
+def color_front(
+    first, end, parts, number, count, front, distance, indptr, indices, colors, states, waiting, following, length
+):
     """Color the vertices of a front; whoever colors the last that another one waits for lists it for the next.
 
     Of those near a vertex the ones with a color precede it, so one pass both finds the color and tells the others.
     """
-    parts = min(PARTS, 1 + count // READY)
-    for part in prange(parts):
+    for part in range(first, end):
         ready, listed = np.empty(READY, np.int32), 0  # one list for all threads would have them wait for each other
         for i in range(part * count // parts, (part + 1) * count // parts):
             v, taken = front[i], np.uint64(0)
@@ -177,13 +177,16 @@ def color_fronts(n, distance, indptr, indices, sequence, rank, chains, scratch, 
     """Front after front until there is none. In CUDA the vertices of a chain wait for their neighbors' colors."""
     waiting, front, following = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
     colors, length = np.full(n, -1, np.int32), np.zeros(1, np.int32)
-    first_front(n, distance, indptr, indices, rank, waiting, front, length)
+    first_front(0, n, distance, indptr, indices, rank, waiting, front, length)
     number = 0
     while length[0]:
         count = length[0]
         length[0] = 0
         number += 1
-        color_front(number, count, front, distance, indptr, indices, colors, states, waiting, following, length)
+        parts = min(PARTS, 1 + count // READY)
+        color_front(
+            0, parts, parts, number, count, front, distance, indptr, indices, colors, states, waiting, following, length
+        )
         front, following = following, front
 
 
@@ -196,9 +199,15 @@ def log_fronts(states, log):
         log[0, 0] = max(log[0, 0], front)
 
 
+@compile_loop(grain=NUMBERS)
+def read_colors(first, end, states, colors):
+    """The vertices of `read_states`."""
+    for v in range(first, end):
+        colors[v] = states[v] & 0xFFFFFFFF
+
+
 @KERNELS.strided
 def read_states(n, states, colors, log):
     """The colors, and a log of how many vertices each front has."""
-    for v in prange(n):
-        colors[v] = states[v] & 0xFFFFFFFF
+    read_colors(0, n, states, colors)
     log_fronts(states, log)

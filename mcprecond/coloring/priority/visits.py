@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
@@ -158,26 +157,42 @@ def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
 
 
 @compile_loop
-def open_all(worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """Every vertex lists whom it waits for; returns those who wait."""
-    done = np.zeros(len(worklist), np.bool_)
-    for i in prange(len(worklist)):
+def open_each(
+    first, end, worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps, done
+):
+    """The vertices of `open_all`."""
+    for i in range(first, end):
         done[i] = open_vertex(
             worklist[i], indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps
         )
+
+
+@compile_part
+def open_all(worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+    """Every vertex lists whom it waits for; returns those who wait."""
+    done = np.zeros(len(worklist), np.bool_)
+    open_each(
+        0, len(worklist), worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps, done
+    )
     return worklist[~done]
 
 
 @compile_loop
-def visit_all(left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps):
-    """One round over uncolored vertices; returns those that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    for i in prange(len(left)):
+def visit_each(first, end, left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps, done):
+    """The vertices of `visit_all`."""
+    for i in range(first, end):
         v = left[i]
         if degrees[v] < LOW_DEGREE:
             done[i] = visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag)
         else:
             done[i] = visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps)
+
+
+@compile_part
+def visit_all(left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps):
+    """One round over uncolored vertices; returns those that stay uncolored."""
+    done = np.zeros(len(left), np.bool_)
+    visit_each(0, len(left), left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps, done)
     return left[~done]
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.atomics import atomic_add
@@ -130,13 +129,13 @@ def best_class(v, distance, indptr, indices, target, n_goals, goals, place, begi
 
 
 @KERNELS.per_item
-def leave_class(items, members, distance, indptr, indices, c, target, n_goals, goals, place, begin, colors, sizes):
+def leave_class(first, end, members, distance, indptr, indices, c, target, n_goals, goals, place, begin, colors, sizes):
     """Let members of class c move to smaller classes until the class is down to the target.
 
     `goals` are the classes that were below the target before, the smallest first, and `place` says where in this list a
     class is, or -1.
     """
-    for i in prange(items):
+    for i in range(first, end):
         v, moved = members[i], False
         while not moved and sizes[c] > target:
             goal = best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes)

@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -110,18 +109,18 @@ def data_driven(graph: Graph, order: str, in_order: bool) -> tuple[Any, Any]:
 
 
 @compile_loop
-def color_unsettled(n, indptr, indices, C, settled):
+def color_unsettled(first, end, indptr, indices, C, settled):
     """First-fit for all that are not settled."""
-    for v in prange(n):
+    for v in range(first, end):
         if not settled[v]:
             C[v] = smallest_free_color(v, 1, indptr, indices, C)
 
 
 @compile_loop
-def settle(n, indptr, indices, degrees, C, settled):
+def settle(first, end, indptr, indices, degrees, C, settled):
     """Settle those who preserve their color and uncolor the others; returns how many these are."""
     left = 0
-    for v in prange(n):
+    for v in range(first, end):
         if not settled[v]:
             if loses(v, 1, indptr, indices, degrees, True, C):
                 C[v] = UNCOLORED
@@ -138,15 +137,15 @@ def color_by_topology(n, indptr, indices, degrees, C, settled, scratch, log):
     left = n
     while left:
         before = left
-        color_unsettled(n, indptr, indices, C, settled)
-        left = settle(n, indptr, indices, degrees, C, settled)
+        color_unsettled(0, n, indptr, indices, C, settled)
+        left = settle(0, n, indptr, indices, degrees, C, settled)
         log_round(log, before, left)
 
 
 @compile_loop
-def color_worklist(worklist, indptr, indices, C):
+def color_worklist(first, end, worklist, indptr, indices, C):
     """First-fit for all in the worklist."""
-    for i in prange(len(worklist)):
+    for i in range(first, end):
         C[worklist[i]] = smallest_free_color(worklist[i], 1, indptr, indices, C)
 
 
@@ -157,6 +156,6 @@ def color_by_worklist(n, indptr, indices, degrees, C, worklists, in_order, marks
     worklist = worklists[0].copy()
     while len(worklist):
         before = len(worklist)
-        color_worklist(worklist, indptr, indices, C)
+        color_worklist(0, len(worklist), worklist, indptr, indices, C)
         worklist = detect_conflicts(worklist, 1, indptr, indices, degrees, True, C)
         log_round(log, before, len(worklist))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_add, atomic_or
@@ -54,45 +53,57 @@ def to_number(bit, color_set):
 
 
 @compile_loop
-def from_bits(n, C, CS):
+def from_bits(first, end, C, CS):
     """From bits to numbers."""
-    for v in prange(n):
+    for v in range(first, end):
         C[v] = to_number(C[v], CS[v])
 
 
 @compile_loop
-def detect_conflicts(length, E, C, CS):
+def detect_conflicts(first, end, E, C, CS):
     """DETECTCONFLICTS."""
-    for e in prange(length):
+    for e in range(first, end):
         detect_conflict(E[e, 0], E[e, 1], C, CS)
 
 
-@compile_loop
+@compile_loop(grain=1)
+def keep_stretches(first, end, stretch, length, E, C, CS, VF, counts):
+    """Keep edges of some stretches, each at its own beginning, and count them."""
+    for t in range(first, end):
+        begin = min(t * stretch, length)
+        count = 0
+        for e in range(begin, min(begin + stretch, length)):
+            if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
+                E[begin + count, 0], E[begin + count, 1] = E[e, 0], E[e, 1]
+                count += 1
+        counts[t + 1] = count
+
+
+@compile_loop(grain=1)
+def join_stretches(first, end, stretch, length, E, counts, kept):
+    """Copy what is kept of some stretches to where it belongs."""
+    for t in range(first, end):
+        begin = min(t * stretch, length)
+        for k in range(counts[t], counts[t + 1]):  # a copy of slices takes Numba seconds to compile
+            kept[k, 0], kept[k, 1] = E[begin + k - counts[t], 0], E[begin + k - counts[t], 1]
+
+
+@compile_part
 def keep_in_order(length, E, C, CS, VF, kept):
     """FORBIDCOLORS and CREATENEWEDGELIST by prefix sum; returns the new length."""
     stretch = -(-length // STRETCHES)
     counts = np.zeros(STRETCHES + 1, np.int64)
-    for t in prange(STRETCHES):
-        first = min(t * stretch, length)
-        count = 0
-        for e in range(first, min(first + stretch, length)):
-            if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
-                E[first + count, 0], E[first + count, 1] = E[e, 0], E[e, 1]
-                count += 1
-        counts[t + 1] = count
+    keep_stretches(0, STRETCHES, stretch, length, E, C, CS, VF, counts)
     for t in range(STRETCHES):
         counts[t + 1] += counts[t]
-    for t in prange(STRETCHES):
-        first = min(t * stretch, length)
-        for k in range(counts[t], counts[t + 1]):  # a copy of slices takes Numba seconds to compile
-            kept[k, 0], kept[k, 1] = E[first + k - counts[t], 0], E[first + k - counts[t], 1]
+    join_stretches(0, STRETCHES, stretch, length, E, counts, kept)
     return counts[STRETCHES]
 
 
 @compile_loop
-def keep_scattered(length, E, C, CS, VF, kept, counter):
+def keep_scattered(first, end, E, C, CS, VF, kept, counter):
     """FORBIDCOLORS and CREATENEWEDGELIST by an atomic counter, which starts at zero."""
-    for e in prange(length):
+    for e in range(first, end):
         if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
             position = atomic_add(counter, 0, np.int64(1))
             kept[position, 0], kept[position, 1] = E[e, 0], E[e, 1]

@@ -43,7 +43,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag, one_of
@@ -256,11 +255,10 @@ def next_row(v, begin, end):
     return v + 2 if end - v > 2 else begin + (v - begin + 1) % 2
 
 
-@compile_loop
-def first_numbers(n, indptr, indices, stretches, number):
+@compile_loop(grain=1)
+def first_numbers(first, last, n, indptr, indices, stretches, number):
     """TENTATIVECOLOR of the first round, by rows: the smallest number that no neighbor has so far. Hubs keep theirs."""
-    for p in prange(stretches):
-        t = np.int64(p)  # what prange counts is unsigned
+    for t in range(first, last):
         begin, end = stretch_begin(t, stretches, n, indptr), stretch_begin(t + 1, stretches, n, indptr)
         v = begin + mix(t, 0) % max(end - begin, 1)
         for _ in range(end - begin):
@@ -270,9 +268,9 @@ def first_numbers(n, indptr, indices, stretches, number):
 
 
 @compile_loop
-def first_conflicts(n, indptr, indices, degrees, by_degree, number):
+def first_conflicts(first, end, indptr, indices, degrees, by_degree, number):
     """DETECTCONFLICTS of the first round, by rows: uncolor one end of every edge in conflict."""
-    for v in prange(n):
+    for v in range(first, end):
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             color = number[v]
@@ -284,9 +282,9 @@ def first_conflicts(n, indptr, indices, degrees, by_degree, number):
 
 
 @compile_loop
-def to_bits(n, number, C, CS):
+def to_bits(first, end, number, C, CS):
     """C and CS of what is colored; the others have neither yet."""
-    for v in prange(n):
+    for v in range(first, end):
         C[v] = 0 if number[v] == UNCOLORED else 1 << number[v] % SET_SIZE
         CS[v] = max(number[v], 0) // SET_SIZE
 
@@ -301,9 +299,9 @@ def to_list(v, u, number, color_set):
 
 
 @compile_loop
-def forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts):
+def forbid_finals(first, end, U, indptr, indices, degrees, number, CS, VF, TVF, counts):
     """FORBIDCOLORS from what is final before the edges are listed, by the rows of U; counts the edges to list."""
-    for i in prange(len(U)):
+    for i in range(first, end):
         v = U[i]
         color_set = smallest_free_color(v, 1, indptr, indices, number) // SET_SIZE
         forbidden = beyond(degrees[v], color_set)
@@ -318,22 +316,22 @@ def forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts):
 
 
 @compile_loop
-def list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E):
+def list_edges(first, end, U, indptr, indices, degrees, by_degree, number, CS, ends, E):
     """CREATENEWEDGELIST from the rows of U, the end first that gives way; the list of vertex U[i] ends at ends[i]."""
-    for i in prange(len(U)):
+    for i in range(first, end):
         v, e = U[i], ends[i]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             if to_list(v, u, number, CS[v]):
                 e -= 1
-                first = gives_way(v, u, by_degree, degrees)
-                E[e, 0], E[e, 1] = (v, u) if first else (u, v)
+                gives = gives_way(v, u, by_degree, degrees)
+                E[e, 0], E[e, 1] = (v, u) if gives else (u, v)
 
 
 @compile_loop
-def start_vertices(n, degrees, some_colored, C, CS, VF, TVF):
+def start_vertices(first, end, degrees, some_colored, C, CS, VF, TVF):
     """Nothing is forbidden but what a vertex never needs, and nothing colored, unless C holds colors of some."""
-    for v in prange(n):
+    for v in range(first, end):
         color = C[v] if some_colored else UNCOLORED
         C[v] = 0 if color == UNCOLORED else 1 << color % SET_SIZE
         CS[v] = max(color, 0) // SET_SIZE
@@ -342,23 +340,23 @@ def start_vertices(n, degrees, some_colored, C, CS, VF, TVF):
 
 
 @compile_loop
-def tentative_colors(length, E, C, CS, VF, TVF):
+def tentative_colors(first, end, E, C, CS, VF, TVF):
     """TENTATIVECOLOR."""
-    for e in prange(length):
+    for e in range(first, end):
         tentative_color(E[e, 0], E[e, 1], C, CS, VF, TVF)
 
 
 @compile_loop
-def assign_colors(U, degrees, C, CS, VF, TVF):
+def assign_colors(first, end, U, degrees, C, CS, VF, TVF):
     """ASSIGNCOLORS on the list of uncolored vertices."""
-    for i in prange(len(U)):
+    for i in range(first, end):
         assign_color(U[i], degrees[U[i]], C, CS, VF, TVF)
 
 
 @compile_loop
-def set_numbers(U, C, CS, number):
+def set_numbers(first, end, U, C, CS, number):
     """The colors that are final now, as numbers."""
-    for i in prange(len(U)):
+    for i in range(first, end):
         if C[U[i]] != 0:
             number[U[i]] = to_number(C[U[i]], CS[U[i]])
 
@@ -391,9 +389,10 @@ def color_edges(
     waiting = n
     for shift in range(highest, lowest - 2, -1):
         if shift < lowest:
-            first_numbers(n, indptr, indices, max(min(STRETCHES, n // chunk), 1), number)
-            first_conflicts(n, indptr, indices, degrees, by_degree, number)
-            to_bits(n, number, C, CS)
+            stretches = max(min(STRETCHES, n // chunk), 1)
+            first_numbers(0, stretches, n, indptr, indices, stretches, number)
+            first_conflicts(0, n, indptr, indices, degrees, by_degree, number)
+            to_bits(0, n, number, C, CS)
             U = np.flatnonzero(number == UNCOLORED).astype(np.int32)
             if waiting:
                 log_round(log, waiting, len(U))
@@ -403,39 +402,39 @@ def color_edges(
             C[U] = 0
             waiting -= len(U)
         counts = np.empty(len(U), np.int64)
-        forbid_finals(U, indptr, indices, degrees, number, CS, VF, TVF, counts)
+        forbid_finals(0, len(U), U, indptr, indices, degrees, number, CS, VF, TVF, counts)
         ends = np.cumsum(counts)
-        list_edges(U, indptr, indices, degrees, by_degree, number, CS, ends, E)
+        list_edges(0, len(U), U, indptr, indices, degrees, by_degree, number, CS, ends, E)
         length = ends[-1] if len(U) else 0
         while len(U):
-            tentative_colors(length, E, C, CS, VF, TVF)
-            assign_colors(U, degrees, C, CS, VF, TVF)
-            detect_conflicts(length, E, C, CS)
-            set_numbers(U, C, CS, number)
+            tentative_colors(0, length, E, C, CS, VF, TVF)
+            assign_colors(0, len(U), U, degrees, C, CS, VF, TVF)
+            detect_conflicts(0, length, E, C, CS)
+            set_numbers(0, len(U), U, C, CS, number)
             before, U = len(U), U[C[U] == 0]
             log_round(log, before, len(U))
             if pps:
                 length = keep_in_order(length, E, C, CS, VF, kept)
             else:
                 scratch[0] = 0
-                keep_scattered(length, E, C, CS, VF, kept, scratch)
+                keep_scattered(0, length, E, C, CS, VF, kept, scratch)
                 length = scratch[0]
             E, kept = kept, E
 
 
 @compile_loop
-def find_reach(n, indptr, indices, degrees, reach):
+def find_reach(first, end, indptr, indices, degrees, reach):
     """The largest degree of a vertex and its neighbors: at least so many others are within distance two."""
-    for v in prange(n):
+    for v in range(first, end):
         reach[v] = degrees[v]
         for k in range(indptr[v], indptr[v + 1]):
             reach[v] = max(reach[v], degrees[indices[k]])
 
 
 @compile_loop
-def visit_pairs(U, tentative, indptr, indices, by_degree, reach, C, CS, VF, TVF):
+def visit_pairs(first, end, U, tentative, indptr, indices, by_degree, reach, C, CS, VF, TVF):
     """TENTATIVECOLOR or DETECTCONFLICTS on all pairs of uncolored vertices within distance two."""
-    for i in prange(len(U)):
+    for i in range(first, end):
         v = U[i]
         for j in rows_near(v, 2, indptr):
             row = row_near(j, v, indptr, indices)
@@ -464,9 +463,9 @@ def forbidden_near(v, indptr, indices, reach, C, CS):
 
 
 @compile_loop
-def forbid_near(U, indptr, indices, reach, C, CS, VF):
+def forbid_near(first, end, U, indptr, indices, reach, C, CS, VF):
     """FORBIDCOLORS on the list of uncolored vertices."""
-    for i in prange(len(U)):
+    for i in range(first, end):
         VF[U[i]] = forbidden_near(U[i], indptr, indices, reach, C, CS)
 
 
@@ -477,16 +476,16 @@ def color_pairs(n, indptr, indices, degrees, by_degree, some_colored, reach, C, 
     If `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log already
     has one round.
     """
-    find_reach(n, indptr, indices, degrees, reach)
-    start_vertices(n, reach, some_colored, C, CS, VF, TVF)
+    find_reach(0, n, indptr, indices, degrees, reach)
+    start_vertices(0, n, reach, some_colored, C, CS, VF, TVF)
     U = np.flatnonzero(C == 0).astype(np.int32)
     if some_colored:
-        forbid_near(U, indptr, indices, reach, C, CS, VF)
+        forbid_near(0, len(U), U, indptr, indices, reach, C, CS, VF)
     while len(U):
-        visit_pairs(U, True, indptr, indices, by_degree, reach, C, CS, VF, TVF)
-        assign_colors(U, reach, C, CS, VF, TVF)
-        visit_pairs(U, False, indptr, indices, by_degree, reach, C, CS, VF, TVF)
+        visit_pairs(0, len(U), U, True, indptr, indices, by_degree, reach, C, CS, VF, TVF)
+        assign_colors(0, len(U), U, reach, C, CS, VF, TVF)
+        visit_pairs(0, len(U), U, False, indptr, indices, by_degree, reach, C, CS, VF, TVF)
         before, U = len(U), U[C[U] == 0]
         log_round(log, before, len(U))
-        forbid_near(U, indptr, indices, reach, C, CS, VF)
-    from_bits(n, C, CS)
+        forbid_near(0, len(U), U, indptr, indices, reach, C, CS, VF)
+    from_bits(0, n, C, CS)

@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_or
@@ -104,17 +103,17 @@ def assign_color(v, C, CS, VF, TVF):
 
 
 @compile_loop
-def start_all(n, C, CS, VF, TVF):
+def start_all(first, end, C, CS, VF, TVF):
     """Nobody has a color, and nothing is forbidden."""
-    for v in prange(n):
+    for v in range(first, end):
         C[v] = CS[v] = VF[v] = TVF[v] = 0
 
 
 @compile_loop
-def assign_colors(n, C, CS, VF, TVF):
+def assign_colors(first, end, C, CS, VF, TVF):
     """ASSIGNCOLORS over all vertices; returns how many of them had no final color."""
     left = 0
-    for v in prange(n):
+    for v in range(first, end):
         if C[v] <= 0:
             left += 1
             assign_color(v, C, CS, VF, TVF)
@@ -122,9 +121,9 @@ def assign_colors(n, C, CS, VF, TVF):
 
 
 @compile_loop
-def tentative_colors(length, E, C, CS, VF, TVF):
+def tentative_colors(first, end, E, C, CS, VF, TVF):
     """TENTATIVECOLOR."""
-    for e in prange(length):
+    for e in range(first, end):
         tentative_color(E[e, 0], E[e, 1], C, CS, VF, TVF)
 
 
@@ -132,18 +131,18 @@ def tentative_colors(length, E, C, CS, VF, TVF):
 def color_by_edges(n, length, C, CS, VF, TVF, edges, max_edges, marks, scratch, pps, log):
     """Algorithm 5; the list moves from one half of `edges` to the other."""
     E, kept = edges[0], edges[1]
-    start_all(n, C, CS, VF, TVF)
-    left = assign_colors(n, C, CS, VF, TVF)
+    start_all(0, n, C, CS, VF, TVF)
+    left = assign_colors(0, n, C, CS, VF, TVF)
     while left:
-        detect_conflicts(length, E, C, CS)
+        detect_conflicts(0, length, E, C, CS)
         if pps:
             length = keep_in_order(length, E, C, CS, VF, kept)
         else:
             scratch[0] = 0
-            keep_scattered(length, E, C, CS, VF, kept, scratch)
+            keep_scattered(0, length, E, C, CS, VF, kept, scratch)
             length = scratch[0]
         E, kept = kept, E
-        tentative_colors(length, E, C, CS, VF, TVF)
-        before, left = left, assign_colors(n, C, CS, VF, TVF)
+        tentative_colors(0, length, E, C, CS, VF, TVF)
+        before, left = left, assign_colors(0, n, C, CS, VF, TVF)
         log_round(log, before, left)
-    from_bits(n, C, CS)
+    from_bits(0, n, C, CS)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -60,11 +59,11 @@ def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     return C, log
 
 
-@compile_loop
-def color_blocks(n, indptr, indices, C):
+@compile_loop(grain=1)
+def color_blocks(first, end, n, indptr, indices, C):
     """Step 1."""
     share = -(-n // PROCESSORS)
-    for t in prange(PROCESSORS):
+    for t in range(first, end):
         for v in range(t * share, min((t + 1) * share, n)):
             C[v] = smallest_free_color(v, 1, indptr, indices, C)
 
@@ -73,7 +72,7 @@ def color_blocks(n, indptr, indices, C):
 def color_and_repair(n, indptr, indices, degrees, C, conflicts, scratch, log):
     """All three steps."""
     C[:] = UNCOLORED
-    color_blocks(n, indptr, indices, C)
+    color_blocks(0, PROCESSORS, n, indptr, indices, C)
     lost = detect_conflicts(np.arange(n), 1, indptr, indices, degrees, False, C)
     for v in lost:
         C[v] = smallest_free_color(v, 1, indptr, indices, C)

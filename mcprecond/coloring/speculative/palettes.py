@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.cuda_source import BLOCK
@@ -98,26 +97,26 @@ def in_conflict(v, indptr, indices, degrees, by_degree, C):
     return False
 
 
-@compile_loop
-def color_all(threads, n, indptr, indices, of_vertices, C, palettes, bits):
+@compile_loop(grain=1)
+def color_all(first, end, threads, n, indptr, indices, of_vertices, C, palettes, bits):
     """COLORING (Figure 3); returns how many vertices found nothing free."""
     lacking = 0
-    for t in prange(threads):
-        for v in range(np.int64(t), n, threads):
-            C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else np.int64(t)], bits)
+    for t in range(first, end):
+        for v in range(t, n, threads):
+            C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t], bits)
             lacking += C[v] == UNCOLORED
     return lacking
 
 
-@compile_loop
-def resolve(threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored):
+@compile_loop(grain=1)
+def resolve(first, end, threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored):
     """CONFLICTRESOLVEANDRECOLOR (Figure 4): marks those that stay; returns how many of them found nothing free."""
     lacking = 0
-    for t in prange(threads):
-        for i in range(np.int64(t), len(W_in), threads):
+    for t in range(first, end):
+        for i in range(t, len(W_in), threads):
             v = W_in[i]
             if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
-                C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else np.int64(t)], bits)
+                C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t], bits)
                 recolored[i] = True
                 lacking += C[v] == UNCOLORED
     return lacking
@@ -145,7 +144,7 @@ def color_with_palettes(
     lacking = 0
     if rounds == 0:
         C[:] = UNCOLORED
-        lacking = color_all(threads, n, indptr, indices, of_vertices, C, palettes, bits)
+        lacking = color_all(0, threads, threads, n, indptr, indices, of_vertices, C, palettes, bits)
         log_round(log, n, 0)
         rounds = 1
         W_in = np.arange(n, dtype=np.int32)
@@ -153,7 +152,9 @@ def color_with_palettes(
         W_in = worklists[rounds % 2, :length].copy()
     while len(W_in) and lacking == 0:
         recolored = np.zeros(len(W_in), np.bool_)
-        lacking = resolve(threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored)
+        lacking = resolve(
+            0, threads, threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored
+        )
         W_in = W_in[recolored]
         log_round(log, len(W_in), len(W_in))
         rounds += 1

@@ -25,7 +25,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag, one_of
@@ -194,11 +193,10 @@ def minimum_color(v, indptr, indices, degrees, C, palette):
     return UNCOLORED
 
 
-@compile_loop
-def color_all(n, indptr, indices, degrees, C, palettes):
+@compile_loop(grain=1)
+def color_all(first, last, n, indptr, indices, degrees, C, palettes):
     """COLORING (Fig. 3): every thread has a stretch of the vertices, every other one first, and a palette."""
-    for p in prange(len(palettes)):
-        t = np.int64(p)  # what prange counts is unsigned
+    for t in range(first, last):
         begin, end = stretch_begin(t, len(palettes), n, indptr), stretch_begin(t + 1, len(palettes), n, indptr)
         v = begin + mix(t, 0) % max(end - begin, 1)
         for _ in range(end - begin):
@@ -206,27 +204,33 @@ def color_all(n, indptr, indices, degrees, C, palettes):
             v = next_row(v, begin, end)
 
 
-@compile_loop
-def resolve(W_in, indptr, indices, degrees, by_degree, C, palettes):
-    """CONFLICTRESOLVEANDRECOLOR (Fig. 4); returns W_out."""
-    recolored = np.zeros(len(W_in), np.bool_)
+@compile_loop(grain=1)
+def resolve_each(first, end, W_in, indptr, indices, degrees, by_degree, C, palettes, recolored):
+    """The teams of `resolve`."""
     share = -(-len(W_in) // len(palettes))
-    for t in prange(len(palettes)):
+    for t in range(first, end):
         for i in range(t * share, min((t + 1) * share, len(W_in))):
             v = W_in[i]
             if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
                 C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
                 recolored[i] = True
+
+
+@compile_part
+def resolve(W_in, indptr, indices, degrees, by_degree, C, palettes):
+    """CONFLICTRESOLVEANDRECOLOR (Fig. 4); returns W_out."""
+    recolored = np.zeros(len(W_in), np.bool_)
+    resolve_each(0, len(palettes), W_in, indptr, indices, degrees, by_degree, C, palettes, recolored)
     return W_in[recolored]
 
 
 @compile_loop
-def lacks_color(W_in, C):
-    """Whether some vertex found nothing free in its palette."""
+def count_uncolored(first, end, W_in, C):
+    """How many vertices found nothing free in their palettes."""
     lacking = 0
-    for i in prange(len(W_in)):
+    for i in range(first, end):
         lacking += C[W_in[i]] == UNCOLORED
-    return lacking > 0
+    return lacking
 
 
 @KERNELS.resident
@@ -237,11 +241,11 @@ def color_and_resolve(
     own = palettes.reshape((teams, words))
     if rounds == 0:
         C[:] = UNCOLORED
-        color_all(n, indptr, indices, degrees, C, own)
+        color_all(0, teams, n, indptr, indices, degrees, C, own)
         log_round(log, n, 0)
         rounds = 1
         W_in = np.arange(n, dtype=np.int32)
-        lacking = lacks_color(W_in, C)
+        lacking = count_uncolored(0, len(W_in), W_in, C)
     else:
         W_in = worklists[rounds % 2, :length].copy()
         lacking = False
@@ -249,7 +253,7 @@ def color_and_resolve(
         W_in = resolve(W_in, indptr, indices, degrees, by_degree, C, own)
         log_round(log, len(W_in), len(W_in))
         rounds += 1
-        lacking = lacks_color(W_in, C)
+        lacking = count_uncolored(0, len(W_in), W_in, C)
     worklists[rounds % 2, : len(W_in)] = W_in
     scratch[1] = rounds
     scratch[2] = len(W_in)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag, integer, one_of
@@ -267,13 +266,19 @@ def loses(v, distance, indptr, adjacency, degrees, by_degree, C):
 
 
 @compile_loop
-def detect_conflicts(conf, distance, indptr, adjacency, degrees, by_degree, C):
-    """DETECTCONFLICTS: uncolor those who give way; returns the new worklist."""
-    lost = np.zeros(len(conf), np.bool_)
-    for i in prange(len(conf)):
+def detect_each(first, end, conf, distance, indptr, adjacency, degrees, by_degree, C, lost):
+    """The vertices of `detect_conflicts`."""
+    for i in range(first, end):
         if loses(conf[i], distance, indptr, adjacency, degrees, by_degree, C):
             C[conf[i]] = UNCOLORED
             lost[i] = True
+
+
+@compile_part
+def detect_conflicts(conf, distance, indptr, adjacency, degrees, by_degree, C):
+    """DETECTCONFLICTS: uncolor those who give way; returns the new worklist."""
+    lost = np.zeros(len(conf), np.bool_)
+    detect_each(0, len(conf), conf, distance, indptr, adjacency, degrees, by_degree, C, lost)
     return conf[lost]
 
 
@@ -321,20 +326,20 @@ def first_fit_by_ranges(v, distance, indptr, adjacency, filtering, C, forbidden,
         offset += MAXFORBID
 
 
-@compile_loop
-def assign_ipgc(conf, chunk, indptr, indices, C, forbidden):
+@compile_loop(grain=1)
+def assign_ipgc(first, end, conf, chunk, indptr, indices, C, forbidden):
     """ASSIGNCOLORS of IPGC; row t of `forbidden` belongs to thread t, which has a run of chunks."""
     threads = len(forbidden)
     share = -(-len(conf) // (threads * chunk)) * chunk
-    for t in prange(threads):
+    for t in range(first, end):
         for i in range(t * share, min((t + 1) * share, len(conf))):
             C[conf[i]] = first_fit(conf[i], indptr, indices, C, forbidden[t])
 
 
-@compile_loop
-def assign_by_ranges(conf, chunk, distance, indptr, adjacency, filtering, C, bitwise):
+@compile_loop(grain=1)
+def assign_by_ranges(first, end, conf, chunk, distance, indptr, adjacency, filtering, C, bitwise):
     """ASSIGNCOLORS of VB and VB BIT, chunk by chunk."""
-    for t in prange(-(-len(conf) // chunk)):
+    for t in range(first, end):
         forbidden = np.empty(MAXFORBID, np.uint64)
         for i in range(t * chunk, min((t + 1) * chunk, len(conf))):
             C[conf[i]] = first_fit_by_ranges(
@@ -348,7 +353,7 @@ def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scra
     C[:] = UNCOLORED
     conf = np.arange(n)
     while len(conf):
-        assign_ipgc(conf, chunk, indptr, indices, C, forbidden.reshape((threads, row)))
+        assign_ipgc(0, threads, conf, chunk, indptr, indices, C, forbidden.reshape((threads, row)))
         before = len(conf)
         conf = detect_conflicts(conf, 1, indptr, indices, degrees, by_degree, C)
         log_round(log, before, len(conf))
@@ -367,7 +372,7 @@ def color_by_ranges(
         C[:] = UNCOLORED
     conf = np.flatnonzero(C == UNCOLORED)
     while len(conf):
-        assign_by_ranges(conf, chunk, distance, indptr, adjacency, filtering, C, bitwise)
+        assign_by_ranges(0, -(-len(conf) // chunk), conf, chunk, distance, indptr, adjacency, filtering, C, bitwise)
         before = len(conf)
         conf = detect_conflicts(conf, distance, indptr, adjacency, degrees, by_degree, C)
         log_round(log, before, len(conf))

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -100,21 +99,20 @@ def fit_in_ranges(v, indptr, adjacency, filtering, C, forbidden, bitwise):
         offset += MAXFORBID
 
 
-@compile_loop
-def assign_in_time(conf, chunk, indptr, adjacency, C, forbidden):
+@compile_loop(grain=1)
+def assign_in_time(first_thread, end_thread, conf, chunk, indptr, adjacency, C, forbidden):
     """ASSIGNCOLORS of IPGC: thread t has every so many chunks, and row t of `forbidden`."""
     threads = len(forbidden)
-    for p in prange(threads):
-        t = np.int64(p)  # what prange counts is unsigned
+    for t in range(first_thread, end_thread):
         for first in range(t * chunk, len(conf), threads * chunk):
             for i in range(first, min(first + chunk, len(conf))):
                 C[conf[i]] = fit_in_time(conf[i], indptr, adjacency, C, forbidden[t])
 
 
-@compile_loop
-def assign_in_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise):
+@compile_loop(grain=1)
+def assign_in_ranges(first, end, conf, chunk, indptr, adjacency, filtering, C, bitwise):
     """ASSIGNCOLORS of VB and VB BIT."""
-    for t in prange(-(-len(conf) // chunk)):
+    for t in range(first, end):
         forbidden = np.empty(1 if bitwise else MAXFORBID, np.uint64)
         for i in range(t * chunk, min((t + 1) * chunk, len(conf))):
             C[conf[i]] = fit_in_ranges(conf[i], indptr, adjacency, filtering, C, forbidden, bitwise)
@@ -131,11 +129,17 @@ def in_conflict(v, indptr, adjacency, degrees, by_degree, C):
 
 
 @compile_loop
+def mark_conflicts(first, end, conf, indptr, adjacency, degrees, by_degree, C, marks):
+    """The vertices of `conflicts`."""
+    for i in range(first, end):
+        marks[i] = in_conflict(conf[i], indptr, adjacency, degrees, by_degree, C)
+
+
+@compile_part
 def conflicts(conf, indptr, adjacency, degrees, by_degree, C):
     """DETECTCONFLICTS; returns the next worklist, in order also where a GPU scatters it."""
     marks = np.zeros(len(conf), np.bool_)
-    for i in prange(len(conf)):
-        marks[i] = in_conflict(conf[i], indptr, adjacency, degrees, by_degree, C)
+    mark_conflicts(0, len(conf), conf, indptr, adjacency, degrees, by_degree, C, marks)
     return conf[marks]
 
 
@@ -148,7 +152,7 @@ def color_in_time(
     conf = np.arange(n)
     while len(conf):
         before = len(conf)
-        assign_in_time(conf, chunk, indptr, adjacency, C, forbidden)
+        assign_in_time(0, len(forbidden), conf, chunk, indptr, adjacency, C, forbidden)
         conf = conflicts(conf, indptr, adjacency, degrees, by_degree, C)
         log_round(log, before, len(conf))
 
@@ -160,7 +164,7 @@ def color_in_ranges(n, indptr, adjacency, degrees, chunk, by_degree, C, log, fil
     conf = np.arange(n)
     while len(conf):
         before = len(conf)
-        assign_in_ranges(conf, chunk, indptr, adjacency, filtering, C, bitwise)
+        assign_in_ranges(0, -(-len(conf) // chunk), conf, chunk, indptr, adjacency, filtering, C, bitwise)
         conf = conflicts(conf, indptr, adjacency, degrees, by_degree, C)
         log_round(log, before, len(conf))
 

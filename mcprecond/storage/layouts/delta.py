@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
 from mcprecond.storage.layouts.interleaved import interleaved
@@ -112,10 +111,10 @@ def bases_of(columns, shift):
     return bases
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, shifts, counts):
     """The largest shift of each slice for which there is room for its bases, and how many these are: none, else 0."""
-    for k in prange(n_slices):
+    for k in range(n_slices):
         first, end = slices[k], slices[k + 1]
         for t in range(2):
             if t == 0:
@@ -130,13 +129,13 @@ def count_bases(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upp
             shifts[place], counts[place] = shift, count if shift > NO_SHIFT else 0
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
     """Heads, bases, and codes row by row; ends[k] - ends[0] is the number of bases of the slices before k."""
     first_base = FIRST_HEAD + HEAD * (n_slices + 1)
     heads = numbers[FIRST_HEAD:first_base].reshape(-1, HEAD)
     numbers[0] = first_base + ends[n_slices] - ends[0]
-    for k in prange(n_slices + 1):
+    for k in range(n_slices + 1):
         place = first_base + ends[k] - ends[0]
         heads[k, 0] = place
         if k < n_slices:
@@ -154,11 +153,11 @@ def list_bases(n_slices, slices, indptr, indices, shifts, ends, numbers, codes):
                 codes[e] = (number << shift) + (indices[e] - bases[number])
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def list_columns(n_slices, slices, indptr, numbers, codes, columns):
     """The columns of each row, from its slice's bases and its codes."""
     heads = numbers[FIRST_HEAD : FIRST_HEAD + HEAD * (n_slices + 1)].reshape(-1, HEAD)
-    for k in prange(n_slices):
+    for k in range(n_slices):
         first, shift = heads[k, 0], heads[k, 1]
         for e in range(indptr[slices[k]], indptr[slices[k + 1]]):
             number = np.int64(codes[e]) >> shift

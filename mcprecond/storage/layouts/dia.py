@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from mcprecond.backends import Backend, KernelSet, compile_part
 from mcprecond.storage.layouts.layout import Layout, Pattern
@@ -87,10 +86,10 @@ def shifts_of(first, end, indptr, indices):
     return shifts
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, most_places, counts):
     """How many diagonals each slice has, at most as many as entries; of those with very many, the entries."""
-    for k in prange(n_slices):
+    for k in range(n_slices):
         first, end = slices[k], slices[k + 1]
         for t in range(2):
             if t == 0:
@@ -102,12 +101,12 @@ def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr,
             counts[t * n_slices + k] = found if few else len(shifts)
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def list_diagonals(n_slices, slices, indptr, indices, ends, pairs):
     """List heads and diagonals; ends[k] - ends[0] is the number of diagonals of the slices before k."""
     heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)
     values = heads.reshape(-1).view(np.int64)
-    for k in prange(n_slices + 1):
+    for k in range(n_slices + 1):
         heads[k, 0] = slices[k]
         heads[k, 1] = PAIRS_OF_HEAD * (n_slices + 1) + ends[k] - ends[0]
         values[2 * k + 1] = indptr[slices[k]]
@@ -122,11 +121,11 @@ def list_diagonals(n_slices, slices, indptr, indices, ends, pairs):
                     diagonals[number, 1] |= np.int32(1) << np.int32(i - first)
 
 
-@KERNELS.per_item
+@KERNELS.per_item_driver
 def list_columns(n_slices, slices, indptr, pairs, columns):
     """The columns of each row, from its slice's diagonals."""
     heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)
-    for k in prange(n_slices):
+    for k in range(n_slices):
         for i in range(slices[k], slices[k + 1]):
             row, place = np.int32(i - slices[k]), indptr[i]
             for d in range(heads[k, 1], heads[k + 1, 1]):

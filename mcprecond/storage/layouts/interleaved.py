@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import prange
-
 from mcprecond.backends import Backend, KernelSet
 from mcprecond.storage.schedule import MOST_ROWS
 
@@ -35,9 +33,9 @@ def interleaved(
 
 
 @KERNELS.per_item
-def interleave(n_slices, slices, indptr, columns, entries, result, back):
+def interleave(first, end, slices, indptr, columns, entries, result, back):
     """The order of a slice's entries: by step, by row, by lane. (That of diagonals there is in CUDA only.)"""
-    for k in prange(n_slices):
+    for k in range(first, end):
         lanes = MOST_ROWS
         while lanes * (slices[k + 1] - slices[k]) > MOST_ROWS:
             lanes //= 2

@@ -1,0 +1,49 @@
+"""Sorting and searching inside compiled functions: NumPy's take Numba seconds to compile."""
+
+from __future__ import annotations
+
+from mcprecond.backends.kernels import compile_part
+
+
+@compile_part
+def sort_in_place(array):
+    """Sort by Shell's method: insertion with gaps, which is fast where the array is short or consists of sorted runs.
+
+    Ciura: Best increments for the average case of Shellsort, FCT 2001, continued by factors of 2.25.
+    """
+    gap = 1
+    for step in (4, 10, 23, 57, 132, 301, 701):
+        if step < len(array):
+            gap = step
+    while gap >= 701 and int(2.25 * gap) < len(array):
+        gap = int(2.25 * gap)
+    while gap > 0:
+        for end in range(gap, len(array)):
+            value, place = array[end], end
+            while place >= gap and array[place - gap] > value:
+                array[place] = array[place - gap]
+                place -= gap
+            array[place] = value
+        if gap > 701:
+            gap = max(int(gap / 2.25), 701)
+        elif gap == 1:
+            gap = 0
+        else:
+            smaller = 1
+            for step in (4, 10, 23, 57, 132, 301):
+                if step < gap:
+                    smaller = step
+            gap = smaller
+
+
+@compile_part
+def lower_bound(array, begin, end, value):
+    """The first place from `begin` on whose number is not below a value, in a sorted part of an array; or `end`."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) // 2
+        if array[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

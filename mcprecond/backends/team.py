@@ -1,0 +1,450 @@
+"""Threads that share the iterations of a loop on the CPU.
+
+A loop is a function ``body(first, end, ...)`` of some of its iterations. Its range is cut into chunks; the calling
+thread and those of the team claim one after another until none is left, each beginning with its own share, so that the
+same thread finds the same rows in its cache again. Whoever has nothing to do polls for some microseconds and sleeps
+then. The caller never waits for a thread that has not begun: on a machine where all cores are busy it does the work
+itself. It waits for chunks that others are at, and sleeps then, too; where that happens at short loops, it does the
+next ones by itself.
+
+Where chunks begin depends on the loop alone. So sums, which are added up chunk by chunk, have the same bits with any
+number of threads. A loop of few chunks is done by the caller, and a loop that runs while the team is at another
+one, as where several threads of Python solve at once, is done by the thread that asked for it.
+
+Numba's own parallel loops take three times as long to compile, start all threads for the smallest loop, wait for all of
+them at its end, and end the process in a fork.
+
+The state of the team is a block of 64-bit words that compiled code knows by a symbol, so that it can be cached. A job
+is published by its number, the epoch. The counter of a thread's share holds the epoch, its next chunk and where it
+ends, in one word: so a claim fails if the job is over, whatever was read of it before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from mcprecond.backends.compilation import compiler
+from mcprecond.backends.threads import default_threads
+
+#: A loop is cut into at most so many chunks.
+MOST_CHUNKS = 256
+MOST_THREADS = 256
+#: So many chunks are worth the way to one more thread.
+WORTH = 2
+#: A loop of fewer chunks is short. After a short loop whose caller had to sleep, since a thread that had begun a chunk
+#: got no core, the caller does the next FEWEST_ALONE by itself, twice as many at the next time, and so on.
+SHORT, FEWEST_ALONE, MOST_ALONE = 64, 16, 4096
+#: How often a thread polls before it sleeps: tens of microseconds, about as long as what is between two loops takes.
+POLLS = 2000
+
+#: Words of the block, each in a cache line (or two) of its own.
+_LINE = 16
+(
+    _RUN,  # the address of `_run`, or of what compiles it
+    _START,  # that of `_start_threads`
+    _BUSY,  # 1 while a job is under way
+    _STARTED,  # how many threads there are, without callers
+    _THREADS,  # how many threads share a loop, with the caller
+    _EPOCH,
+    _MEMBERS,  # how many threads share the job
+    _ENTRY,
+    _DATA,
+    _FIRST,
+    _END,
+    _SIZE,  # of a chunk
+    _CHUNKS,
+    _DONE,
+    _FAILED,
+    _ALONE,  # how many of the next short loops the caller does by itself
+    _MORE_ALONE,  # how many it will be after the next time that others are late
+) = range(0, 17 * _LINE, _LINE)
+#: For each thread: epoch, end and next chunk of its share; whether it sleeps; its mutex and its condition variable.
+_NEXT = 18 * _LINE
+_SLEEPS = _NEXT + _LINE * MOST_THREADS
+_MUTEX = _SLEEPS + _LINE * MOST_THREADS
+_CONDITION = _MUTEX + _LINE * MOST_THREADS
+_WORDS = _CONDITION + _LINE * MOST_THREADS
+#: Where the addresses of the system's functions are.
+_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL = range(17 * _LINE, 17 * _LINE + 4)
+
+_memory = (ctypes.c_int64 * (_WORDS + _LINE))()
+_address = -(-ctypes.addressof(_memory) // (8 * _LINE)) * (8 * _LINE)
+_block = (ctypes.c_int64 * _WORDS).from_address(_address)
+_SYMBOL = "mcprecond_team"
+llvmlite.binding.add_symbol(_SYMBOL, _address)
+
+_WORD, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+#: ``entry(data, begin, end, chunk)`` does a chunk and returns 0, or 1 after an exception.
+_ENTRY_TYPE = ir.FunctionType(_WORD, [_BYTES, _WORD, _WORD, _WORD])
+#: ``run(entry, data, first, end, grain)`` returns the number of chunks, or -1 after an exception.
+_RUN_TYPE = ir.FunctionType(_WORD, [_WORD] * 5)
+
+
+# The words, in compiled code.
+
+
+def _word(builder: Any, index: Any) -> Any:
+    module = builder.module
+    words = module.globals.get(_SYMBOL)
+    if words is None:
+        words = ir.GlobalVariable(module, ir.ArrayType(_WORD, _WORDS), _SYMBOL)
+    return builder.gep(words, [ir.Constant(_WORD, 0), index])
+
+
+def _operation(emit: Callable[[Any, Any], Any], operands: int) -> Any:
+    """An intrinsic with so many operands, all of them and the result int64."""
+    signature = types.int64(*[types.int64] * operands)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return emit(builder, args)
+
+    # The number of parameters is how Numba knows that of the operands.
+    source = ", ".join(f"a{k}" for k in range(operands))
+    scope = {"intrinsic": intrinsic, "signature": signature, "codegen": codegen}
+    exec(f"@intrinsic\ndef operation(typing_context, {source}):\n    return signature, codegen", scope)
+    return scope["operation"]
+
+
+def _emit_exchange_if(builder: Any, args: Any) -> Any:
+    done = builder.cmpxchg(_word(builder, args[0]), args[1], args[2], "seq_cst", "seq_cst")
+    return builder.zext(builder.extract_value(done, 1), _WORD)
+
+
+def _emit_call(builder: Any, args: Any) -> Any:
+    function = builder.inttoptr(args[0], _ENTRY_TYPE.as_pointer())
+    return builder.call(function, [builder.inttoptr(args[1], _BYTES), *args[2:]])
+
+
+def _emit_c_call(builder: Any, args: Any) -> Any:
+    """Two addresses; what else SleepConditionVariableSRW takes, no time limit and no flags, other functions ignore."""
+    function = builder.inttoptr(builder.load(_word(builder, args[0])), ir.FunctionType(_WORD, [_WORD] * 4).as_pointer())
+    return builder.call(function, [*args[1:], ir.Constant(_WORD, 0xFFFFFFFF), ir.Constant(_WORD, 0)])
+
+
+def _emit_pause(builder: Any, args: Any) -> Any:
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64"):
+        name, operands = "llvm.x86.sse2.pause", []
+    elif machine in ("aarch64", "arm64"):
+        name, operands = "llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)]
+    else:
+        return args[0]
+    kind = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
+    builder.call(builder.module.declare_intrinsic(name, (), kind), operands)
+    return args[0]
+
+
+_load = _operation(lambda builder, args: builder.load_atomic(_word(builder, args[0]), "acquire", 8), 1)
+_exchange = _operation(lambda builder, args: builder.atomic_rmw("xchg", _word(builder, args[0]), args[1], "seq_cst"), 2)
+_add = _operation(lambda builder, args: builder.atomic_rmw("add", _word(builder, args[0]), args[1], "seq_cst"), 2)
+_exchange_if = _operation(_emit_exchange_if, 3)
+_call = _operation(_emit_call, 5)
+_call_c = _operation(_emit_c_call, 3)
+_address_of = _operation(lambda builder, args: builder.ptrtoint(_word(builder, args[0]), _WORD), 1)
+_pause = _operation(_emit_pause, 1)
+
+
+_compile = compiler(nogil=True, error_model="numpy")
+
+
+@_compile
+def _wake(thread):
+    """Wake a thread if it sleeps."""
+    if _load(_SLEEPS + _LINE * thread):
+        mutex, condition = _address_of(_MUTEX + _LINE * thread), _address_of(_CONDITION + _LINE * thread)
+        _call_c(_C_LOCK, mutex, 0)
+        _exchange(_SLEEPS + _LINE * thread, 0)
+        _call_c(_C_SIGNAL, condition, 0)
+        _call_c(_C_UNLOCK, mutex, 0)
+
+
+@_compile
+def _sleep(me, epoch, chunks):
+    """Sleep until somebody wakes this thread: thread 0, the caller, until all chunks are done; others for a new job."""
+    mutex, condition = _address_of(_MUTEX + _LINE * me), _address_of(_CONDITION + _LINE * me)
+    _call_c(_C_LOCK, mutex, 0)
+    _exchange(_SLEEPS + _LINE * me, 1)
+    if me == 0:
+        while _load(_DONE) < chunks:
+            _call_c(_C_WAIT, condition, mutex)
+    elif _load(_EPOCH) == epoch or me >= _load(_MEMBERS):
+        _call_c(_C_WAIT, condition, mutex)
+    _exchange(_SLEEPS + _LINE * me, 0)
+    _call_c(_C_UNLOCK, mutex, 0)
+
+
+@_compile
+def _claim_chunks(me, epoch):
+    """Do chunks of a job until none is left, and return how many; none if the job is over."""
+    entry, data, first, end = _load(_ENTRY), _load(_DATA), _load(_FIRST), _load(_END)
+    size, chunks, members = _load(_SIZE), _load(_CHUNKS), _load(_MEMBERS)
+    claimed = 0
+    if me >= members:
+        return claimed
+    for child in range(2 * me, 2 * me + 2):  # who takes part wakes two others
+        if me < child < members:
+            _wake(child)
+    for step in range(members):
+        counter = _NEXT + _LINE * ((me + step) % members)
+        while True:
+            seen = _load(counter)
+            chunk, stop = seen & 0xFFFF, (seen >> 16) & 0xFFFF
+            if seen >> 32 != epoch or chunk >= stop:
+                break
+            if _exchange_if(counter, seen, seen + 1):
+                begin = first + chunk * size
+                if _call(entry, data, begin, min(begin + size, end), chunk):
+                    _exchange(_FAILED, 1)
+                claimed += 1
+                if _add(_DONE, 1) + 1 == chunks:
+                    _wake(0)
+    return claimed
+
+
+@_compile
+def _work(me):
+    """What a thread of the team does, for ever."""
+    epoch, polls = 0, 0
+    while True:
+        now = _load(_EPOCH)
+        if now != epoch:
+            epoch = now
+            if _claim_chunks(me, epoch):
+                polls = 0
+        polls += 1
+        _pause(0)
+        if polls > POLLS:
+            _sleep(me, epoch, 0)
+            polls = 0
+
+
+@_compile
+def _run(entry, data, first, end, grain):
+    """Do all chunks of a loop, and return how many there are; -1 if there was an exception in one of them."""
+    size = max(grain, (end - first + MOST_CHUNKS - 1) // MOST_CHUNKS)
+    chunks = max((end - first + size - 1) // size, 0)
+    members = min(chunks // WORTH, _load(_THREADS))
+    if members > 1 and chunks < SHORT and _load(_ALONE) > 0:
+        _add(_ALONE, -1)
+        members = 1
+    if members < 2 or not _exchange_if(_BUSY, 0, 1):
+        failed = 0
+        for chunk in range(chunks):
+            begin = first + chunk * size
+            failed |= _call(entry, data, begin, min(begin + size, end), chunk)
+        return -1 if failed else chunks
+    if _load(_STARTED) < _load(_THREADS) - 1:
+        _call(_load(_START), 0, 0, 0, 0)
+    members = min(members, _load(_STARTED) + 1)
+    epoch = (_load(_EPOCH) + 1) & 0x7FFFFFFF
+    _exchange(_ENTRY, entry)
+    _exchange(_DATA, data)
+    _exchange(_FIRST, first)
+    _exchange(_END, end)
+    _exchange(_SIZE, size)
+    _exchange(_CHUNKS, chunks)
+    _exchange(_MEMBERS, members)
+    _exchange(_DONE, 0)
+    _exchange(_FAILED, 0)
+    for thread in range(members):
+        stop = chunks * (thread + 1) // members
+        _exchange(_NEXT + _LINE * thread, (epoch << 32) | (stop << 16) | (chunks * thread // members))
+    _exchange(_EPOCH, epoch)
+    _claim_chunks(0, epoch)
+    polls = 0
+    while _load(_DONE) < chunks:
+        _pause(0)
+        polls += 1
+        if polls > POLLS:
+            _sleep(0, epoch, chunks)
+    if chunks < SHORT:
+        more = _load(_MORE_ALONE)
+        if polls > POLLS:
+            _exchange(_ALONE, more)
+            _exchange(_MORE_ALONE, min(2 * more, MOST_ALONE))
+        elif more > FEWEST_ALONE:
+            _exchange(_MORE_ALONE, more - 1)
+    failed = _load(_FAILED)
+    _exchange(_BUSY, 0)
+    return -1 if failed else chunks
+
+
+# What compiled code calls before the team is there, and the way from Python to the team.
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+def _run_first(entry: int, data: int, first: int, end: int, grain: int) -> Any:
+    """Compile `_run`, and let it take the place of this function."""
+    address = _c_address(_run, 5)
+    _block[_RUN] = address
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)(entry, data, first, end, grain)
+
+
+def _c_address(function: Any, operands: int) -> int:
+    """The address by which C calls a compiled function of so many int64."""
+    signature = (types.int64,) * operands
+    function.compile(signature)
+    compiled = function.overloads[signature]
+    found = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+    assert isinstance(found, int)
+    return found
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+def _start_threads(*nothing: Any) -> int:
+    """Start the threads that are missing; as many as the system gives."""
+    _work.compile((types.int64,))
+    try:
+        for me in range(_block[_STARTED] + 1, _block[_THREADS]):
+            if not sys.platform.startswith("win"):
+                _SYSTEM.pthread_mutex_init(ctypes.c_void_p(_address + 8 * (_MUTEX + _LINE * me)), None)
+                _SYSTEM.pthread_cond_init(ctypes.c_void_p(_address + 8 * (_CONDITION + _LINE * me)), None)
+            threading.Thread(target=_work, args=(me,), name=f"mcprecond-{me}", daemon=True).start()
+            _block[_STARTED] = me
+    except RuntimeError:  # no more threads, or Python ends
+        _block[_THREADS] = _block[_STARTED] + 1
+    return 0
+
+
+def set_threads(threads: int) -> None:
+    """Let so many threads share a loop, that of the caller included."""
+    _block[_THREADS] = min(threads, MOST_THREADS)
+
+
+def get_threads() -> int:
+    """How many threads share a loop."""
+    return int(_block[_THREADS])
+
+
+def _forget_threads() -> None:
+    """In a child of os.fork, which has none of them; a loop may have been under way."""
+    _block[_STARTED] = _block[_BUSY] = 0
+    for thread in range(MOST_THREADS):
+        _block[_SLEEPS + _LINE * thread] = 0
+
+
+if sys.platform.startswith("win"):
+    _SYSTEM = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined,unused-ignore]
+    _NAMES = (
+        "AcquireSRWLockExclusive",
+        "ReleaseSRWLockExclusive",
+        "SleepConditionVariableSRW",
+        "WakeConditionVariable",
+    )
+else:
+    _SYSTEM = ctypes.CDLL(None)
+    _NAMES = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_signal")
+    _SYSTEM.pthread_mutex_init(ctypes.c_void_p(_address + 8 * _MUTEX), None)
+    _SYSTEM.pthread_cond_init(ctypes.c_void_p(_address + 8 * _CONDITION), None)
+for _index, _name in zip((_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL), _NAMES, strict=True):
+    _block[_index] = ctypes.cast(getattr(_SYSTEM, _name), ctypes.c_void_p).value or 0
+_block[_RUN] = ctypes.cast(_run_first, ctypes.c_void_p).value or 0
+_block[_START] = ctypes.cast(_start_threads, ctypes.c_void_p).value or 0
+_block[_MORE_ALONE] = FEWEST_ALONE
+set_threads(default_threads())
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+# Loops.
+
+
+@intrinsic
+def _shared(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *args: Any) -> Any:
+    """Call ``body(begin, end, *args)`` for all chunks; the sum of what it returns, in the order of chunks."""
+    operands = (types.int64, types.int64, *args)
+    result = body.get_call_type(typing_context, operands, {}).return_type
+
+    def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        call = body.get_call_type(context.typing_context, operands, {})
+        compiled = body.dispatcher.overloads[tuple(call.args)]
+        context.active_code_library.add_linking_library(compiled.library)
+        sums = result != types.none
+        kind = context.get_value_type(result) if sums else _WORD
+        places = cgutils.alloca_once(builder, kind, MOST_CHUNKS if sums else 1)
+        given = [builder.extract_value(values[4], k) for k in range(len(args))]
+        packed = cgutils.pack_struct(builder, [builder.bitcast(places, _BYTES), *given])
+        data = cgutils.alloca_once_value(builder, packed)
+
+        entry = ir.Function(builder.module, _ENTRY_TYPE, f"chunk.{compiled.fndesc.mangled_name}")
+        entry.linkage = "internal"
+        inside = ir.IRBuilder(entry.append_basic_block())
+        place, *taken = cgutils.unpack_tuple(
+            inside, inside.load(inside.bitcast(entry.args[0], packed.type.as_pointer())), len(args) + 1
+        )
+        # Loops begin at 0 or later. Who knows that need not look whether an index counts from the end.
+        bounds = [inside.and_(bound, ir.Constant(_WORD, 2**63 - 1)) for bound in entry.args[1:3]]
+        status, found = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
+        if sums:
+            inside.store(found, inside.gep(inside.bitcast(place, kind.as_pointer()), [entry.args[3]]))
+        inside.ret(inside.zext(status.is_error, _WORD))
+
+        run = builder.inttoptr(builder.load(_word(builder, ir.Constant(_WORD, _RUN))), _RUN_TYPE.as_pointer())
+        words = [builder.ptrtoint(entry, _WORD), builder.ptrtoint(data, _WORD)]
+        chunks = builder.call(run, [*words, values[2], values[3], values[1]])
+        with builder.if_then(builder.icmp_signed("<", chunks, ir.Constant(_WORD, 0)), likely=False):
+            context.call_conv.return_user_exc(builder, MemoryError, ("a loop could not allocate what it needs",))
+        if not sums:
+            return context.get_dummy_value()
+        total = cgutils.alloca_once_value(builder, context.get_constant_null(result))
+        with cgutils.for_range(builder, chunks) as loop:
+            part = builder.load(builder.gep(places, [loop.index]))
+            builder.store(_added(builder, builder.load(total), part), total)
+        return builder.load(total)
+
+    signature = result(body, types.int64, types.int64, types.int64, types.StarArgTuple(args))
+    return signature, codegen
+
+
+def _added(builder: Any, a: Any, b: Any) -> Any:
+    """The sum of two numbers, or of two tuples of numbers."""
+    if isinstance(a.type, ir.ArrayType | ir.LiteralStructType):
+        total = a
+        for k in range(len(a.type)):
+            part = _added(builder, builder.extract_value(a, k), builder.extract_value(b, k))
+            total = builder.insert_value(total, part, k)
+        return total
+    return builder.add(a, b) if isinstance(a.type, ir.IntType) else builder.fadd(a, b)
+
+
+def shared_loop(body: Callable[..., Any], grain: int, **options: Any) -> Any:
+    """Compile ``body(first, end, ...)``, and return a compiled function with the same parameters that lets the team
+    share the iterations from `first` to `end`.
+
+    Parameters
+    ----------
+    body : function
+        Returns nothing, or numbers, of which the sum over all chunks is returned.
+    grain : int
+        How many iterations a chunk has at least.
+    **options
+        Of `numba.njit`.
+    """
+    serial = compiler(keeps=False, no_cpython_wrapper=True, **options)(body)
+    names = ", ".join(inspect.signature(body).parameters)
+    scope = {"shared": _shared, "body": serial, "grain": grain}
+    exec(f"def loop({names}):\n    return shared(body, grain, {names})", scope)
+    loop = scope["loop"]
+    # Numba keeps what it compiles beside the file that defines the function, under its name and line.
+    code = body.__code__
+    loop.__code__ = loop.__code__.replace(co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    loop.__name__, loop.__qualname__, loop.__module__, loop.__doc__ = (
+        body.__name__,
+        body.__qualname__,
+        body.__module__,
+        body.__doc__,
+    )
+    return compiler(**options)(loop)
