@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import ilu
 
-from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
+from mcprecond import ILU0, AutoColoring, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
 from mcprecond.preconditioners.ilu import TRIANGLES, list_matches, list_nothing
 
@@ -239,6 +239,38 @@ def test_fewer_iterations_than_gauss_seidel(backend, to_device):
     assert ilu.iterations < sgs.iterations
 
 
+def rotated_anisotropy(n: int) -> sp.csr_matrix:
+    """-div(D grad u) with conductivities 1 and 0.001 along the diagonals of n x n nodes: the stencils of PyAMG's
+    `diffusion_stencil_2d`.
+    """
+    side = sp.eye_array(n, k=1)
+    d2, average, across = side + side.T - 2 * sp.eye_array(n), sp.eye_array(n), side - side.T
+    mixed = sp.kron(across, across) / 4
+    D = 0.5005, 0.4995
+    return sp.csr_matrix(-D[0] * (sp.kron(d2, average) + sp.kron(average, d2)) - 2 * D[1] * mixed)
+
+
+def test_the_default_is_row_order_on_a_cpu_and_colors_on_a_gpu(backend, to_device):
+    A = to_device(rotated_anisotropy(60))
+    M, by_rows, by_colors = ILU0(A), ILU0(A, ordering="natural"), ILU0(A, ordering="color")
+    on_gpu = backend.name == "gpu"
+    assert M.ordering == M.T.ordering == ("color" if on_gpu else "natural")
+    np.testing.assert_array_equal(M.levels, (by_colors if on_gpu else by_rows).levels)
+    assert f"the default on a {backend.name.upper()}" in repr(M)
+    assert "default" not in repr(by_rows) and "default" not in repr(by_colors)
+    b = A @ backend.xp.ones(A.shape[0])
+    rows, colors = (pcg(A, b, M=one, rtol=1e-8).iterations for one in (by_rows, by_colors))
+    assert 2 * rows < colors
+
+
+@pytest.mark.parametrize("coloring", ["greedy", AutoColoring(), np.arange(16)])
+def test_a_coloring_that_is_given_means_the_order_of_colors(coloring, backend, to_device):
+    A = to_device(spd(grid5(4)))
+    M = ILU0(A, coloring=to_device(coloring) if isinstance(coloring, np.ndarray) else coloring)
+    assert M.ordering == "color" and ILU0(A, ordering=to_device(np.arange(16))).ordering == "given"
+    assert backend.name == "gpu" or "a coloring was given" in repr(M)
+
+
 def test_levels_can_be_plotted():
     M = ILU0(spd(grid5(5)), ordering="natural")
     ax = M.plot_levels()
@@ -275,7 +307,7 @@ def test_devices_agree(ordering):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"ordering": "random"}, ValueError, "ordering must be one of color, natural, got 'random'"),
+        ({"ordering": "random"}, ValueError, "ordering must be one of auto, color, natural, got 'random'"),
         ({"ordering": np.zeros(16, int)}, ValueError, "a permutation of 0..15"),
         ({"pivot": "ignore"}, ValueError, "pivot must be one of positive, raise, shift, got 'ignore'"),
         ({"dtype": np.int32}, TypeError, "dtype must be float32 or float64"),
