@@ -365,7 +365,7 @@ def test_bad_preconditioners(backend, to_device):
         pcg(A, b, M=MulticolorSGS(to_device(grid5(4))))
     with pytest.raises(TypeError, match="M must be a preconditioner, a sparse matrix or a LinearOperator, got str"):
         pcg(A, b, M="sgs")
-    with pytest.raises(ValueError, match="M is not symmetric"):
+    with pytest.raises(ValueError, match="M is not symmetric, which CG needs; use sweep='symmetric', or another solver"):
         pcg(A, b, M=MulticolorGS(A, sweep="forward"))
 
 

@@ -26,7 +26,7 @@ from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import permutation
-from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, is_hermitian
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners.pivots import (
@@ -67,7 +67,9 @@ class ILU0(Factored):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Real or complex floats. Not changed, and not needed afterwards. Stored zeros belong to the pattern.
+        Real or complex floats. Not changed, and not needed afterwards. Stored zeros belong to the pattern. Where A is
+        symmetric or Hermitian but for rounding, and stores entries without those across the diagonal, as assembly with
+        constraints leaves them, zeros are stored there, so that the factors are symmetric, too.
     ordering : {"auto", "color", "natural"} or array of int, shape (n,)
         In which order rows are eliminated: by color; as they are ("natural"); or a permutation: which row comes when.
         "auto" is "natural" on a CPU, unless a coloring is given, and "color" on a GPU.
@@ -130,6 +132,9 @@ class ILU0(Factored):
 
     ordering: str
     _pattern_is_symmetric: bool
+    #: Whether A is Hermitian where its pattern is not symmetric, so that zeros complete the pattern.
+    _completes_pattern = False
+    remedy_for_asymmetry = "use MulticolorDILU(A)"
     #: Why the rows are in this order, if it was not asked for.
     _why_ordering: str | None = None
     #: Whether the factors are symmetric, once they were compared.
@@ -157,6 +162,9 @@ class ILU0(Factored):
             coloring, self.choice = chosen(matrix, coloring)
         graph = Graph.of(matrix)
         self._pattern_is_symmetric = graph.indices.size == matrix.indices.size
+        if not self._pattern_is_symmetric and is_hermitian(matrix):
+            self._completes_pattern = self._pattern_is_symmetric = True
+            matrix = _completed(matrix, graph)
         self._prepare(matrix, _levels(matrix, graph, order, coloring), pivot, dtype)
         self._factorize(matrix.csr)
 
@@ -227,7 +235,11 @@ class ILU0(Factored):
             bad pivot this object cannot be used before an update succeeds.
         """
         self._own_arrays()
-        self._factorize(self.blocks.update(self._moved_again(A)))
+        moved = self._moved_again(A)
+        if self._completes_pattern:
+            matrix = admitted(moved, floats=True).canonical()
+            moved = _completed(matrix, Graph.of(matrix))
+        self._factorize(self.blocks.update(moved))
 
     def factors(self) -> tuple[Any, Any]:
         """Return L, with a unit diagonal, and U: CSR matrices with sorted rows, rows and columns in order of level.
@@ -329,8 +341,21 @@ class ILU0(Factored):
         """The same factors, transposed, in the same order."""
         turned: ILU0 = super()._transposed(conjugate)
         turned.is_dilu, turned._pattern_is_symmetric = self.is_dilu, self._pattern_is_symmetric
-        turned.ordering = self.ordering
+        turned._completes_pattern, turned.ordering = self._completes_pattern, self.ordering
         return turned
+
+
+def _completed(matrix: AdmittedMatrix, graph: Graph) -> AdmittedMatrix:
+    """A canonical matrix with zeros wherever its graph has an entry and it has none."""
+    xp, csr, n = matrix.backend.xp, matrix.csr, matrix.shape[0]
+
+    def places(indptr: Any, indices: Any) -> Any:
+        rows = xp.searchsorted(indptr, xp.arange(len(indices)), side="right") - 1
+        return rows.astype(np.int64) * n + indices
+
+    data = xp.zeros(len(graph.indices), matrix.dtype)
+    data[xp.searchsorted(places(graph.indptr, graph.indices), places(matrix.indptr, matrix.indices))] = csr.data
+    return admitted(canonical_csr(data, graph.indices, graph.indptr, matrix.shape, matrix.backend))
 
 
 def _default_ordering(backend: Backend, coloring: Any) -> tuple[str, str]:

@@ -315,7 +315,7 @@ def _admitted_preconditioner(M: Any, csr: Any, backend: Backend) -> Any:
         raise TypeError(f"M holds {M.dtype} and A {csr.dtype}; convert A with A.astype(complex), or take a real M")
     if isinstance(M, Preconditioner):
         if not M.symmetric:
-            raise ValueError("M is not symmetric, which CG needs; use sweep='symmetric', or another solver")
+            raise ValueError(f"M is not symmetric, which CG needs; {M.remedy_for_asymmetry}, or another solver")
         return M
     if backend_of(M).name != backend.name and hasattr(M, "tocsr"):
         raise TypeError(f"M must be on the {backend.name} like A")
