@@ -31,6 +31,7 @@ ROOMS = [
     "studies",
     "__init__",
     "cli",
+    "command",
 ]
 MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
 
