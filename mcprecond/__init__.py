@@ -10,6 +10,9 @@ not survive a fork (those of other threading layers of Numba may). Start process
 ``multiprocessing.get_context``, or fork before the first use.
 """
 
+from mcprecond import interrupts as _interrupts  # noqa: F401 - before all that takes time
+
+# isort: split
 from mcprecond import multigrid, problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
 from mcprecond.matrix import PatternChangedError

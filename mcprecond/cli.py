@@ -64,6 +64,9 @@ AsJson = Annotated[bool, Option("Print as JSON.")]
 PRECONDITIONERS = ("sgs", "multigrid", "jacobi", "none")
 #: Rows of the matrix that a solve is rehearsed with, so that what is timed is compiled already.
 REHEARSED = 2000
+#: Columns of a terminal below which `advise` shows less.
+NARROW = 60
+LEGEND = " Applic.: time of M @ r relative to A @ x. Of ILU0 the levels are shown, which it solves one after the other."
 #: What `plot` can show.
 PICTURES = ("pattern", "levels", "convergence")
 #: So far, relative to the largest entry, may a matrix be from symmetric: files are rounded.
@@ -618,27 +621,29 @@ def advise(
     else:
         table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
         table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
+        columns: dict[str, Callable[[dict[str, Any]], str]] = {
+            "iterations": lambda row: str(row["iterations"]),
+            "colors\nor levels": lambda row: "" if row["colors"] is None else str(row["colors"]),
+            "setup\n[s]": lambda row: f"{row['setup_seconds']:.4f}",
+            "solve\n[s]": lambda row: f"{row['solve_seconds']:.4f}",
+            "applic.": lambda row: f"{row['application']:.1f}",
+        }
+        if out.width < NARROW:
+            columns = {"iter.": columns["iterations"], "total\n[s]": lambda row: f"{row['seconds']:.4f}"}
         table.add_column("method", no_wrap=True)
-        for heading in ("iterations", "colors\nor levels", "setup\n[s]", "solve\n[s]", "applic."):
-            table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
+        for heading in columns:
+            table.add_column(escape(heading), justify="right", no_wrap=True)
         for row in found.rows:
             ran = row["iterations"] is not None
-            table.add_row(
-                row["method"],
-                str(row["iterations"]) if ran else "",
-                "" if row["colors"] is None else str(row["colors"]),
-                f"{row['setup_seconds']:.4f}" if ran else "",
-                f"{row['solve_seconds']:.4f}" if ran else "",
-                f"{row['application']:.1f}" if ran else "",
-                style=None if row["verified"] else "red",
-            )
+            cells = [show(row) if ran else "" for show in columns.values()]
+            table.add_row(row["method"], *cells, style=None if row["verified"] else "red")
         out.print(table)
         for row in found.rows:
             if not row["verified"]:
                 out.print(f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False)
         out.print(
-            "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
-            "to A @ x. Of ILU0 the levels are shown, which it solves one after the other.",
+            "CG to a relative residual of 1e-6, in order of setup and solve together."
+            + ("" if out.width < NARROW else LEGEND),
             style="dim",
         )
     if not found.rows[0]["verified"]:

@@ -308,6 +308,7 @@ def test_help_says_what_the_docstrings_say(here):
         (("plot", "GRID"), "required: --output"),
         (("paint",), "invalid choice: 'paint'"),
         (("color", "GRID", "--dist", "2"), "unrecognized arguments: --dist 2"),
+        (("study", "time-quality", "--small", "--output", "GRID"), "is a file, and no folder"),
     ],
 )
 def test_bad_arguments_are_one_line(here, grid, arguments, message):
@@ -328,6 +329,17 @@ def test_without_rich_it_says_what_to_install(tmp_path):
     assert result.stderr == 'mcprecond: the command line needs rich; try: pip install "mcprecond[cli]"\n'
 
 
+@pytest.mark.parametrize("module", ["numba", "rich"])
+def test_interrupted_imports_end_in_one_line(tmp_path, module):
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")
+    script = tmp_path / "mcprecond"
+    script.write_text("from mcprecond.command import main; main()")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
+    result = subprocess.run([sys.executable, script, "info"], capture_output=True, text=True, env=environment)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "interrupted while starting\n"
+
+
 def test_an_interrupt_outside_of_the_work(here, monkeypatch):
     from mcprecond import cli
 
@@ -336,6 +348,15 @@ def test_an_interrupt_outside_of_the_work(here, monkeypatch):
 
     monkeypatch.setattr(cli, "surroundings", stop)
     assert here("info") == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_advise_fits_the_terminal(here, grid, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, said, _ = here("advise", grid)
+    table = said.split("CG to a relative")[0]
+    assert code == 0 and "…" not in table and all(len(line) <= columns for line in table.splitlines())
+    assert ("total" in table) == (columns == 40) and ("setup" in table) == (columns == 80)
 
 
 def test_demo_shows_every_problem_and_what_was_seen(here):

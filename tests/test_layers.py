@@ -13,6 +13,7 @@ import mcprecond
 PACKAGE = Path(mcprecond.__file__).parent
 #: From the bottom to the top; a module may import what stands before it, and other modules of its own room.
 ROOMS = [
+    "interrupts",
     "version",
     "typing",
     "backends",
