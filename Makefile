@@ -74,7 +74,7 @@ docs: .venv/docs
 	touch $@
 
 .venv/package: .venv/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'
 	touch $@
 
 .venv/dev: .venv/package

@@ -1,9 +1,12 @@
 """Sphinx: the pages of this folder, and a reference whose names are read from the package."""
 
 import base64
+import contextlib
 import html
 import inspect
+import io
 import json
+import os
 import shutil
 import sys
 from enum import EnumType
@@ -11,8 +14,6 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
-from typer.main import get_command
-from typer.testing import CliRunner
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
@@ -21,7 +22,7 @@ import mcprecond
 import mcprecond.interop.arrays  # the top level does not import these
 import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
-from mcprecond.cli import app
+from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
 from report.results import age
 from report.tables import by_name
@@ -155,9 +156,12 @@ def table_of_iterations(results):
 def page_of_commands():
     """Return the help of every command as Markdown."""
     parts = ["# Command line", "Exit codes: 0 converged, 1 not converged, 2 bad input, 130 interrupted."]
-    for name in get_command(app).commands:
-        run = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}, prog_name="mcprecond")
-        text = "\n".join(line.rstrip() for line in run.output.strip().splitlines())
+    os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+    for name in cli.COMMANDS:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+            cli.parser().parse_args([name, "--help"])
+        text = said.getvalue().strip()
         parts.append(f"## mcprecond {name}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"
 

@@ -6,6 +6,9 @@
 >>> x, info = pcg(A, A.sum(axis=1), M=MulticolorSGS(A))
 """
 
+from mcprecond import interrupts as _interrupts  # noqa: F401 - before all that takes time
+
+# isort: split
 from mcprecond import multigrid, problems, studies
 from mcprecond.coloring import COLORINGS, Coloring, color
 from mcprecond.configuration import configure

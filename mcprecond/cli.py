@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import inspect
 import json
 import logging
 import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import NoneType
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
 import numpy as np
 import scipy.io
 import scipy.sparse
-import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -34,14 +36,37 @@ from mcprecond.studies import STUDIES, run
 from mcprecond.studies.surroundings import surroundings
 from mcprecond.typing import ColoringMethod
 
-app = typer.Typer(pretty_exceptions_enable=False)
 out, err = Console(), Console(stderr=True)
 
-File = Annotated[Path, typer.Argument(help="A sparse matrix: .mtx or .mtx.gz (Matrix Market), or .npz (SciPy).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+DESCRIPTION = (
+    "Preconditioners for sparse linear systems: multicolor Gauss-Seidel, ILU(0) and multigrid. To begin with: "
+    "mcprecond demo"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """How a parameter of a command is given: by a name, or by its place.
+
+    Attributes
+    ----------
+    help : str
+    named : bool
+        Whether it is given as ``--name``.
+    """
+
+    help: str
+    named: bool = True
+
+
+File = Annotated[Path, Option("A sparse matrix: .mtx or .mtx.gz (Matrix Market), or .npz (SciPy).", named=False)]
+AsJson = Annotated[bool, Option("Print as JSON.")]
 PRECONDITIONERS = ("sgs", "multigrid", "jacobi", "none")
 #: Rows of the matrix that a solve is rehearsed with, so that what is timed is compiled already.
 REHEARSED = 2000
+#: Columns of a terminal below which `advise` shows less.
+NARROW = 60
+LEGEND = " Applic.: time of M @ r relative to A @ x. Of ILU0 the levels are shown, which it solves one after the other."
 #: What `plot` can show.
 PICTURES = ("pattern", "levels", "convergence")
 #: So far, relative to the largest entry, may a matrix be from symmetric: files are rounded.
@@ -62,19 +87,91 @@ class _ToStderr(logging.Handler):
 LOG_HANDLER = _ToStderr()
 
 
+#: The functions behind the commands, by name.
+COMMANDS: dict[str, Callable[..., None]] = {}
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a function be called from the command line; its parameters are annotated with an `Option` each."""
+    COMMANDS[function.__name__] = function
+    return function
+
+
+class Paragraphs(argparse.HelpFormatter):
+    """Help whose paragraphs stay apart."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(super(Paragraphs, self)._fill_text(part, width, indent) for part in text.split("\n\n"))
+
+
+class Parser(argparse.ArgumentParser):
+    """Arguments of a command, without abbreviations; what is wrong with them is a ValueError."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=Paragraphs, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """See `argparse.ArgumentParser`."""
+        raise ValueError(f"{message}; see {self.prog} --help")
+
+
+def parser() -> Parser:
+    """The parser of all commands, made from the signatures and docstrings of their functions."""
+    whole = Parser(prog="mcprecond", description=DESCRIPTION)
+    whole.add_argument("--version", action="version", version=mcprecond.__version__, help="Print the version and stop.")
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, function in COMMANDS.items():
+        text = inspect.getdoc(function) or ""
+        first = text.split("\n")[0].partition(". ")[0].rstrip(".")
+        own = commands.add_parser(name, help=f"{first}.", description=text)
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            _add(own, parameter)
+    return whole
+
+
+def _add(parser: Parser, parameter: inspect.Parameter) -> None:
+    """Add what a parameter of a function stands for."""
+    kind, option = get_args(parameter.annotation)
+    default, text = parameter.default, option.help.replace("%", "%%")
+    name = parameter.name.removeprefix("as_")
+    kinds = [one for one in get_args(kind) if one is not NoneType] if NoneType in get_args(kind) else [kind]
+    if not option.named:
+        parser.add_argument(name, type=kinds[0], metavar=name.upper(), help=text)
+    elif kinds == [bool]:
+        parser.add_argument(f"--{name}", dest=parameter.name, action="store_true", help=text)
+    else:
+        repeated = get_origin(kinds[0]) is list
+        required = default is inspect.Parameter.empty
+        told = "" if required or default is None else f" Default: {default}."
+        parser.add_argument(
+            f"--{name}",
+            type=get_args(kinds[0])[0] if repeated else kinds[0],
+            action="append" if repeated else "store",
+            required=required,
+            default=None if required else default,
+            metavar=kinds[0].__name__.upper() if kinds[0] in (int, float) else "PATH" if kinds[0] is Path else "NAME",
+            help=text + told,
+        )
+
+
 def main() -> None:
     """Run a command; bad input ends in one line, not in a traceback."""
     logger = logging.getLogger("mcprecond")
     logger.addHandler(LOG_HANDLER)
     logger.setLevel(logging.INFO)
     try:
-        sys.exit(app(standalone_mode=False))
+        arguments = vars(parser().parse_args())
+        name = arguments.pop("command")
+        if name is None:
+            parser().print_help()
+            sys.exit(2)
+        COMMANDS[name](**arguments)
+        sys.exit(0)
     except REFUSALS as error:
         _refuse(str(error) or type(error).__name__)
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # of the parser of the command line, which has modules of two names
-            raise
-        _refuse(error.format_message())
+    except KeyboardInterrupt:
+        err.print("interrupted", style="red")
+        sys.exit(130)
 
 
 class Work:
@@ -116,7 +213,7 @@ def _working(message: str) -> Iterator[Work]:
         else:
             return
     err.print(f"interrupted {stopped}", style="red", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(130)
+    raise SystemExit(130)
 
 
 def _refuse(message: str) -> None:
@@ -125,27 +222,10 @@ def _refuse(message: str) -> None:
     sys.exit(2)
 
 
-@app.callback(invoke_without_command=True)
-def options(
-    context: typer.Context,
-    show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    """Preconditioners for sparse linear systems: multicolor Gauss-Seidel and multigrid. To begin with: mcprecond demo
-
-    For completion in your shell: mcprecond --install-completion
-    """
-    if show_version:
-        print(mcprecond.__version__)
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-        raise typer.Exit(2)
-
-
-@app.command()
+@command
 def demo(
-    small: Annotated[bool, typer.Option("--small", help="Small problems, to try it.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    small: Annotated[bool, Option("Small problems, to try it.")] = False,
+    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
     """Solve five problems by CG alone, and with Jacobi, Gauss-Seidel and multigrid, on every device that is there.
 
@@ -188,7 +268,7 @@ def demo(
     failed = [f"{row['problem']}: {row['method']}" for row in rows if not row["verified"]]
     if failed:
         err.print(f"not converged: {', '.join(failed)}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _race(rows: list[dict[str, Any]]) -> Table:
@@ -226,11 +306,11 @@ def _seen(rows: list[dict[str, Any]]) -> str:
     return f"The fastest: {'; '.join(said)}."
 
 
-@app.command()
+@command
 def fenl(
-    n: Annotated[int, typer.Option(help="Elements per edge; (n + 1)^3 unknowns.")] = 50,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Assemble, color and solve on the GPU.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    n: Annotated[int, Option("Elements per edge; (n + 1)^3 unknowns.")] = 50,
+    gpu: Annotated[bool, Option("Assemble, color and solve on the GPU.")] = False,
+    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
     """Solve the FENL problem by Newton's method and compare preconditioners of CG.
 
@@ -270,17 +350,17 @@ def fenl(
     failed = [row.method for row in rows if not row.converged]
     if failed:
         err.print(f"not converged: {', '.join(failed)}", style="red")
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
-@app.command()
+@command
 def color(
     file: File,
-    method: Annotated[str, typer.Option(help="Of `mcprecond info`, or auto.")] = "auto",
-    distance: Annotated[int, typer.Option(help="1, or 2: no common neighbor either.")] = 1,
-    recolor: Annotated[int, typer.Option(help="Passes of first-fit afterwards.")] = 0,
-    output: Annotated[Path | None, typer.Option(help="Write the colors, 0-based: .npy or .txt.")] = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Color on the GPU.")] = False,
+    method: Annotated[str, Option("Of `mcprecond info`, or auto.")] = "auto",
+    distance: Annotated[int, Option("1, or 2: no common neighbor either.")] = 1,
+    recolor: Annotated[int, Option("Passes of first-fit afterwards.")] = 0,
+    output: Annotated[Path | None, Option("Write the colors, 0-based: .npy or .txt.")] = None,
+    gpu: Annotated[bool, Option("Color on the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Color the graph of a sparse matrix: neighbors get different colors.
@@ -319,18 +399,16 @@ def color(
     _print_facts(facts, as_json)
 
 
-@app.command()
+@command
 def solve(
     file: File,
-    rhs: Annotated[
-        Path | None, typer.Option(help="The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")
-    ] = None,
-    preconditioner: Annotated[str, typer.Option(help="sgs, multigrid, jacobi or none.")] = "sgs",
-    coloring: Annotated[str, typer.Option(help="For sgs and multigrid: auto, or one of `mcprecond info`.")] = "auto",
-    rtol: Annotated[float, typer.Option(help="Of the residual, relative to the right-hand side.")] = 1e-8,
-    maxiter: Annotated[int | None, typer.Option(help="By default ten times the number of rows.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the solution: .npy or .mtx.")] = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Color and solve on the GPU.")] = False,
+    rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")] = None,
+    preconditioner: Annotated[str, Option("sgs, multigrid, jacobi or none.")] = "sgs",
+    coloring: Annotated[str, Option("For sgs and multigrid: auto, or one of `mcprecond info`.")] = "auto",
+    rtol: Annotated[float, Option("Of the residual, relative to the right-hand side.")] = 1e-8,
+    maxiter: Annotated[int | None, Option("By default ten times the number of rows.")] = None,
+    output: Annotated[Path | None, Option("Write the solution: .npy or .mtx.")] = None,
+    gpu: Annotated[bool, Option("Color and solve on the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Solve A x = b by conjugate gradients, for a symmetric (or complex Hermitian) positive definite matrix.
@@ -392,10 +470,10 @@ def solve(
     facts |= {"converged": result.converged, "reason": result.reason.value}
     _print_facts(facts, as_json)
     if not result.converged:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
-@app.command()
+@command
 def info(as_json: AsJson = False) -> None:
     """Print what a report of a bug needs: versions, the machine, the GPU or why none can be used, settings, caches.
 
@@ -404,9 +482,9 @@ def info(as_json: AsJson = False) -> None:
     _print_facts(surroundings() | {"methods": ", ".join(mcprecond.COLORINGS)}, as_json)
 
 
-@app.command()
+@command
 def warmup(
-    gpu: Annotated[bool, typer.Option("--gpu", help="Compile for the GPU.")] = False,
+    gpu: Annotated[bool, Option("Compile for the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile ahead what a first MulticolorSGS and pcg in float64 need, by a small solve.
@@ -525,11 +603,11 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
         out.print(f"{name.replace('_', ' '):{width}} {shown}", markup=False, highlight=False, soft_wrap=True)
 
 
-@app.command()
+@command
 def advise(
     file: File,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Solve on the GPU.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    gpu: Annotated[bool, Option("Solve on the GPU.")] = False,
+    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
     """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
     backend = _backend(gpu)
@@ -543,32 +621,34 @@ def advise(
     else:
         table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
         table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
+        columns: dict[str, Callable[[dict[str, Any]], str]] = {
+            "iterations": lambda row: str(row["iterations"]),
+            "colors\nor levels": lambda row: "" if row["colors"] is None else str(row["colors"]),
+            "setup\n[s]": lambda row: f"{row['setup_seconds']:.4f}",
+            "solve\n[s]": lambda row: f"{row['solve_seconds']:.4f}",
+            "applic.": lambda row: f"{row['application']:.1f}",
+        }
+        if out.width < NARROW:
+            columns = {"iter.": columns["iterations"], "total\n[s]": lambda row: f"{row['seconds']:.4f}"}
         table.add_column("method", no_wrap=True)
-        for heading in ("iterations", "colors\nor levels", "setup\n[s]", "solve\n[s]", "applic."):
-            table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
+        for heading in columns:
+            table.add_column(escape(heading), justify="right", no_wrap=True)
         for row in found.rows:
             ran = row["iterations"] is not None
-            table.add_row(
-                row["method"],
-                str(row["iterations"]) if ran else "",
-                "" if row["colors"] is None else str(row["colors"]),
-                f"{row['setup_seconds']:.4f}" if ran else "",
-                f"{row['solve_seconds']:.4f}" if ran else "",
-                f"{row['application']:.1f}" if ran else "",
-                style=None if row["verified"] else "red",
-            )
+            cells = [show(row) if ran else "" for show in columns.values()]
+            table.add_row(row["method"], *cells, style=None if row["verified"] else "red")
         out.print(table)
         for row in found.rows:
             if not row["verified"]:
                 out.print(f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False)
         out.print(
-            "CG to a relative residual of 1e-6, in order of setup and solve together. Applic.: time of M @ r relative "
-            "to A @ x. Of ILU0 the levels are shown, which it solves one after the other.",
+            "CG to a relative residual of 1e-6, in order of setup and solve together."
+            + ("" if out.width < NARROW else LEGEND),
             style="dim",
         )
     if not found.rows[0]["verified"]:
         err.print("none of them converged", style="red")
-        raise typer.Exit(1)
+        raise SystemExit(1)
     if not as_json:
         print(f"Use: {found.rows[0]['python']}")
         out.print(_why(found.rows), markup=False, highlight=False)
@@ -596,12 +676,12 @@ def _why(rows: list[dict[str, Any]]) -> str:
     return "; ".join(parts) + "."
 
 
-@app.command()
+@command
 def plot(
     file: File,
-    output: Annotated[Path, typer.Option(help="The picture: .png or .svg.")],
-    what: Annotated[str, typer.Option(help="pattern, levels or convergence.")] = "pattern",
-    coloring: Annotated[str, typer.Option(help="A method of `mcprecond info`, or auto.")] = "greedy",
+    output: Annotated[Path, Option("The picture: .png or .svg.")],
+    what: Annotated[str, Option("pattern, levels or convergence.")] = "pattern",
+    coloring: Annotated[str, Option("A method of `mcprecond info`, or auto.")] = "greedy",
 ) -> None:
     """Draw a matrix: its pattern by color blocks, the levels of triangular solves, or how CG converges on it.
 
@@ -641,20 +721,14 @@ def plot(
     print(output)
 
 
-@app.command()
+@command
 def study(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.")],
-    gpu: Annotated[bool, typer.Option("--gpu", help="Run it on the GPU.")] = False,
-    small: Annotated[
-        bool, typer.Option("--small", help="Small problems: seconds on two cores, once kernels are compiled.")
-    ] = False,
-    matrix: Annotated[
-        list[str] | None, typer.Option(help="Only matrices with this in their name; can be given again.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for a .json and a .csv file, written after every case.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    name: Annotated[str, Option(f"One of {', '.join(STUDIES)}.", named=False)],
+    gpu: Annotated[bool, Option("Run it on the GPU.")] = False,
+    small: Annotated[bool, Option("Small problems: seconds on two cores, once kernels are compiled.")] = False,
+    matrix: Annotated[list[str] | None, Option("Only matrices with this in their name; can be given again.")] = None,
+    output: Annotated[Path | None, Option("Folder for a .json and a .csv file, written after every case.")] = None,
+    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
     """Run a study of the papers' questions. An interrupted one goes on when it is called again with the same --output.
 
@@ -676,4 +750,4 @@ def study(
     failed = [f"{row['matrix']}: {row['method']}" for row in found.rows if not row["verified"]]
     if failed:
         err.print(f"improper or not converged: {', '.join(failed)}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1)
+        raise SystemExit(1)

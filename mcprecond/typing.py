@@ -154,7 +154,7 @@ Sweep: TypeAlias = Literal["forward", "backward", "symmetric"]
 #: What incomplete factorizations do about bad pivots.
 PivotRule: TypeAlias = Literal["positive", "raise", "shift"]
 #: Orders of rows, of `ILU0`.
-RowOrdering: TypeAlias = Literal["color", "natural"]
+RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
 #: Smoothers of multigrid.
 SmootherName: TypeAlias = Literal["gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
 #: Cycles of multigrid.

@@ -26,7 +26,7 @@ def test_best_first_and_runnable(to_device, backend):
     assert seconds == sorted(seconds)
     rows = {row["method"]: row for row in table.rows}
     assert all(row["verified"] and row["residual"] <= 1e-6 for row in table.rows)
-    assert rows["ILU0 row order"]["colors"] == 59 > rows["ILU0"]["colors"]
+    assert rows["ILU0 row order"]["colors"] == 59 > rows["ILU0 colors"]["colors"]
     assert rows["SGS greedy"]["colors"] == 2 and rows["none"]["application"] == 0
     assert rows["SGS eb"]["iterations"] < rows["none"]["iterations"]
 
@@ -48,6 +48,34 @@ def test_what_fails_comes_last():
     assert not any(row["verified"] for row in table.rows)
     rows = {row["method"]: row for row in table.rows}
     assert rows["none"]["reason"] == "indefinite_a" and "not positive" in rows["Jacobi"]["reason"]
+
+
+def test_rounding_on_one_side_of_the_diagonal_is_no_asymmetry(to_device):
+    A = grid2d(8).tolil()
+    A[0, 60], A[50, 3] = 1e-17, -2e-17
+    table = studies.advise(to_device(A.tocsr()))
+    assert all(row["verified"] for row in table.rows)
+
+
+@pytest.mark.parametrize("error", [ValueError, np.linalg.LinAlgError, MemoryError, ZeroDivisionError])
+@pytest.mark.parametrize("where", ["in the constructor", "in an application"])
+def test_a_candidate_that_refuses_is_a_row_with_its_reason(error, where, monkeypatch):
+    class Refusing:
+        shape, dtype = (64, 64), np.dtype(float)
+
+        def __matmul__(self, r):
+            raise error("not this one")
+
+    def build(A):
+        if where == "in the constructor":
+            raise error("not this one")
+        return Refusing()
+
+    monkeypatch.setitem(CANDIDATES, "SGS eb", (build, "nothing"))
+    table = studies.advise(grid2d(8))
+    *good, last = table.rows
+    assert last["method"] == "SGS eb" and "not this one" in last["reason"]
+    assert len(good) == len(CANDIDATES) - 1 and all(row["verified"] for row in good)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
+import os
 import subprocess
 import sys
 
@@ -96,16 +98,14 @@ def test_unknown_option():
 
 
 def test_not_converged_is_exit_code_1(monkeypatch, capsys):
-    import typer
-
     import mcprecond.studies
     from mcprecond import cli
 
     row = mcprecond.studies.Row("CG", None, (2000,), 0.0, 0.0, 1.0, 1e-3, 0.1, False)
     monkeypatch.setattr(mcprecond.studies, "table_v", lambda *args, **kwargs: [row])
-    with pytest.raises(typer.Exit) as exit_:
+    with pytest.raises(SystemExit) as exit_:
         cli.fenl(n=2)
-    assert exit_.value.exit_code == 1
+    assert exit_.value.code == 1
     assert "not converged" in capsys.readouterr().err
 
 
@@ -123,7 +123,7 @@ def test_help_shows_an_example():
 
 
 def test_import_needs_numpy_scipy_and_numba_only():
-    optional = ("cupy", "typer", "rich", "matplotlib", "pyamg")
+    optional = ("cupy", "rich", "matplotlib", "pyamg")
     program = f"import sys, mcprecond; print([m for m in {optional} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
@@ -279,15 +279,84 @@ def test_gpu_asked_for_color_and_solve_without_one(no_gpu, here, grid, command):
 
 @pytest.mark.parametrize("command", ["demo", "fenl", "color", "solve", "advise", "plot", "study", "info", "warmup"])
 def test_help_shows_an_example_of_every_command(here, command):
-    from typer.main import get_command
+    from mcprecond import cli
 
-    from mcprecond.cli import app
-
-    assert command in get_command(app).commands
+    assert command in cli.COMMANDS and len(cli.COMMANDS) == 9
     code, said, _ = here(command, "--help")
     words = " ".join(said.split())
     assert code == 0
     assert f"Example: mcprecond {command}" in words and ("--json" in words) == (command != "plot")
+
+
+def test_help_says_what_the_docstrings_say(here):
+    """Brackets are no markup."""
+    from mcprecond import cli
+
+    for name, function in cli.COMMANDS.items():
+        words = " ".join(here(name, "--help")[1].replace("-\n", "-").split())
+        for paragraph in inspect.getdoc(function).split("\n\n"):
+            assert " ".join(paragraph.split()) in words
+    assert "which mcprecond[studies] brings" in " ".join(here("plot", "--help")[1].split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fenl", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond --help"),
+        (("fenl", "--n", "many"), "invalid int value: 'many'; see mcprecond fenl --help"),
+        (("solve",), "the following arguments are required: FILE; see mcprecond solve --help"),
+        (("plot", "GRID"), "required: --output"),
+        (("paint",), "invalid choice: 'paint'"),
+        (("color", "GRID", "--dist", "2"), "unrecognized arguments: --dist 2"),
+        (("study", "time-quality", "--small", "--output", "GRID"), "is a file, and no folder"),
+    ],
+)
+def test_bad_arguments_are_one_line(here, grid, arguments, message):
+    code, said, complaint = here(*(grid if argument == "GRID" else argument for argument in arguments))
+    assert (code, said) == (2, "")
+    assert complaint.startswith("mcprecond: ") and complaint.count("\n") == 1 and message in complaint
+
+
+def test_without_a_command_the_help_is_shown(here):
+    code, said, _ = here()
+    assert code == 2 and "mcprecond demo" in " ".join(said.split())
+
+
+def test_without_rich_it_says_what_to_install(tmp_path):
+    program = "import sys; sys.modules['rich'] = None; from mcprecond.command import main; main()"
+    result = subprocess.run([sys.executable, "-c", program, "info"], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == 'mcprecond: the command line needs rich; try: pip install "mcprecond[cli]"\n'
+
+
+@pytest.mark.parametrize("module", ["numba", "rich"])
+def test_interrupted_imports_end_in_one_line(tmp_path, module):
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")
+    script = tmp_path / "mcprecond"
+    script.write_text("from mcprecond.command import main; main()")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
+    result = subprocess.run([sys.executable, script, "info"], capture_output=True, text=True, env=environment)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "interrupted while starting\n"
+
+
+def test_an_interrupt_outside_of_the_work(here, monkeypatch):
+    from mcprecond import cli
+
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "surroundings", stop)
+    assert here("info") == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_advise_fits_the_terminal(here, grid, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, said, _ = here("advise", grid)
+    table = said.split("CG to a relative")[0]
+    assert code == 0 and "…" not in table and all(len(line) <= columns for line in table.splitlines())
+    assert ("total" in table) == (columns == 40) and ("setup" in table) == (columns == 80)
 
 
 def test_demo_shows_every_problem_and_what_was_seen(here):

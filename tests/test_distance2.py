@@ -220,6 +220,26 @@ def test_around_hubs_of_any_degree(variant, backend, to_device, A):
         np.testing.assert_array_equal(backend.to_host(coloring.colors), backend.to_host(expected))
 
 
+@pytest.mark.parametrize("shape", ["complete", "cliques", "bipartite"])
+def test_long_rows_are_not_visited_anew_for_every_few_colors(shape, variant, backend, to_device):
+    """Rounds times vertices: each visits all pairs of a vertex, whose colors grow with the length of its row."""
+    method, options = variant
+    for n in (60, 120, 240) if backend.name == "gpu" else (60, 240, 480):
+        A = sp.csr_matrix(
+            {
+                "complete": lambda n: np.ones((n, n)),
+                "cliques": lambda n: np.kron(np.eye(3), np.ones((n // 3, n // 3))),
+                "bipartite": lambda n: np.kron([[0, 1], [1, 0]], np.ones((n // 2, n // 2))),
+            }[shape](n)
+        )
+        coloring = color(to_device(A), method, distance=2, **options)
+        assert coloring.n_colors == (n // 3 if shape == "cliques" else n)
+        # In "jp" each vertex comes once, in the front whose turn it is. Where each thread of a GPU colors one vertex in
+        # a round, all take the same color.
+        if method != "jp" and "chunk_size" not in options:
+            assert coloring.history[:, 0].sum() <= 16 * n
+
+
 def star(leaves: int) -> sp.csr_matrix:
     """A hub, the first vertex, and its neighbors."""
     A = sp.csr_matrix((np.ones(leaves), (np.zeros(leaves, int), np.arange(1, leaves + 1))), shape=(leaves + 1,) * 2)

@@ -23,6 +23,18 @@ A = A @ A.T + 10 * scipy.sparse.eye_array(500)
 for matrix in (A, A.sorted_indices()):
     print(pcg(matrix, np.ones(500), M=MulticolorSGS(matrix)).converged)
 """
+CALL = """
+import logging, pathlib, sys
+logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
+from mcprecond.backends import compile_part
+if not pathlib.Path("late.py").exists():
+    pathlib.Path("late.py").write_text("def f(x): return x\\ndef g(x): return x")
+import late
+late.f.__module__ = late.g.__module__ = "mcprecond.late"
+sys.modules["mcprecond.late"] = late
+f, g = compile_part(late.f), compile_part(late.g)
+print(f(1) + g(2))
+"""
 KEEP = """
 import logging, shutil, os, pathlib
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
@@ -71,6 +83,21 @@ def test_the_cache_cannot_be_written(process, tmp_path, cache):
     assert said == "3\n"
     assert warned.startswith("mcprecond WARNING") and "NUMBA_CACHE_DIR" in warned
     assert told.startswith("mcprecond INFO") and "every process" in told
+
+
+@pytest.mark.parametrize("left", [0, 1, 40, -1])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_files_that_are_cut_off_are_dropped(process, tmp_path, kind, left):
+    """A function is compiled anew then, kept, and found by the next process."""
+    name = {"cache": "kept", "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    assert process("-c", CALL, **name)[0] == "3\n"
+    files = sorted((tmp_path / "kept").rglob(f"*.{kind}"))
+    assert files
+    for file in files:
+        file.write_bytes(file.read_bytes()[: left if left >= 0 else -1])
+    said, logged = process("-c", CALL, **name)
+    assert said == "3\n" and "Numba compiles" in logged
+    assert process("-c", CALL, **name) == ("3\n", "")
 
 
 class Kernel:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import ilu
 
-from mcprecond import ILU0, MulticolorSGS, color, pcg, problems
+from mcprecond import ILU0, AutoColoring, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
 from mcprecond.preconditioners.ilu import TRIANGLES, list_matches, list_nothing
 
@@ -80,23 +80,55 @@ def test_symmetric_for_symmetric_matrices(pattern, ordering, backend, to_device)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(pattern=patterns(), seed=st.integers(0, 99), dtype=st.sampled_from([np.float64, np.complex128]))
 def test_symmetric_is_true_of_the_factors(backend, to_device, pattern, seed, dtype):
-    A, rng = spd(pattern, seed, dtype), np.random.default_rng(seed)
-    A = A.tocoo()  # with zeros on one side of the diagonal, in places of their own
-    rows, columns = rng.integers(0, A.shape[0], (2, A.shape[0]))
-    places = np.r_[A.row, rows], np.r_[A.col, columns]
-    A = sp.csr_matrix(sp.coo_matrix((np.r_[A.data, np.zeros(len(rows))], places), shape=A.shape))
+    other, A = (with_entries_on_one_side(spd(pattern, seed, dtype), seed, size) for size in (0.1, 0.0))
     for ordering in ("color", "natural"):
-        M = ILU0(to_device(A), ordering=ordering, coloring="ecl_gc")
+        M = ILU0(to_device(other), ordering=ordering, coloring="ecl_gc", pivot="shift")
+        M.update(to_device(A))  # the pattern stays that of an unsymmetric matrix
         inverse = applied(M, backend)
         error = abs(inverse - inverse.conj().T).max() / abs(inverse).max()
         assert M.symmetric == (error < 1e-7) or 1e-10 < error < 1e-5
         if not M.symmetric:
-            with pytest.raises(ValueError, match="M is not symmetric"):
+            with pytest.raises(ValueError, match=r"M is not symmetric, which CG needs; use MulticolorDILU\(A\)"):
                 pcg(to_device(A), backend.xp.ones(A.shape[0], A.dtype), M=M)
         A_diagonal = A.copy()
         A_diagonal.data = np.where(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.data, 0)
         M.update(to_device(A_diagonal))
         assert M.symmetric
+
+
+def with_entries_on_one_side(A, seed: int, size: float) -> sp.csr_matrix:
+    """The matrix and some entries, of so many times the largest diagonal entry, in places of their own."""
+    n, rng, A = A.shape[0], np.random.default_rng(seed), A.tocoo()
+    rows, columns = rng.integers(0, n, (2, n))
+    values = size * abs(A.diagonal()).max(initial=0) * rng.uniform(-1, 1, n)
+    places = np.r_[A.row, rows], np.r_[A.col, columns]
+    return sp.csr_matrix(sp.coo_matrix((np.r_[A.data, values], places), shape=A.shape))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    pattern=patterns(),
+    seed=st.integers(0, 99),
+    dtype=st.sampled_from([np.float64, np.complex128]),
+    size=st.sampled_from([0.0, 1e-17, 1e-12]),
+    ordering=st.sampled_from(["color", "natural"]),
+)
+def test_rounding_is_no_asymmetry(backend, to_device, pattern, seed, dtype, size, ordering):
+    """Entries whose transposed ones are not stored, as scikit-fem's `condense` leaves them."""
+    A = with_entries_on_one_side(spd(pattern, seed, dtype), seed, size)
+    b = backend.xp.ones(A.shape[0], A.dtype)
+    M = ILU0(to_device(A), ordering=ordering)
+    for scale in (1, 3):
+        A = scale * A
+        inverse = applied(M, backend)
+        assert M.symmetric and abs(inverse - inverse.conj().T).max() <= 1e-7 * abs(inverse).max()
+        assert pcg(to_device(A), b, M=M).converged
+        np.testing.assert_allclose(applied(M.T, backend), inverse.T, atol=1e-12 * abs(inverse).max())
+        M.update(to_device(3 * A))
+    changed = sp.csr_matrix((A.shape[0], A.shape[0])) if A.nnz else sp.eye_array(A.shape[0], format="csr")
+    if A.shape[0] and A.nnz:
+        with pytest.raises(ValueError):
+            M.update(to_device(changed.astype(A.dtype)))
 
 
 def test_levels_are_longest_chains(backend, to_device):
@@ -239,6 +271,38 @@ def test_fewer_iterations_than_gauss_seidel(backend, to_device):
     assert ilu.iterations < sgs.iterations
 
 
+def rotated_anisotropy(n: int) -> sp.csr_matrix:
+    """-div(D grad u) with conductivities 1 and 0.001 along the diagonals of n x n nodes: the stencils of PyAMG's
+    `diffusion_stencil_2d`.
+    """
+    side = sp.eye_array(n, k=1)
+    d2, average, across = side + side.T - 2 * sp.eye_array(n), sp.eye_array(n), side - side.T
+    mixed = sp.kron(across, across) / 4
+    D = 0.5005, 0.4995
+    return sp.csr_matrix(-D[0] * (sp.kron(d2, average) + sp.kron(average, d2)) - 2 * D[1] * mixed)
+
+
+def test_the_default_is_row_order_on_a_cpu_and_colors_on_a_gpu(backend, to_device):
+    A = to_device(rotated_anisotropy(60))
+    M, by_rows, by_colors = ILU0(A), ILU0(A, ordering="natural"), ILU0(A, ordering="color")
+    on_gpu = backend.name == "gpu"
+    assert M.ordering == M.T.ordering == ("color" if on_gpu else "natural")
+    np.testing.assert_array_equal(M.levels, (by_colors if on_gpu else by_rows).levels)
+    assert f"the default on a {backend.name.upper()}" in repr(M)
+    assert "default" not in repr(by_rows) and "default" not in repr(by_colors)
+    b = A @ backend.xp.ones(A.shape[0])
+    rows, colors = (pcg(A, b, M=one, rtol=1e-8).iterations for one in (by_rows, by_colors))
+    assert 2 * rows < colors
+
+
+@pytest.mark.parametrize("coloring", ["greedy", AutoColoring(), np.arange(16)])
+def test_a_coloring_that_is_given_means_the_order_of_colors(coloring, backend, to_device):
+    A = to_device(spd(grid5(4)))
+    M = ILU0(A, coloring=to_device(coloring) if isinstance(coloring, np.ndarray) else coloring)
+    assert M.ordering == "color" and ILU0(A, ordering=to_device(np.arange(16))).ordering == "given"
+    assert backend.name == "gpu" or "a coloring was given" in repr(M)
+
+
 def test_levels_can_be_plotted():
     M = ILU0(spd(grid5(5)), ordering="natural")
     ax = M.plot_levels()
@@ -275,7 +339,7 @@ def test_devices_agree(ordering):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"ordering": "random"}, ValueError, "ordering must be one of color, natural, got 'random'"),
+        ({"ordering": "random"}, ValueError, "ordering must be one of auto, color, natural, got 'random'"),
         ({"ordering": np.zeros(16, int)}, ValueError, "a permutation of 0..15"),
         ({"pivot": "ignore"}, ValueError, "pivot must be one of positive, raise, shift, got 'ignore'"),
         ({"dtype": np.int32}, TypeError, "dtype must be float32 or float64"),

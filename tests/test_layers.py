@@ -13,6 +13,7 @@ import mcprecond
 PACKAGE = Path(mcprecond.__file__).parent
 #: From the bottom to the top; a module may import what stands before it, and other modules of its own room.
 ROOMS = [
+    "interrupts",
     "version",
     "typing",
     "backends",
@@ -32,6 +33,7 @@ ROOMS = [
     "studies",
     "__init__",
     "cli",
+    "command",
 ]
 MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
 

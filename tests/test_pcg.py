@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg
 from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from mcprecond import MulticolorGS, MulticolorSGS, SolveResult, pcg
 from mcprecond.solvers import Reason
@@ -203,6 +206,116 @@ def test_without_a_limit_it_stops_at_rounding(form, backend, to_device):
     assert result.residual_norm <= 1e-14 * np.linalg.norm(backend.to_host(b))
 
 
+def neumann(n: int) -> sp.csr_matrix:
+    """The Laplacian of n x n nodes with no boundary values: constants are its null space."""
+    line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)).tolil()
+    line[0, 0] = line[-1, -1] = 1.0
+    return sp.csr_matrix(sp.kron(line, sp.eye_array(n)) + sp.kron(sp.eye_array(n), line))
+
+
+def scaled(A, seed: int = 0) -> sp.csr_matrix:
+    S = sp.diags_array(np.random.default_rng(seed).uniform(0.2, 5, A.shape[0]))
+    return sp.csr_matrix(S @ A @ S)
+
+
+SINGULAR = {
+    "Neumann": lambda: neumann(30),
+    "two parts": lambda: sp.block_diag([neumann(16), neumann(20)], format="csr"),
+    "scaled": lambda: scaled(neumann(16)),
+    "Gram": lambda: sp.csr_matrix((B := sp.random(300, 280, 0.05, random_state=2)) @ B.T),
+    "zero": lambda: sp.csr_matrix((20, 20)),
+    "free body": lambda: free_body(),
+}
+
+
+def free_body() -> sp.csr_matrix:
+    """Bars between the points of a lattice in the plane, which nothing holds."""
+    points = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), -1).reshape(-1, 2)
+    A = np.zeros((288, 288))
+    for i, j in itertools.combinations(range(144), 2):
+        bar = points[j] - points[i]
+        if np.abs(bar).max() == 1:
+            ends = np.r_[2 * i, 2 * i + 1, 2 * j, 2 * j + 1]
+            A[np.ix_(ends, ends)] += np.kron([[1, -1], [-1, 1]], np.outer(bar, bar) / (bar @ bar))
+    return sp.csr_matrix(A)
+
+
+@pytest.mark.parametrize("form", ["none", "plain", "eisenstat"])
+@pytest.mark.parametrize("name", SINGULAR)
+def test_a_singular_matrix_and_a_b_that_does_not_fit(name, form, backend, to_device):
+    A = SINGULAR[name]()
+    n, rng = A.shape[0], np.random.default_rng(3)
+    M = None
+    if form != "none":
+        if not (A.diagonal() > 0).all():
+            pytest.skip("Gauss-Seidel needs a diagonal")
+        M = MulticolorSGS(to_device(A))
+    options = {"M": M, "form": "plain" if form == "none" else form, "rtol": 1e-8}
+    result = pcg(to_device(A), to_device(rng.standard_normal(n)), **options)
+    assert result.reason is Reason.INCONSISTENT and result.info == -1, result
+    assert result.iterations <= 3200 and "b - b.mean()" in repr(result)
+    fits = pcg(to_device(A), to_device(A @ rng.standard_normal(n)), **options)
+    assert fits.converged
+    if name == "Neumann":
+        assert result.iterations <= 164  # on a GPU the host reads now and then
+        b = rng.standard_normal(n)
+        assert pcg(to_device(A), to_device(b - b.mean()), **options).converged
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    pattern=patterns(),
+    seed=st.integers(0, 99),
+    dtype=st.sampled_from(["float32", "float64", "complex64", "complex128"]),
+    power=st.sampled_from([-30, 0, 30]),
+)
+def test_graph_laplacians_say_whether_b_fits(backend, to_device, pattern, seed, dtype, power):
+    """With weights, in all dtypes and units. Constants are their null space."""
+    W = abs(spd(pattern, seed))
+    W.setdiag(0)
+    A = sp.csr_matrix(sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W).astype(dtype) * 2.0**power
+    n, rng = A.shape[0], np.random.default_rng(seed)
+    b = (rng.standard_normal(n) + 1).astype(dtype)
+    assume(abs(b.sum()) > 0.1 * n)
+    result = pcg(to_device(A.astype(dtype)), to_device(b))
+    assert result.reason is Reason.INCONSISTENT
+    fits = pcg(to_device(A.astype(dtype)), to_device((A @ rng.standard_normal(n)).astype(dtype)), rtol=1e-3)
+    assert fits.converged
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize("M", ["none", "SGS"])
+def test_an_unsymmetric_matrix_is_noticed_after_a_hundred_iterations(M, scale, dtype, backend, to_device):
+    A = sp.csr_matrix(neumann(40) + 1e-2 * sp.eye_array(1600) + 0.3 * sp.eye_array(1600, k=1))
+    A = to_device((scale * A).astype(dtype))
+    b = to_device(random_vector(1600).astype(dtype))
+    result = pcg(A, b, M=None if M == "none" else MulticolorSGS(A), rtol=1e-6 if M == "none" else 1e-30)
+    assert result.reason is Reason.UNSYMMETRIC_A and result.iterations <= 200
+
+
+@pytest.mark.parametrize("size", [0, 1e-12])
+def test_systems_that_converge_are_let_go_on(size, backend, to_device):
+    """An ill-conditioned one, which takes many iterations, and one that is symmetric to rounding only."""
+    A = scaled(sp.csr_matrix(neumann(30) + 1e-7 * sp.eye_array(900)))
+    A = sp.csr_matrix(A + size * sp.eye_array(900, k=1))
+    result = pcg(to_device(A), to_device(A @ random_vector(900)), rtol=1e-9)
+    assert result.converged and result.iterations > 200
+    smooth = pcg(to_device(A), backend.xp.ones(900), rtol=1e-6)
+    assert smooth.converged and smooth.iterations > 100
+
+
+def test_the_check_of_symmetry_costs_a_symmetric_matrix_no_transpose(backend, to_device, monkeypatch):
+    from mcprecond.solvers import diagnosis
+
+    def refuse(*arguments):
+        raise AssertionError("a matrix that is symmetric was transposed")
+
+    monkeypatch.setattr(diagnosis, "is_hermitian", refuse)
+    A = to_device(scaled(sp.csr_matrix(neumann(30) + 1e-4 * sp.eye_array(900))))
+    assert pcg(A, to_device(random_vector(900)), rtol=1e-10).iterations > 100
+
+
 def test_result_reads_well(backend, to_device):
     result = pcg(to_device(grid5(5)), backend.xp.ones(25))
     assert isinstance(result, SolveResult)
@@ -365,7 +478,9 @@ def test_bad_preconditioners(backend, to_device):
         pcg(A, b, M=MulticolorSGS(to_device(grid5(4))))
     with pytest.raises(TypeError, match="M must be a preconditioner, a sparse matrix or a LinearOperator, got str"):
         pcg(A, b, M="sgs")
-    with pytest.raises(ValueError, match="M is not symmetric"):
+    with pytest.raises(
+        ValueError, match="M is not symmetric, which CG needs; use sweep='symmetric', or another solver"
+    ):
         pcg(A, b, M=MulticolorGS(A, sweep="forward"))
 
 

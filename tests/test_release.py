@@ -31,7 +31,7 @@ def test_pythons_are_named_alike():
 
 def test_the_oldest_versions_are_the_lower_bounds():
     extras = PROJECT["optional-dependencies"]
-    wanted = [*PROJECT["dependencies"], *extras["pyamg"], *extras["graphblas"], *extras["studies"]]
+    wanted = [*PROJECT["dependencies"], *extras["cli"], *extras["pyamg"], *extras["graphblas"], *extras["studies"]]
     bounds = {}
     for requirement in map(Requirement, wanted):
         (bounds[requirement.name],) = (Version(s.version) for s in requirement.specifier if s.operator == ">=")

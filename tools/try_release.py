@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = "pyamg,studies"
+EXTRAS = "cli,pyamg,studies"
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 

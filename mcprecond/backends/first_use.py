@@ -79,11 +79,20 @@ def cupy_folder() -> str:
 
 
 def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
-    """Let Numba load or save a function, or do without where the files cannot be read or written."""
+    """Let Numba load or save a function, or do without where the files cannot be read or written.
+
+    Files that are empty or cut off, as a full disk leaves them, are forgotten, and written anew.
+    """
 
     def use(*args: Any) -> Any:
         try:
-            return use_cache(*args)
+            try:
+                return use_cache(*args)
+            except OSError:
+                raise
+            except Exception:  # pickle raises many kinds
+                use_cache.__self__.flush()  # type: ignore[attr-defined]
+                return use_cache(*args)
         except OSError:
             return say_not_kept("Numba", "NUMBA_CACHE_DIR")
 

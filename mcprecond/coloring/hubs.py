@@ -26,9 +26,11 @@ KNOWN = 2**16  # sets of hubs, of which is remembered which words they have fill
 #: A hub has at least so many neighbors, and so many times as many as the mean vertex.
 LEAST_DEGREE = 64
 SKEWED = 8
-#: If all other rows together need more visits than this, which take seconds, the first of these two conditions is
-#: enough.
+#: If all other rows together need more visits than this, which take seconds, or so many times as many as one visit to
+#: every pair, the first of these two conditions is enough. Where all rows are long, as in a complete graph, there is a
+#: round for every 15 colors or so, and each visits every pair again.
 MOST_LOOKS = {"cpu": 10**9, "gpu": 10**11}
+MOST_LOOKS_PER_PAIR = {"cpu": 2, "gpu": 8}
 #: What hubs take, relative to all else, from which on they are colored in this way.
 LEAST_SHARE = 1.0
 
@@ -43,7 +45,9 @@ def hubs_of(graph: Graph) -> Any | None:
     degrees = graph.degrees.astype(np.float64)
     least = max(LEAST_DEGREE, SKEWED * graph.indices.size / graph.n)
     hubs = graph.degrees >= least
-    if float((degrees**3)[~hubs].sum()) / WORD > MOST_LOOKS[graph.backend.name]:
+    looks, pairs = float((degrees**3)[~hubs].sum()) / WORD, float((degrees**2)[~hubs].sum())
+    device = graph.backend.name
+    if looks > MOST_LOOKS[device] or looks > MOST_LOOKS_PER_PAIR[device] * pairs:
         hubs = graph.degrees >= LEAST_DEGREE
     of_hubs, of_others = float((degrees**3)[hubs].sum()) / WORD, float((degrees**2)[~hubs].sum())
     return hubs if of_hubs > LEAST_SHARE * (of_others + graph.indices.size) else None

@@ -100,6 +100,8 @@ class Preconditioner:
     symmetric: bool
     #: Whether ``M @ r`` is linear in r. If it is not, `pcg` makes its iteration flexible.
     linear = True
+    #: What to do where M is not symmetric, as messages say it.
+    remedy_for_asymmetry = "use another preconditioner"
     #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A, or why its T is not good
     #: for Eisenstat's form; None if it is.
     eisenstat_incompatibility: str | None

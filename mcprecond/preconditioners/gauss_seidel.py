@@ -71,6 +71,8 @@ class MulticolorGS(Preconditioner):
     0
     """
 
+    remedy_for_asymmetry = "use sweep='symmetric'"
+
     def __init__(
         self,
         A: Matrix,

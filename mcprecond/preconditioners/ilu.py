@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.arguments import one_of
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import permutation
-from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, is_hermitian
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners.pivots import (
@@ -45,7 +45,7 @@ from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, S
 
 KERNELS = KernelSet(__file__)
 
-ORDERINGS = ("color", "natural")
+ORDERINGS = ("auto", "color", "natural")
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
 ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
@@ -56,7 +56,9 @@ class ILU0(Factored):
     """Incomplete LU factorization without fill: ``inv(M) = inv(U) inv(L)``, with LU = A wherever A stores an entry.
 
     A row waits for those of its neighbors that come earlier. In natural order of a grid that makes hundreds of levels,
-    in the order of a coloring at most as many as there are colors, for somewhat more iterations.
+    in the order of a coloring at most as many as there are colors, for more iterations: somewhat more, or, where
+    couplings are anisotropic or convection is strong, ten times as many. On a CPU levels cost little, on a GPU each is
+    a step.
 
     On a GPU, what depends on the pattern only is kept for `update`, most of it a byte for each lower entry of a row and
     each entry behind it. Where rows are long, that is more memory than A takes.
@@ -64,12 +66,15 @@ class ILU0(Factored):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Real or complex floats. Not changed, and not needed afterwards. Stored zeros belong to the pattern.
-    ordering : {"color", "natural"} or array of int, shape (n,)
-        In which order rows are eliminated: by color; as they are; or a permutation: which row comes when.
+        Real or complex floats. Not changed, and not needed afterwards. Stored zeros belong to the pattern. Where A is
+        symmetric or Hermitian but for rounding, and stores entries without those across the diagonal, as assembly with
+        constraints leaves them, zeros are stored there, so that the factors are symmetric, too.
+    ordering : {"auto", "color", "natural"} or array of int, shape (n,)
+        In which order rows are eliminated: by color; as they are ("natural"); or a permutation: which row comes when.
+        "auto" is "natural" on a CPU, unless a coloring is given, and "color" on a GPU.
     coloring : str, AutoColoring, Coloring or array of int, shape (n,)
         For the order by color: a method of `color`, or a coloring of A, which is checked, or "auto", as in
-        `MulticolorGS`.
+        `MulticolorGS`, which does not count as given.
     pivot : {"positive", "raise", "shift"}
         What to do about a pivot below 64 units of rounding of the largest entry of A's row, or not finite: "raise", or
         "shift" it: replace it by that entry's magnitude with the sign of the pivot's real part, and list it in
@@ -85,6 +90,8 @@ class ILU0(Factored):
 
     Attributes
     ----------
+    ordering : str
+        "color", "natural", or "given" for a permutation.
     coloring : Coloring
         The levels: those that a row depends on have smaller ones.
     is_dilu : bool
@@ -117,12 +124,18 @@ class ILU0(Factored):
     >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(100, 100), format="csr")
     >>> ILU0(A, coloring="greedy").levels
     array([50, 50])
-    >>> exact = ILU0(A, ordering="natural")
-    >>> len(exact.levels), pcg(A, np.ones(100), M=exact).iterations
-    (100, 1)
+    >>> exact = ILU0(A)
+    >>> exact.ordering, len(exact.levels), pcg(A, np.ones(100), M=exact).iterations
+    ('natural', 100, 1)
     """
 
+    ordering: str
     _pattern_is_symmetric: bool
+    #: Whether A is Hermitian where its pattern is not symmetric, so that zeros complete the pattern.
+    _completes_pattern = False
+    remedy_for_asymmetry = "use MulticolorDILU(A)"
+    #: Why the rows are in this order, if it was not asked for.
+    _why_ordering: str | None = None
     #: Whether the factors are symmetric, once they were compared.
     _symmetric: bool | None = None
     #: Where rows match others, once it was looked for.
@@ -132,7 +145,7 @@ class ILU0(Factored):
         self,
         A: Matrix,
         *,
-        ordering: RowOrdering | Integers = "color",
+        ordering: RowOrdering | Integers = "auto",
         coloring: ColoringArgument = "auto",
         pivot: PivotRule = "positive",
         dtype: StoredDType | None = None,
@@ -140,11 +153,18 @@ class ILU0(Factored):
     ) -> None:
         check_rule(pivot)
         matrix = self._moved(A, device).canonical()
-        if isinstance(ordering, str) and ordering == "color":
+        order: Any = ordering
+        if isinstance(ordering, str) and one_of(ordering, "ordering", ORDERINGS) == "auto":
+            order, self._why_ordering = _default_ordering(matrix.backend, coloring)
+        self.ordering = order if isinstance(order, str) else "given"
+        if self.ordering == "color":
             coloring, self.choice = chosen(matrix, coloring)
         graph = Graph.of(matrix)
         self._pattern_is_symmetric = graph.indices.size == matrix.indices.size
-        self._prepare(matrix, _levels(matrix, graph, ordering, coloring), pivot, dtype)
+        if not self._pattern_is_symmetric and is_hermitian(matrix):
+            self._completes_pattern = self._pattern_is_symmetric = True
+            matrix = _completed(matrix, graph)
+        self._prepare(matrix, _levels(matrix, graph, order, coloring), pivot, dtype)
         self._factorize(matrix.csr)
 
     @property
@@ -169,11 +189,12 @@ class ILU0(Factored):
 
     @property
     def levels(self) -> np.ndarray:
-        """Rows per level: int64, shape (n_levels,)."""
+        """Rows per level: int64, shape (n_levels,). Why there are so many, `ordering` and `repr` say."""
         return self.coloring.sizes
 
     def _summary(self) -> str:
-        return f"{len(self.levels)} levels, {self.coloring.method.removeprefix('levels of ')}"
+        why = f" ({self._why_ordering})" if self._why_ordering else ""
+        return f"{len(self.levels)} levels, {self.coloring.method.removeprefix('levels of ')}{why}"
 
     def level_histogram(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the sizes that levels have, ascending, and how many levels have each."""
@@ -213,7 +234,11 @@ class ILU0(Factored):
             bad pivot this object cannot be used before an update succeeds.
         """
         self._own_arrays()
-        self._factorize(self.blocks.update(self._moved_again(A)))
+        moved = self._moved_again(A)
+        if self._completes_pattern:
+            matrix = admitted(moved, floats=True).canonical()
+            moved = _completed(matrix, Graph.of(matrix))
+        self._factorize(self.blocks.update(moved))
 
     def factors(self) -> tuple[Any, Any]:
         """Return L, with a unit diagonal, and U: CSR matrices with sorted rows, rows and columns in order of level.
@@ -315,14 +340,37 @@ class ILU0(Factored):
         """The same factors, transposed, in the same order."""
         turned: ILU0 = super()._transposed(conjugate)
         turned.is_dilu, turned._pattern_is_symmetric = self.is_dilu, self._pattern_is_symmetric
+        turned._completes_pattern, turned.ordering = self._completes_pattern, self.ordering
         return turned
+
+
+def _completed(matrix: AdmittedMatrix, graph: Graph) -> AdmittedMatrix:
+    """A canonical matrix with zeros wherever its graph has an entry and it has none."""
+    xp, csr, n = matrix.backend.xp, matrix.csr, matrix.shape[0]
+
+    def places(indptr: Any, indices: Any) -> Any:
+        rows = xp.searchsorted(indptr, xp.arange(len(indices)), side="right") - 1
+        return rows.astype(np.int64) * n + indices
+
+    data = xp.zeros(len(graph.indices), matrix.dtype)
+    data[xp.searchsorted(places(graph.indptr, graph.indices), places(matrix.indptr, matrix.indices))] = csr.data
+    return admitted(canonical_csr(data, graph.indices, graph.indptr, matrix.shape, matrix.backend))
+
+
+def _default_ordering(backend: Backend, coloring: Any) -> tuple[str, str]:
+    """The order that "auto" stands for, and why."""
+    if backend.name == "gpu":
+        return "color", "the default on a GPU"
+    if isinstance(coloring, str) and coloring == "auto":
+        return "natural", "the default on a CPU"
+    return "color", "a coloring was given"
 
 
 def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
     """The levels of an order as a coloring."""
     if not isinstance(ordering, str):
         name, sequence = "given", permutation(ordering, graph.n, graph.backend, "ordering", ORDERINGS)
-    elif one_of(ordering, "ordering", ORDERINGS) == "color":
+    elif ordering == "color":
         colored = swept_coloring(matrix, coloring)
         name, sequence = colored.method, colored.permutation()
     else:

@@ -22,6 +22,7 @@ from mcprecond.backends.inputs import promoted, refuse_not_finite, shaped_vector
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, is_hermitian
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.appliers import applied
+from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import (
     BAD_A,
@@ -40,7 +41,12 @@ from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matri
 
 FORMS = ("auto", "plain", "eisenstat")
 MOST_PER_READ = 64
+#: Iterations after which it is asked why CG has not converged yet; and so many times as many until the next time.
+EXAMINED, RARER = 100, 2
 AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
+
+#: What is found out about A and b.
+CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
 STOPPED_BY = {
     REACHED: Reason.STAGNATED,
@@ -138,7 +144,8 @@ def pcg(
     TypeError, ValueError
         If A is not a square sparse matrix of finite floats, b or x0 do not fit it or are not finite, M has another
         shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or value, or the
-        form does not fit M. That A is not symmetric is found out where CG fails, and is the `reason` then.
+        form does not fit M. That A is not symmetric, or that it is singular and b does not fit, is found out after 100
+        iterations, or where CG fails, and is the `reason` then.
 
     References
     ----------
@@ -196,12 +203,13 @@ def pcg(
             zero = backend.xp.zeros(n, dtype)
             return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
         limit = max(rtol * norm, power_times(float(atol), iteration.shift))
+        limit_of_caller = iteration.norm_in_units(limit)
         iteration.start(limit, maxiter, norm if x0 is None else None)
         ready = time.perf_counter()
-        reason = _iterate(iteration, callback, progress)
+        reason = _iterate(iteration, callback, progress, lambda: _cause(csr, b, iteration, limit_of_caller))
         x, reason = _returned(iteration, reason)
-        if reason not in (Reason.CONVERGED, Reason.NOT_FINITE) and not is_hermitian(admitted(csr)):
-            reason = Reason.UNSYMMETRIC_A
+        if reason not in (Reason.CONVERGED, *CAUSES):
+            reason = _cause(csr, b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
     residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
     true_norm = iteration.norm_in_units(iteration.true_residual_norm)
@@ -260,14 +268,18 @@ def _iterate(
     iteration: Iteration,
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
+    cause: Callable[[], Reason | None],
 ) -> Reason:
-    """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic."""
+    """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
+
+    After many iterations ``cause()`` is asked why they have not converged.
+    """
     iterations = 1 if callback else iteration.backend.iterations_per_look
     adapts = iterations > 1
     ahead = AHEAD if adapts and iteration.captures else 0
     if iteration.bundle == 1:  # few iterations, each of which takes long
         iterations, ahead = 1, min(ahead, 1)
-    called = 0
+    called, examined = 0, EXAMINED
     while True:
         state = iteration.read_state(ahead)
         if callback and iteration.count > called:
@@ -275,6 +287,12 @@ def _iterate(
             callback(iteration.solution())
         if progress:
             progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
+        if state == RUNNING and iteration.count >= examined:
+            examined *= RARER
+            if found := cause():
+                iteration.read_state()  # after those that have run ahead
+                iteration.measure_residual()
+                return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
         if state == RUNNING:
             if adapts:
                 iterations = _until_converged(iteration.residuals, iteration.limit, iterations, ahead)
@@ -290,6 +308,25 @@ def _iterate(
         if state == EXHAUSTED or iteration.true_residual_norm > 0.5 * before:
             return STOPPED_BY[state]
         iteration.start_over()
+
+
+def _cause(csr: Any, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+    """Why CG has failed for a reason that says less, or None; without a reason, why it will fail."""
+    matrix = admitted(csr)
+    if reason is None:
+        unsymmetric = is_unsymmetric(matrix)
+    else:
+        unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
+    if unsymmetric:
+        return Reason.UNSYMMETRIC_A
+    eps = float(np.finfo(matrix.dtype).eps)
+    # Where p'Ap is not positive, p is in the null space already, and x is about to be.
+    tolerance = math.sqrt(eps) if reason is Reason.INDEFINITE_A else 100 * eps
+    residual = iteration.norm_in_units(iteration.residuals[-1] if reason is None else iteration.true_residual_norm)
+    singular = does_not_fit(matrix, b, limit) or is_near_null_space(
+        matrix, iteration.solution(), b, limit, residual, tolerance
+    )
+    return Reason.INCONSISTENT if singular else None
 
 
 def _until_converged(residuals: list[float], limit: float, last: int, ahead: int) -> int:
@@ -315,7 +352,7 @@ def _admitted_preconditioner(M: Any, csr: Any, backend: Backend) -> Any:
         raise TypeError(f"M holds {M.dtype} and A {csr.dtype}; convert A with A.astype(complex), or take a real M")
     if isinstance(M, Preconditioner):
         if not M.symmetric:
-            raise ValueError("M is not symmetric, which CG needs; use sweep='symmetric', or another solver")
+            raise ValueError(f"M is not symmetric, which CG needs; {M.remedy_for_asymmetry}, or another solver")
         return M
     if backend_of(M).name != backend.name and hasattr(M, "tocsr"):
         raise TypeError(f"M must be on the {backend.name} like A")

@@ -30,7 +30,7 @@ CANDIDATES: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
     "SGS ecl_gc": (lambda A: MulticolorSGS(A, "ecl_gc"), 'pcg(A, b, M=MulticolorSGS(A, "ecl_gc"))'),
     "SGS greedy": (lambda A: MulticolorSGS(A, "greedy"), 'pcg(A, b, M=MulticolorSGS(A, "greedy"))'),
     "DILU": (lambda A: MulticolorDILU(A), "pcg(A, b, M=MulticolorDILU(A))"),
-    "ILU0": (lambda A: ILU0(A), "pcg(A, b, M=ILU0(A))"),
+    "ILU0 colors": (lambda A: ILU0(A, ordering="color"), 'pcg(A, b, M=ILU0(A, ordering="color"))'),
     "ILU0 row order": (lambda A: ILU0(A, ordering="natural"), 'pcg(A, b, M=ILU0(A, ordering="natural"))'),
     "multigrid": (lambda A: SmoothedAggregation(A), "pcg(A, b, M=SmoothedAggregation(A))"),
     "Jacobi": (_jacobi, "pcg(A, b, M=scipy.sparse.diags_array(1 / A.diagonal()).tocsr())"),

@@ -11,13 +11,16 @@ from typing import Any, cast
 import numpy as np
 
 from mcprecond.backends import backend_of
-from mcprecond.backends.arguments import function, integer, labeled, names, shown
+from mcprecond.backends.arguments import function, integer, labeled, names, real, shown
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.matrix import admitted
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.measure import Timing, timed
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
+
+#: What says that a preconditioner or a solver does not take a matrix.
+REFUSALS = ValueError, ArithmeticError, MemoryError
 
 Matrices = Mapping[str, Any]  # name -> sparse matrix, or function without arguments that returns one
 Progress = Callable[[str], None]
@@ -131,8 +134,8 @@ def convergence(
     matrices : dict of str to sparse matrix or function
         As in `coloring`; float32 or float64, and such as the solver takes.
     preconditioners : dict of str to function or None
-        Label -> function of A that returns M; None for no preconditioner. A ValueError out of such a function becomes
-        the case's reason.
+        Label -> function of A that returns M; None for no preconditioner. Where such a function, or the solver with
+        its M, raises a ValueError, an ArithmeticError or a MemoryError, that becomes the case's reason.
     rtol, maxiter
         Of the solver.
     solver : function
@@ -176,6 +179,9 @@ def convergence(
     for label, build in labeled(preconditioners, "preconditioners").items():
         function(build, f"the preconditioner {label!r} in preconditioners")
     seed = integer(seed, "seed", 0)
+    real(rtol, "rtol", least=0.0)
+    if maxiter is not None:
+        integer(maxiter, "maxiter", 0)
     record = Record(study, ("matrix", "method", *shared), path)
     cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
 
@@ -192,17 +198,19 @@ def convergence(
     def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
         A, x, b, product = system
         backend, build = backend_of(A), preconditioners[case["method"]]
+        results: list[SolveResult] = []
         try:
             M = None if build is None else build(A)
-        except ValueError as error:
+        except REFUSALS as error:
             return {"verified": False, "reason": f"no preconditioner: {error}"}
         setup = Timing.of([0.0]) if build is None else timed(lambda: build(A), backend.synchronize, repeats)
-        application = Timing.of([0.0]) if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats)
-
-        results: list[SolveResult] = []
-        solve = timed(
-            lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
-        )
+        try:
+            application = Timing.of([0.0]) if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats)
+            solve = timed(
+                lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
+            )
+        except REFUSALS as error:
+            return {"verified": False, "reason": f"refused: {error}"}
         result, norm = results[-1], backend.xp.linalg.norm
         residual = float(norm(b - A @ result.x)) / (float(norm(b)) or 1.0)
         return {

@@ -97,6 +97,9 @@ def _json_path(path: str | Path) -> Path:
         raise TypeError(f"path must be that of a .json file, got {shown(path)}")
     if Path(path).suffix != ".json":
         raise ValueError(f"path must end in .json (the .csv is written beside it), got {str(path)!r}")
+    for folder in Path(path).parents:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{path} cannot be written: {folder} is a file, and no folder; give another one")
     return Path(path)
 
 
@@ -108,7 +111,8 @@ class Record:
     Raises
     ------
     ValueError
-        If the path does not end in .json, or the file there is no record of this study, machine, versions and code.
+        If the path does not end in .json or leads through a file, or the file there is no record of this study,
+        machine, versions and code.
     """
 
     def __init__(self, study: str, keys: Iterable[str], path: str | Path | None) -> None:

@@ -36,6 +36,7 @@ def uses(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray) -> No
         MulticolorSGS(A, [0, 1, 0], block_size=2, device="gpu"),
         MulticolorDILU(A, np.zeros(3, np.int32), pivot="shift", dtype=float),
         ILU0(A, ordering="natural"),
+        ILU0(A, ordering="auto", coloring=coloring),
         ILU0(A, ordering=np.arange(3)),
         SmoothedAggregation(A, np.ones((3, 1)), smoother="chebyshev", cycle="K"),
     ]

@@ -336,17 +336,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     auto forbid_near = [&](int round) {
         for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < vertices; i0 += teams) {
             long long i = i0 + lane_id() / LANES;
-            int v = i < vertices ? U[i] : 0, finals = 0;
+            int v = i < vertices ? U[i] : 0, finals = 0, others = 0;
             bool left = i < vertices && C[v] == 0;
             if (left)
                 any_near<LANES>(v, 2, indptr, indices, [&](OFFSET k) {
                     int u = indices[k];
-                    if (CS[u] == CS[v]) finals |= C[u];
+                    if (C[u] == 0 && u != v)
+                        others |= 1 << mix((uint32)u, 0) % SET_SIZE;
+                    else if (CS[u] == CS[v])
+                        finals |= C[u];
                     return false;
                 });
             finals = (int)team_or<LANES>((uint32)finals);
+            int known = __popc(finals) + __popc(team_or<LANES>((uint32)others));
             bool is_leader = left && lane_id() % LANES == 0;
-            if (is_leader) VF[v] = finals | beyond(max(__popc(finals), reach[v] - CS[v] * SET_SIZE), 0);
+            if (is_leader) VF[v] = finals | beyond(max(known, reach[v] - CS[v] * SET_SIZE), 0);
             int position = warp_append(is_leader, &control->uncolored[round & 1]);
             if (is_leader) spare_U[position] = v;
         }

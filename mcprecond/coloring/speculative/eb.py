@@ -34,8 +34,9 @@ and no time: edges are listed with the end first that gives way.
 At distance 2 the edges, pairs with a common neighbor too, are too many to be listed. They are found again in every
 phase, from the uncolored vertices through the rows of their neighbors, and an uncolored vertex looks for all final
 colors itself. How many others are within distance two is not known; instead of degree + 1 colors a vertex may have one
-more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen. Where hubs
-would take most of the time, they and their neighbors are colored before, first-fit (`mcprecond.coloring.hubs`).
+more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen and as many more
+as uncolored ones have different hashes. Where hubs would take most of the time, they and their neighbors are colored
+before, first-fit (`mcprecond.coloring.hubs`).
 """
 
 from __future__ import annotations
@@ -450,15 +451,21 @@ def visit_pairs(first, end, U, tentative, indptr, indices, by_degree, reach, C, 
 
 @compile_part
 def forbidden_near(v, indptr, indices, reach, C, CS):
-    """VFORBIDDEN of a vertex at distance two: the final colors, and those beyond what it knows that it may need."""
-    finals = known = 0
+    """VFORBIDDEN of a vertex at distance two: the final colors, and those beyond what it knows that it may need.
+
+    It knows as many others as there are final colors, and as uncolored vertices differ in their hashes.
+    """
+    finals = others = known = 0
     for j in rows_near(v, 2, indptr):
         row = row_near(j, v, indptr, indices)
         for k in range(indptr[row], indptr[row + 1]):
-            if CS[indices[k]] == CS[v]:
-                finals |= C[indices[k]]
+            u = np.int64(indices[k])
+            if C[u] == 0 and u != v:
+                others |= 1 << mix(u, 0) % SET_SIZE
+            elif CS[u] == CS[v]:
+                finals |= C[u]
     for bit in range(SET_SIZE):
-        known += (finals >> bit) & 1
+        known += ((finals >> bit) & 1) + ((others >> bit) & 1)
     return finals | beyond(max(known, reach[v] - CS[v] * SET_SIZE), 0)
 
 

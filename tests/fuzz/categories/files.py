@@ -271,7 +271,7 @@ def command_line(t: Trial, path: Path, told: dict[str, Any]) -> None:
     """Exit code 0, 1 or 2, and for 2 one line."""
     try:
         from mcprecond import cli
-    except ImportError:  # no typer
+    except ImportError:  # no rich
         return
     matrix = path.parent / "good.mtx"
     if not matrix.exists():

@@ -1,0 +1,93 @@
+"""Why CG does not converge: A is not symmetric, or it is singular and b does not fit.
+
+What is asked while CG goes on costs a product with A or two.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mcprecond.matrix import AdmittedMatrix, is_hermitian
+from mcprecond.solvers.iteration import Product
+
+#: How much rounding may add up to in sums over all rows, and in a row, in units of it.
+ROUNDING, ROUNDING_OF_ROW = 100, 8
+SINGLE = 1e-10  # units of rounding above this are those of single precision
+
+
+def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
+    """Whether A is not Hermitian up to rounding.
+
+    Where x'Ay and the conjugate of y'Ax agree for two random vectors, nothing else is looked at: a matrix that is
+    symmetric costs two products.
+    """
+    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().csr.diagonal())
+    scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, abs(matrix.data).max(initial=1)))
+    x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
+    A = Product(matrix)
+    with np.errstate(all="ignore"):
+        one, other = x * _times(A, y), y * _times(A, x)
+        difference = float(abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj()))
+        size = float((abs(one) + abs(other)).sum(dtype=np.float64))
+    return not difference <= ROUNDING * float(np.finfo(matrix.dtype).eps) * size and not is_hermitian(matrix)
+
+
+def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
+    """Whether constants are in the null space of A, up to rounding, and b has so large a part in them that no residual
+    is below the limit.
+    """
+    backend, n = matrix.backend, len(b)
+    eps = float(np.finfo(matrix.dtype).eps)
+    with np.errstate(all="ignore"):
+        part = float(abs(b.sum(dtype=_wide(b))))
+        # For any x with A 1 = 0 the sum of b - A x is that of b.
+        if not part > max(limit * math.sqrt(n), ROUNDING * eps * float(abs(b).sum(dtype=np.float64))):
+            return False
+        ones = backend.xp.ones(n, matrix.dtype)
+        sums = abs(_times(Product(matrix), ones))
+        if float(sums.max()) > ROUNDING_OF_ROW * eps * (matrix.max_degree + 1) * float(abs(matrix.data).max(initial=0)):
+            return False
+        magnitudes = backend.sparse.csr_matrix((abs(matrix.data), matrix.csr.indices, matrix.csr.indptr), matrix.shape)
+        return bool((sums <= ROUNDING_OF_ROW * eps * (magnitudes @ ones.real)).all())
+
+
+def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, residual: float, tolerance: float) -> bool:
+    """Whether ``||A x|| <= tolerance ||A|| ||x||``, and b has so large a part in x that no residual is below the limit.
+
+    Where A is singular and b does not fit, the iterates of CG grow, and become a vector of the null space. For any y,
+    ||b - A y|| is at least |x'b| / ||x||, unless y is even larger. Single precision cannot tell this from an A with a
+    large condition number: there it is never found.
+    """
+    xp, eps = matrix.backend.xp, float(np.finfo(matrix.dtype).eps)
+    with np.errstate(all="ignore"):
+        largest = float(abs(x).max(initial=0))
+        if eps > SINGLE or not 0 < largest < math.inf:
+            return False
+        v = (x / largest).astype(matrix.dtype)
+        v /= xp.linalg.norm(v)
+        part, norm = float(abs((v.conj() * b).sum())), float(xp.linalg.norm(b))
+        if not max(2 * limit, ROUNDING * eps * norm) < part < 2 * residual:
+            return False
+        return float(xp.linalg.norm(_times(Product(matrix), v))) <= tolerance * float(abs(matrix.data).max(initial=0))
+
+
+def _times(A: Product, v: Any) -> Any:
+    """A v."""
+    result = v.copy()
+    A.enqueue(v, result)
+    return result
+
+
+def _wide(v: Any) -> Any:
+    """The dtype of double precision to sum a vector in."""
+    return np.complex128 if v.dtype.kind == "c" else np.float64
+
+
+def _signs(n: int, seed: int, xp: Any) -> Any:
+    """A vector of 1 and -1 in double precision that has no pattern."""
+    k = xp.arange(seed * n, (seed + 1) * n).astype(np.uint32) * np.uint32(0x9E3779B1)
+    k = (k ^ (k >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
+    return ((k >> np.uint32(17)) & np.uint32(1)) * 2.0 - 1
