@@ -293,7 +293,7 @@ def numbers_at_once(n, indptr, indices, stretches, number):
         number[v] = eb.smallest_free_color(v, 1, indptr, indices, before)
 
 
-def tentative_colors_at_once(length, E, C, CS, VF, TVF):
+def tentative_colors_at_once(first, length, E, C, CS, VF, TVF):
     def available(forbidden):
         return ~forbidden & (forbidden + 1) & eb.ALL_FORBIDDEN
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
 
@@ -70,10 +69,10 @@ def color_in_step(graph: Graph, threads: int, chunk: int, by_degree: bool) -> tu
             some = worklist[first : first + threads * chunk]
             for step in range(chunk):
                 at_once = some[step::chunk]
-                choose(at_once, graph.indptr, graph.indices, colors, chosen)
+                choose(0, len(at_once), at_once, graph.indptr, graph.indices, colors, chosen)
                 colors[at_once] = chosen[: len(at_once)]
         lost = np.zeros(len(worklist), np.bool_)
-        detect(worklist, graph.indptr, graph.indices, graph.degrees, by_degree, colors, lost)
+        detect(0, len(worklist), worklist, graph.indptr, graph.indices, graph.degrees, by_degree, colors, lost)
         worklist = worklist[lost]
         left.append(len(worklist))
     return colors, left
@@ -87,9 +86,9 @@ def is_proper(graph: Graph, colors: np.ndarray) -> bool:
 
 
 @compile_loop
-def choose(vertices, indptr, indices, colors, chosen):
+def choose(first, end, vertices, indptr, indices, colors, chosen):
     """First-fit for each, by the colors of now; a vertex in conflict has kept its color, which forbids it to others."""
-    for i in prange(len(vertices)):
+    for i in range(first, end):
         v = vertices[i]
         words = np.zeros((indptr[v + 1] - indptr[v]) // WORD + 1, np.uint64)
         for k in range(indptr[v], indptr[v + 1]):
@@ -103,9 +102,9 @@ def choose(vertices, indptr, indices, colors, chosen):
 
 
 @compile_loop
-def detect(worklist, indptr, indices, degrees, by_degree, colors, lost):
+def detect(first, end, worklist, indptr, indices, degrees, by_degree, colors, lost):
     """Of two neighbors with one color that of smaller number, or of smaller degree, is colored again."""
-    for i in prange(len(worklist)):
+    for i in range(first, end):
         v = worklist[i]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
 
@@ -74,7 +73,7 @@ def steps_of(graph: Graph) -> dict[str, Any]:
 def largest_degree_first(graph: Graph) -> np.ndarray:
     """Largest degree first, ties at random."""
     keys = np.empty(graph.n, np.uint32)
-    random_keys(graph.n, SEED, keys)
+    random_keys(0, graph.n, SEED, keys)
     shuffled = by_keys(keys, np)
     return shuffled[by_keys((graph.max_degree - graph.degrees)[shuffled], np)]
 
@@ -87,18 +86,18 @@ def with_shortcuts(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, list[in
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     preceding = np.empty(n, np.int64)
-    count_preceding(n, graph.indptr, graph.indices, rank, preceding)
+    count_preceding(0, n, graph.indptr, graph.indices, rank, preceding)
     start = np.zeros(n + 1, np.int64)
     np.cumsum(preceding // WORD + 1, out=start[1:])
     possible = np.full(start[-1], 2**WORD - 1, np.uint64)
-    open_sets(n, start, preceding, possible)
+    open_sets(0, n, start, preceding, possible)
     after = possible.copy()
     colors, chosen = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
     shortened = np.zeros(n, np.bool_)
     left, colored = np.arange(n), []
     while len(left):
-        look(left, graph.indptr, graph.indices, rank, start, possible, after, colors, chosen, shortened)
-        settle(left, start, possible, after, colors, chosen)
+        look(0, len(left), left, graph.indptr, graph.indices, rank, start, possible, after, colors, chosen, shortened)
+        settle(0, len(left), left, start, possible, after, colors, chosen)
         before, left = len(left), left[colors[left] < 0]
         colored.append(before - len(left))
     at_first, by_shortcut = int((preceding == 0).sum()), int(shortened.sum())
@@ -106,8 +105,8 @@ def with_shortcuts(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, list[in
 
 
 @compile_loop
-def count_preceding(n, indptr, indices, rank, preceding):
-    for v in prange(n):
+def count_preceding(first, end, indptr, indices, rank, preceding):
+    for v in range(first, end):
         count = 0
         for k in range(indptr[v], indptr[v + 1]):
             count += rank[indices[k]] < rank[v]
@@ -142,16 +141,16 @@ def keep_best(words, count):
 
 
 @compile_loop
-def open_sets(n, start, preceding, possible):
+def open_sets(first, end, start, preceding, possible):
     """With k neighbors to wait for, a vertex can get the colors 0..k."""
-    for v in prange(n):
+    for v in range(first, end):
         keep_best(possible[start[v] : start[v + 1]], preceding[v] + 1)
 
 
 @compile_loop
-def look(left, indptr, indices, rank, start, possible, after, colors, chosen, shortened):
+def look(first, end, left, indptr, indices, rank, start, possible, after, colors, chosen, shortened):
     """Every vertex that is left finds out what is still possible, and whether it may take the best of it."""
-    for i in prange(len(left)):
+    for i in range(first, end):
         v = left[i]
         words = after[start[v] : start[v + 1]]
         waiting = uncolored = 0
@@ -177,9 +176,9 @@ def look(left, indptr, indices, rank, start, possible, after, colors, chosen, sh
 
 
 @compile_loop
-def settle(left, start, possible, after, colors, chosen):
+def settle(first, end, left, start, possible, after, colors, chosen):
     """The step is over: what was found out becomes what the others see."""
-    for i in prange(len(left)):
+    for i in range(first, end):
         v = left[i]
         colors[v] = chosen[v]
         possible[start[v] : start[v + 1]] = after[start[v] : start[v + 1]]
