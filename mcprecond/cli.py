@@ -487,7 +487,7 @@ def warmup(
     gpu: Annotated[bool, Option("Compile for the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile ahead what a first MulticolorSGS and pcg in float64 need, by a small solve.
+    """Compile ahead what first solves in float64 need: CG, Gauss-Seidel and multigrid, by a small system.
 
     Example: mcprecond warmup --gpu
     """
@@ -495,9 +495,12 @@ def warmup(
     start = time.perf_counter()
     with err.status("solving a small system"):
         # A product by SciPy, whose rows are not sorted: that is checked and mended, which `problems` do not need.
-        grid = scipy.sparse.diags_array([-1.0, -1, 4, -1, -1], offsets=[-20, -1, 0, 1, 20], shape=(400, 400)).tocsr()
-        A = placed(grid @ grid, backend)
-        mcprecond.pcg(A, A @ backend.xp.ones(A.shape[0]), M=mcprecond.MulticolorSGS(A))
+        grid = scipy.sparse.diags_array([-1.0, -1, 4, -1, -1], offsets=[-30, -1, 0, 1, 30], shape=(900, 900)).tocsr()
+        for A in (mcprecond.problems.laplacian((30, 30)), grid @ grid):
+            A = placed(A, backend)
+            b = A @ backend.xp.ones(A.shape[0])
+            for M in (None, mcprecond.MulticolorSGS(A), mcprecond.SmoothedAggregation(A)):
+                mcprecond.pcg(A, b, M=M)
         backend.synchronize()
     _print_facts({"device": backend.name, "seconds": time.perf_counter() - start}, as_json)
 

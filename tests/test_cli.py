@@ -213,7 +213,7 @@ def test_solve_as_a_user_calls_it(grid):
     result = run("solve", grid, "--coloring", "greedy")
     assert result.returncode == 0, result.stderr
     assert "converged" in result.stdout
-    assert all("compiles kernels" in line for line in result.stderr.splitlines())
+    assert all("Numba compiles" in line for line in result.stderr.splitlines())
 
 
 def test_solve_not_converged_is_exit_code_1(here, grid):

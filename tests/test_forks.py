@@ -79,6 +79,7 @@ def test_a_fork_in_the_middle_of_another_threads_loop():
     assert said("""
         import threading
         M, done = MulticolorSGS(A, "eb"), threading.Event()
+        M @ np.ones(n)  # a fork while Numba compiles or loads would inherit its lock
         def apply():
             while not done.is_set():
                 M @ np.ones(n)

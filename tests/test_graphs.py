@@ -141,7 +141,7 @@ def test_rmat_has_a_heavy_tail():
 def test_rmat_draws_the_quarters_with_their_probabilities():
     p = np.array([0.1, 0.2, 0.3, 0.4])
     rows, columns = np.empty(20000, np.int32), np.empty(20000, np.int32)
-    graphs._draw_edges(20000, 7, 3, np.rint(np.cumsum(p)[:3] * 2**32).astype(np.uint64), rows, columns)
+    graphs._draw_edges(0, 20000, 7, 3, np.rint(np.cumsum(p)[:3] * 2**32).astype(np.uint64), rows, columns)
     for bit in range(7):
         quarter = 2 * (rows >> bit & 1) + (columns >> bit & 1)
         # Four standard deviations are 0.014.

@@ -1,7 +1,8 @@
 """What the logger "mcprecond" says while kernels are compiled, which takes seconds and happens once.
 
-At the level INFO one line for each compiler, Numba or NVRTC, when it begins to compile; at the level WARNING one line
-where compiled kernels cannot be kept. Kernels that are found in the cache are loaded in silence.
+At the level WARNING, which Python prints on stderr where logging is not set up: one line for each compiler, Numba or
+NVRTC, once it has been at work for two seconds, and one line where compiled kernels cannot be kept. Kernels that are
+found in the cache are loaded in silence.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,51 +19,94 @@ from typing import Any
 from numba.core import event
 
 LOGGER = logging.getLogger("mcprecond")
-#: Seconds in which CuPy loads any kernel that it has kept; it does not tell when it calls the compiler.
-LOADED = 0.1
+#: Seconds of compiling before somebody is told.
+SILENT = 2.0
+#: For how long a compiler is at work where nothing is kept yet.
+LASTS = {
+    "Numba": "for ten seconds (Gauss-Seidel and CG) to half a minute (multigrid, too)",
+    "NVRTC": "for some seconds",
+}
+
+#: What has been said in this process: (what it is about, compiler).
+SAID: set[tuple[str, str]] = set()
 
 
-#: What has been said in this process: (level, compiler).
-SAID: set[tuple[int, str]] = set()
+class Stopwatch:
+    """Adds up the seconds of a compiler, and says after `SILENT` of them that it is at work, also while it is.
+
+    Parameters
+    ----------
+    compiler : {"Numba", "NVRTC"}
+    """
+
+    def __init__(self, compiler: str) -> None:
+        self.compiler, self.spent = compiler, 0.0
+
+    @contextlib.contextmanager
+    def running(self, folder: str | None) -> Iterator[None]:
+        """While a function is compiled that is kept in a folder; None where it is not."""
+        if (COMPILING, self.compiler) in SAID:
+            yield
+            return
+        timer = threading.Timer(max(SILENT - self.spent, 0.0), say_compiling, (self.compiler, folder))
+        timer.daemon = True
+        started = time.perf_counter()
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.spent += time.perf_counter() - started
+
+
+COMPILING, NOT_KEPT = "compiling", "not kept"
+NUMBA, NVRTC = Stopwatch("Numba"), Stopwatch("NVRTC")
 
 
 def say_compiling(compiler: str, folder: str | None) -> None:
-    """Say once that a compiler is at work, and in which folder its results are kept, if they are."""
-    kept = folder is not None and (logging.WARNING, compiler) not in SAID
+    """Say once that a compiler is at work, for how long, and in which folder its results are kept, if they are."""
+    kept = folder is not None and (NOT_KEPT, compiler) not in SAID
     _once(
-        logging.INFO,
+        COMPILING,
         compiler,
-        f"{compiler} compiles kernels, "
-        + (f"which happens once; they are kept in {folder}" if kept else "as in every process, since none is kept"),
+        f"{compiler} compiles the kernels of mcprecond, {LASTS[compiler]}, "
+        + (f"which happens once; they are kept in {folder}" if kept else "in every process, since none is kept"),
     )
 
 
 def say_not_kept(compiler: str, variable: str) -> None:
     """Say once that compiled kernels cannot be kept, and which variable names the folder for them."""
     _once(
-        logging.WARNING,
+        NOT_KEPT,
         compiler,
         f"kernels that {compiler} compiles are not kept, since the folder for them cannot be written; set {variable} "
         "to one that can",
     )
 
 
-def _once(level: int, compiler: str, message: str) -> None:
-    if (level, compiler) not in SAID:
-        SAID.add((level, compiler))
-        LOGGER.log(level, "%s", message)
+def _once(what: str, compiler: str, message: str) -> None:
+    if (what, compiler) not in SAID:
+        SAID.add((what, compiler))
+        LOGGER.warning("%s", message)
 
 
 class _Numba(event.Listener):
-    """Hears of every function that Numba compiles and has not kept."""
+    """Hears of every function that Numba compiles and has not kept; of those that it needs for that, too."""
+
+    def __init__(self) -> None:
+        self.stack = contextlib.ExitStack()
+        self.depth = 0
 
     def on_start(self, event: Any) -> None:
+        self.depth += 1
         compiled = event.data.get("dispatcher")
-        if compiled is not None and compiled.py_func.__module__.startswith("mcprecond."):
-            say_compiling("Numba", numba_folder(compiled.stats.cache_path))
+        if self.depth == 1 and compiled is not None and compiled.py_func.__module__.startswith("mcprecond."):
+            self.stack.enter_context(NUMBA.running(numba_folder(compiled.stats.cache_path)))
 
     def on_end(self, event: Any) -> None:
-        pass
+        self.depth -= 1
+        if self.depth == 0:
+            self.stack.close()
 
 
 def numba_folder(cache_path: str | None) -> str | None:
@@ -101,24 +146,13 @@ def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
 
 def compile_by_cupy(kernel: Any) -> None:
     """Compile a RawKernel, or load it from CuPy's cache; without a cache where that cannot be written."""
-    with _said_if_it_lasts():
+    with NVRTC.running(cupy_folder()):
         try:
             kernel.compile()
         except OSError:
             say_not_kept("NVRTC", "CUPY_CACHE_DIR")
             os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
             kernel.compile()
-
-
-@contextlib.contextmanager
-def _said_if_it_lasts() -> Iterator[None]:
-    timer = threading.Timer(LOADED, say_compiling, ("NVRTC", cupy_folder()))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 event.register("numba:compile", _Numba())

@@ -85,9 +85,14 @@ def promoted(*dtypes: Any) -> np.dtype[Any]:
     return np.result_type(*(dtype if dtype.char in "fdFD" else np.float64 for dtype in floats))
 
 
+def first_place(mask: Any, xp: Any) -> int | None:
+    """Return the first place at which a mask is true, or None: for ``mask.any()`` CuPy compiles for seconds."""
+    places = xp.flatnonzero(mask)
+    return int(places[0]) if places.size else None
+
+
 def refuse_not_finite(array: Any, backend: Backend, name: str = "b") -> None:
     """Raise ValueError if a vector holds NaN or infinity, naming the first row."""
-    finite = backend.xp.isfinite(array)
-    if not bool(finite.all()):
-        row = int(backend.xp.argmin(finite))
+    row = first_place(~backend.xp.isfinite(array), backend.xp)
+    if row is not None:
         raise ValueError(f"{name} holds {array[row].item()} in row {row}; every value must be finite")

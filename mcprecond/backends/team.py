@@ -309,14 +309,21 @@ def _start_threads(*nothing: Any) -> int:
     _work.compile((types.int64,))
     try:
         for me in range(_block[_STARTED] + 1, _block[_THREADS]):
-            if not sys.platform.startswith("win"):
-                _SYSTEM.pthread_mutex_init(ctypes.c_void_p(_address + 8 * (_MUTEX + _LINE * me)), None)
-                _SYSTEM.pthread_cond_init(ctypes.c_void_p(_address + 8 * (_CONDITION + _LINE * me)), None)
+            _prepare_sleep(me)
             threading.Thread(target=_work, args=(me,), name=f"mcprecond-{me}", daemon=True).start()
             _block[_STARTED] = me
     except RuntimeError:  # no more threads, or Python ends
         _block[_THREADS] = _block[_STARTED] + 1
     return 0
+
+
+def _prepare_sleep(thread: int) -> None:
+    """A mutex and a condition variable for a thread; on Windows zeros will do."""
+    for kind, begin in (("mutex", _MUTEX), ("cond", _CONDITION)):
+        address = ctypes.c_void_p(_address + 8 * (begin + _LINE * thread))
+        ctypes.memset(address, 0, 8 * _LINE)
+        if not sys.platform.startswith("win"):
+            getattr(_SYSTEM, f"pthread_{kind}_init")(address, None)
 
 
 def set_threads(threads: int) -> None:
@@ -330,10 +337,11 @@ def get_threads() -> int:
 
 
 def _forget_threads() -> None:
-    """In a child of os.fork, which has none of them; a loop may have been under way."""
+    """In a child of os.fork, which has none of them; a loop may have been under way, and a mutex locked."""
     _block[_STARTED] = _block[_BUSY] = 0
     for thread in range(MOST_THREADS):
         _block[_SLEEPS + _LINE * thread] = 0
+    _prepare_sleep(0)
 
 
 if sys.platform.startswith("win"):
@@ -347,12 +355,11 @@ if sys.platform.startswith("win"):
 else:
     _SYSTEM = ctypes.CDLL(None)
     _NAMES = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_signal")
-    _SYSTEM.pthread_mutex_init(ctypes.c_void_p(_address + 8 * _MUTEX), None)
-    _SYSTEM.pthread_cond_init(ctypes.c_void_p(_address + 8 * _CONDITION), None)
 for _index, _name in zip((_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL), _NAMES, strict=True):
     _block[_index] = ctypes.cast(getattr(_SYSTEM, _name), ctypes.c_void_p).value or 0
 _block[_RUN] = ctypes.cast(_run_first, ctypes.c_void_p).value or 0
 _block[_START] = ctypes.cast(_start_threads, ctypes.c_void_p).value or 0
+_prepare_sleep(0)
 _block[_MORE_ALONE] = FEWEST_ALONE
 set_threads(default_threads())
 if hasattr(os, "register_at_fork"):  # not on Windows

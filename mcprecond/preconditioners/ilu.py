@@ -38,7 +38,7 @@ from mcprecond.preconditioners.pivots import (
     least_invertible,
     safe_pivot,
 )
-from mcprecond.storage.schedule import cut_slices, rows_per_item_driver
+from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
@@ -270,7 +270,7 @@ class ILU0(Factored):
         colors = blocks.coloring.colors[blocks.perm]
         sizes, entries = np.diff(blocks.offsets), sum(int(ends[-1]) for ends in offsets) / max(n, 1)
         most_rows = 2 ** int(np.log2(max(ENTRIES_AT_ONCE / max(entries, 1), 1)))
-        rows = np.minimum(rows_per_item_driver(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
+        rows = np.minimum(rows_per_slice(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
         self._pieces = cut_slices(blocks.offsets, colors, *offsets, self.backend, rows)
         (lower, lower_places), (upper, upper_places) = (
             self._sorted_pattern(triangle) for triangle in (blocks.lower, blocks.upper)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.inputs import first_place
 from mcprecond.matrix import AdmittedMatrix, is_hermitian
 from mcprecond.solvers.iteration import Product
 
@@ -25,7 +26,7 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     symmetric costs two products.
     """
     xp, diagonal = matrix.backend.xp, abs(matrix.canonical().csr.diagonal())
-    scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, abs(matrix.data).max(initial=1)))
+    scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, _largest(matrix.data) or 1.0))
     x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
     A = Product(matrix)
     with np.errstate(all="ignore"):
@@ -48,10 +49,10 @@ def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
             return False
         ones = backend.xp.ones(n, matrix.dtype)
         sums = abs(_times(Product(matrix), ones))
-        if float(sums.max()) > ROUNDING_OF_ROW * eps * (matrix.max_degree + 1) * float(abs(matrix.data).max(initial=0)):
+        if float(sums.max()) > ROUNDING_OF_ROW * eps * (matrix.max_degree + 1) * _largest(matrix.data):
             return False
         magnitudes = backend.sparse.csr_matrix((abs(matrix.data), matrix.csr.indices, matrix.csr.indptr), matrix.shape)
-        return bool((sums <= ROUNDING_OF_ROW * eps * (magnitudes @ ones.real)).all())
+        return first_place(sums > ROUNDING_OF_ROW * eps * (magnitudes @ ones.real), backend.xp) is None
 
 
 def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, residual: float, tolerance: float) -> bool:
@@ -63,15 +64,26 @@ def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, res
     """
     xp, eps = matrix.backend.xp, float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
-        largest = float(abs(x).max(initial=0))
+        largest = _largest(x)
         if eps > SINGLE or not 0 < largest < math.inf:
             return False
         v = (x / largest).astype(matrix.dtype)
         v /= xp.linalg.norm(v)
-        part, norm = float(abs((v.conj() * b).sum())), float(xp.linalg.norm(b))
+        part, norm = float(abs((v.conj() * b).sum())), _norm(b, xp)
         if not max(2 * limit, ROUNDING * eps * norm) < part < 2 * residual:
             return False
-        return float(xp.linalg.norm(_times(Product(matrix), v))) <= tolerance * float(abs(matrix.data).max(initial=0))
+        return _norm(_times(Product(matrix), v), xp) <= tolerance * _largest(matrix.data)
+
+
+def _largest(v: Any) -> float:
+    """The largest magnitude; 0 if there is none."""
+    return float(abs(v).max()) if v.size else 0.0
+
+
+def _norm(v: Any, xp: Any) -> float:
+    """The norm, whatever the unit: squares may overflow or underflow."""
+    largest = _largest(v)
+    return largest * float(xp.linalg.norm(v / largest)) if 0 < largest < math.inf else largest
 
 
 def _times(A: Product, v: Any) -> Any:

@@ -42,7 +42,7 @@ from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matri
 FORMS = ("auto", "plain", "eisenstat")
 MOST_PER_READ = 64
 #: Iterations after which it is asked why CG has not converged yet; and so many times as many until the next time.
-EXAMINED, RARER = 100, 2
+EXAMINED, RARER, SLOW = 100, 2, 1e-3
 AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
 
 #: What is found out about A and b.
@@ -272,7 +272,7 @@ def _iterate(
 ) -> Reason:
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
 
-    After many iterations ``cause()`` is asked why they have not converged.
+    After many iterations that have not won much, ``cause()`` is asked why.
     """
     iterations = 1 if callback else iteration.backend.iterations_per_look
     adapts = iterations > 1
@@ -289,7 +289,8 @@ def _iterate(
             progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
         if state == RUNNING and iteration.count >= examined:
             examined *= RARER
-            if found := cause():
+            stalls = iteration.residuals[-1] > SLOW * iteration.residuals[0]
+            if stalls and (found := cause()):
                 iteration.read_state()  # after those that have run ahead
                 iteration.measure_residual()
                 return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found

@@ -23,7 +23,7 @@ from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage import layouts
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
-from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_item_driver
+from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
 from mcprecond.typing import ColoringMethod, Integers, Matrix, StoredDType
@@ -156,7 +156,7 @@ class ColorBlocks:
             self.pattern_of(graph), self.perm, self.inverse, longest, backend
         )
         entries_per_row = (len(lower.columns) + len(upper.columns)) / max(n, 1)
-        rows = rows_per_item_driver(self.coloring.sizes, entries_per_row, backend.resident_warps)
+        rows = rows_per_slice(self.coloring.sizes, entries_per_row, backend.resident_warps)
         colors = self.coloring.colors[self.perm]
         slices = cut_slices(self.offsets, colors, lower.indptr, upper.indptr, backend, rows)
         self._n_pieces = 0

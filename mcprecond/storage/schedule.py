@@ -80,7 +80,7 @@ def cut_long_rows(slices: Any, lower_indptr: Any, upper_indptr: Any, backend: Ba
     return records, int(is_cut.sum())
 
 
-def rows_per_item_driver(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
+def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     """Choose the rows per slice for colors of the given sizes in a matrix with so many entries per row: powers of two.
 
     The more rows a color has per warp, the more a slice gets, and the fewer, the longer these are: by powers that were
@@ -95,11 +95,11 @@ def rows_per_item_driver(sizes: np.ndarray, entries: float, warps: int) -> np.nd
 
 
 @KERNELS.per_item
-def mark_slices(first, end, colors, offsets, rows_per_item_driver, lower_indptr, upper_indptr, begins):
+def mark_slices(first, end, colors, offsets, rows_per_slice, lower_indptr, upper_indptr, begins):
     """Where a slice begins: at every so many rows of a color, and at and behind every long row."""
     for i in range(first, end):
         color = colors[i]
-        rows = rows_per_item_driver[color]
+        rows = rows_per_slice[color]
         longest = min(LONG * (MOST_ROWS // rows), SWEPT_PIECE)
         begin = (i - offsets[color]) % rows == 0
         for j in range(max(i - 1, 0), i + 1):
