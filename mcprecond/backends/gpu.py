@@ -5,17 +5,22 @@ from __future__ import annotations
 import functools
 import re
 import threading
+import time
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.ahead import compile_ahead
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
 from mcprecond.backends.first_use import compile_by_cupy
 from mcprecond.backends.kernels import Kernels, KernelSet
 from mcprecond.typing import Device
 
+#: Seconds in which CuPy loads any kernel set that it has kept; it does not tell when it calls the compiler.
+LOADED = 0.2
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 C_TYPES = {
     np.dtype(np.uint8): "unsigned char",
@@ -139,11 +144,26 @@ class GpuBackend:
 @functools.cache
 def _variant(backend: GpuBackend, kernel_set: KernelSet, macros: tuple[tuple[str, Any], ...], device: int) -> Kernels:
     """The launchers of one variant, found by its choices as they are given: a call costs next to nothing."""
+    chosen = dict(macros)
+    started = time.perf_counter()
+    launchers = _launchers(kernel_set, _options(kernel_set, chosen), chosen.get("LANES", 1), device)
+    if time.perf_counter() - started > LOADED and {"OFFSET", "VALUE", "LANES"} <= set(chosen):
+        _compile_ahead(tuple((name, chosen[name]) for name in ("OFFSET", "VALUE", "LANES")), device)
+    return Kernels(launchers, backend, kernel_set, chosen)
+
+
+def _options(kernel_set: KernelSet, macros: dict[str, Any]) -> tuple[str, ...]:
+    """The options of a variant: what the text does not mention makes no other code of it."""
     _, words = _text_and_words(kernel_set)
-    # What the text does not mention makes no other code of it.
-    choices = {name: value for name, value in macros if name in words}
-    launchers = _launchers(kernel_set, compile_options(choices), dict(macros).get("LANES", 1), device)
-    return Kernels(launchers, backend, kernel_set, dict(macros))
+    return compile_options({name: value for name, value in macros.items() if name in words})
+
+
+@functools.cache
+def _compile_ahead(macros: tuple[tuple[str, Any], ...], device: int) -> list[Future[Any]]:
+    """Once for these types, where nothing has been kept: let threads compile what follows."""
+    return compile_ahead(
+        lambda kernel_set, chosen: _compiled(kernel_set, _options(kernel_set, chosen), device), dict(macros), device
+    )
 
 
 @functools.cache
@@ -156,16 +176,39 @@ def _text_and_words(kernel_set: KernelSet) -> tuple[str, frozenset[str]]:
 @functools.cache
 def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, device: int) -> dict[str, Any]:
     """Compile (or load from CuPy's cache) and load one variant of a kernel set on one device."""
-    import cupy
-
-    source, _ = _text_and_words(kernel_set)
     launchers = {}
-    for name, side in kernel_set.functions.items():
-        kernel = cupy.RawKernel(source, name, options, enable_cooperative_groups=side.launch == "resident")
-        compile_by_cupy(kernel)  # now, not inside somebody's graph capture
-        most_blocks = None if side.launch == "per_item" else _resident_blocks(kernel)
+    for name, kernel in _compiled(kernel_set, options, device).items():
+        most_blocks = None if kernel_set.functions[name].launch == "per_item" else _resident_blocks(kernel)
         launchers[name] = _launcher(kernel, lanes, most_blocks)
     return launchers
+
+
+#: Variants that are compiled, or that some thread compiles.
+_VARIANTS: dict[tuple[KernelSet, tuple[str, ...], int], Future[dict[str, Any]]] = {}
+_LOCK = threading.Lock()
+
+
+def _compiled(kernel_set: KernelSet, options: tuple[str, ...], device: int) -> dict[str, Any]:
+    """The kernels of one variant, compiled now, not inside somebody's graph capture; or by a thread that is at it."""
+    import cupy
+
+    with _LOCK:
+        mine = (key := (kernel_set, options, device)) not in _VARIANTS
+        future = _VARIANTS.setdefault(key, Future())
+    if mine:
+        try:
+            source, _ = _text_and_words(kernel_set)
+            kernels = {}
+            for name, side in kernel_set.functions.items():
+                kernels[name] = cupy.RawKernel(
+                    source, name, options, enable_cooperative_groups=side.launch == "resident"
+                )
+                compile_by_cupy(kernels[name])
+            future.set_result(kernels)
+        except BaseException as error:
+            del _VARIANTS[key]
+            future.set_exception(error)
+    return future.result()
 
 
 def _resident_blocks(kernel: Any) -> int:
