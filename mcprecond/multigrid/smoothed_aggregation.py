@@ -26,6 +26,8 @@ from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, Smoo
 
 STRENGTHS = ("symmetric",)
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
+FALL = 0.5  # of a given limit of strength, from level to level
+MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
 
 
 @dataclass
@@ -65,8 +67,12 @@ class SmoothedAggregation(Multigrid):
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
     strength : {"symmetric"}
         ``|a_ij| >= theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
-    theta : float
-        From 0 to 1. With 0 all neighbors are strong.
+    theta : float, optional
+        From 0 to 1, for the finest level; half of that of the level before on each coarser one. With 0 all neighbors
+        are strong. By default connections are strong that have at least half the size of the average one in their
+        rows: ``|a_ij| >= sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` where rows i and j have m_i and m_j neighbors. Where the
+        aggregates of strong neighbors would leave more than 0.8 of a level's unknowns, all neighbors count as strong,
+        and where that does not help either, the level is the coarsest one.
     smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"}
         "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu":
         solves with the M of `MulticolorDILU`, of points. "jacobi" is damped by 4/3 of the inverse spectral radius of
@@ -116,7 +122,7 @@ class SmoothedAggregation(Multigrid):
         *,
         block_size: int = 1,
         strength: Literal["symmetric"] = "symmetric",
-        theta: float = 0.0,
+        theta: float | None = None,
         smoother: SmootherName = "gauss_seidel",
         coloring: ColoringArgument = "auto",
         presweeps: int = 1,
@@ -129,7 +135,8 @@ class SmoothedAggregation(Multigrid):
     ) -> None:
         self.block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         one_of(strength, "strength", STRENGTHS)
-        self.theta, self.cycle = real(theta, "theta", 0, 1), one_of(cycle, "cycle", CYCLES)
+        self.theta = None if theta is None else real(theta, "theta", 0, 1)
+        self.cycle = one_of(cycle, "cycle", CYCLES)
         self.smoother = one_of(smoother, "smoother", SMOOTHERS)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
         if self.presweeps + self.postsweeps == 0:
@@ -154,7 +161,8 @@ class SmoothedAggregation(Multigrid):
             level = Level(matrix.csr, None)
             levels.append(level)
             goes_on = matrix.shape[0] > self.max_coarse and len(levels) < self.max_levels
-            found = aggregation_of(matrix, B, block_size, self.theta) if goes_on else None
+            theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
+            found = aggregation_of(matrix, B, block_size, theta) if goes_on else None
             if found is None and matrix.shape[0] <= MOST_DENSE:
                 coarse = Dense(matrix.csr, backend)
                 break
@@ -210,12 +218,19 @@ def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix
     return product.coarse
 
 
-def aggregation_of(matrix: AdmittedMatrix, B: Any, block_size: int, theta: float) -> tuple[Aggregation, Any] | None:
-    """The aggregation of a level and the candidates of the next one; None where that would not be smaller."""
+def aggregation_of(
+    matrix: AdmittedMatrix, B: Any, block_size: int, theta: float | None
+) -> tuple[Aggregation, Any] | None:
+    """The aggregation of a level and the candidates of the next one; None where that would hardly be smaller."""
     backend, k = matrix.backend, B.shape[1]
     nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
-    labels, count = aggregates(strength_graph(matrix, nodes, theta))
-    if count == 0 or count * k >= matrix.shape[0]:
+    for limit in (theta, 0.0):
+        labels, count = aggregates(strength_graph(matrix, nodes, limit))
+        if count * k <= MOST_KEPT * matrix.shape[0]:
+            break
+    else:
+        return None
+    if count == 0:
         return None
     xp = backend.xp
     own = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
