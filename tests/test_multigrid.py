@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from itertools import pairwise
 
 import numpy as np
@@ -563,6 +564,57 @@ def test_update_refuses_another_pattern_and_changes_nothing(to_device, backend):
     with pytest.raises(ValueError, match="not symmetric"):
         M.update(to_device(skew))
     np.testing.assert_array_equal(dense(M, backend), before)
+
+
+def bits_of(M, backend):
+    """A cycle, a few of them, and the matrices of all levels."""
+    b = backend.xp.asarray(np.random.default_rng(0).uniform(-1, 1, M.shape[0]).astype(M.dtype))
+    found = [backend.to_host(x) for x in (M @ b, M.solve(b, maxiter=3).x)]
+    matrices = [C for level in M.levels for C in (level.A, level.P, level.R) if C is not None]
+    return [array.tobytes() for array in (*found, *(backend.to_host(C.data) for C in matrices))]
+
+
+STEPS = [
+    "smoothed_aggregation.spectral_radius",
+    "galerkin.GalerkinProduct.compute",
+    "hierarchy.Level.replace_transfers",
+    "cycle.inverse_of",
+    "smoothers.GaussSeidel.update",
+    "smoothers.DILU.update",
+    "polynomial.Polynomial.update",
+]
+
+
+@pytest.mark.parametrize("smoother", ["gauss_seidel", "dilu", "chebyshev"])
+@pytest.mark.parametrize("block_size", [1, 3])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(step=st.sampled_from(STEPS), which=st.integers(0, 2), late=st.booleans())
+def test_an_update_that_fails_anywhere_changes_nothing(to_device, backend, smoother, block_size, step, which, late):
+    """Before the step or behind it, on any level."""
+    A = poisson(12, 12) if block_size == 1 else problems.elasticity(3)
+    M = SmoothedAggregation(to_device(A), block_size=block_size, smoother=smoother, max_coarse=6, max_levels=4)
+    before, count = bits_of(M, backend), 0
+    owner, name = f"mcprecond.multigrid.{step}".rsplit(".", 1)
+    original = pkgutil.resolve_name(f"{owner}.{name}")
+
+    def failing(*arguments, **options):
+        nonlocal count
+        count += 1
+        result = None if count > which and not late else original(*arguments, **options)
+        if count > which:
+            raise ValueError("refused")
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{owner}.{name}", failing)
+        try:
+            M.update(to_device(2 * A))
+        except ValueError:
+            assert bits_of(M, backend) == before
+        else:
+            assert count <= which
+    M.update(to_device(A))
+    assert bits_of(M, backend) == before
 
 
 # ---- Odd matrices

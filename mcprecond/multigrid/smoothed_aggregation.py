@@ -9,6 +9,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.memory import kept_values
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
@@ -199,7 +200,18 @@ class SmoothedAggregation(Multigrid):
         matrix = admitted(self._moved_again(A), floats=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
+        written = [(level.smoother, level.prolongation, level.restriction, level.P, level.R) for level in self.levels]
+        put_back = kept_values(*written, [level.A for level in self.levels[1:]], self._coarse)
+        try:
+            self._take_values(matrix)
+        except BaseException:
+            put_back()
+            raise
         self.levels[0].A = matrix.csr
+        self._open_workspaces()  # graphs that were captured hold the damping of before
+
+    def _take_values(self, matrix: AdmittedMatrix) -> None:
+        """Level by level, into the arrays that are there: captured applications read them."""
         for number, level in enumerate(self.levels):
             if level.smoother is not None:
                 level.smoother.update(matrix)
@@ -208,7 +220,6 @@ class SmoothedAggregation(Multigrid):
                 level.replace_transfers()
         if self._coarse is not None:
             self._coarse.update(matrix.csr, self.backend)
-        self._open_workspaces()  # graphs that were captured hold the damping of before
 
 
 def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix:
