@@ -388,6 +388,82 @@ def test_single_precision(to_device, dtype):
     assert result.converged and result.iterations <= 15
 
 
+# ---- Ranges of numbers
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+@pytest.mark.parametrize("dtypes", [(np.float64, np.float32), (np.complex128, np.complex64)])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(exponent=st.integers(-46, -30), unit=st.integers(-250, 250), n=st.integers(20, 40))
+def test_what_single_precision_has_no_room_for_from_below_is_zero(to_device, smoother, dtypes, exponent, unit, n):
+    """A grid whose lines are coupled by less than it has room for, in any unit."""
+    A = (in_direction(n, 10.0**exponent) * 2.0**unit).astype(dtypes[0])
+    result, M = solved(A, to_device, smoother=smoother, dtype=dtypes[1], max_coarse=30)
+    assert result.iterations <= 25 and len(M.levels) > 1
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+def test_what_it_has_no_room_for_from_above_is_refused(to_device, smoother):
+    scale = sp.diags_array(np.geomspace(1e-25, 1e25, 400))
+    with pytest.raises(ValueError, match=r"float32 has no room for; leave out dtype, or scale rows"):
+        SmoothedAggregation(to_device(sp.csr_matrix(scale @ grid5(20) @ scale)), smoother=smoother, dtype=np.float32)
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(share=st.floats(-1, 1), cycle=st.sampled_from("VWK"))
+def test_any_unit_of_A_will_do(to_device, backend, smoother, dtype, share, cycle):
+    A = poisson(20, 20).astype(dtype)
+    unit = int(share * (np.finfo(dtype).maxexp - 6))
+    options = {"smoother": smoother, "cycle": cycle, "max_coarse": 20}
+    scaled = A * A.data.real.dtype.type(2.0**unit)
+    M, other = (SmoothedAggregation(to_device(each), **options) for each in (A, scaled))
+    r = to_device(np.random.default_rng(0).uniform(-1, 1, 400).astype(dtype))
+    expected = backend.to_host(M @ r).astype(np.complex128 if dtype == np.complex128 else np.float64)
+    near = 1e4 * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(
+        backend.to_host(other @ r) * 2.0**unit, expected, rtol=near, atol=near * abs(expected).max()
+    )
+    b = to_device(scaled @ backend.to_host(r))
+    assert other.solve(b, rtol=1e-3).converged
+    assert pcg(to_device(scaled), b, M=other, rtol=1e-3).converged
+    M.update(to_device(scaled))
+    np.testing.assert_array_equal(backend.to_host(M @ r), backend.to_host(other @ r))
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(shift=st.floats(0.01, 3.9), block_size=st.sampled_from([1, 2]), scale=st.sampled_from([1e-300, 1.0, 1e300]))
+def test_an_indefinite_matrix_is_refused_or_served(to_device, backend, smoother, shift, block_size, scale):
+    """Helmholtz' equation: the diagonal of A is positive, that of a coarse level may not be."""
+    A = sp.csr_matrix(sp.kron(grid5(24) - shift * sp.eye_array(576), sp.eye_array(block_size))) * scale
+    message = ""
+    try:
+        M = SmoothedAggregation(to_device(A), block_size=block_size, smoother=smoother, max_coarse=10)
+        assert np.isfinite(backend.to_host(M @ to_device(np.ones(A.shape[0])))).all()
+    except ValueError as error:
+        message = str(error)
+    assert not message or "not positive definite" in message or "is singular" in message
+
+
+def test_the_level_that_is_not_positive_is_named(to_device):
+    with pytest.raises(ValueError, match=r"level 1 has -.* in row \d+, so A is not positive definite; use ILU0"):
+        SmoothedAggregation(to_device(sp.csr_matrix(grid5(30) - 3 * sp.eye_array(900))))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pieces_that_are_singular_for_themselves(to_device, dtype):
+    """With Neumann conditions each: at last an unknown of a coarse level stands for the constants on a piece."""
+    sizes = [3, 5, 8, 13]
+    pieces = [sp.csr_matrix(grid5(n) - sp.diags_array(np.asarray(grid5(n).sum(axis=1)).ravel())) for n in sizes]
+    A = sp.csr_matrix(sp.block_diag([*pieces, grid5(20)])).astype(dtype)
+    M = SmoothedAggregation(to_device(A), max_coarse=0)
+    x = np.random.default_rng(1).uniform(-1, 1, A.shape[0]).astype(dtype)
+    result = pcg(to_device(A), to_device(A @ x), M=M, rtol=1e-4)
+    assert result.converged and result.iterations <= 12
+
+
 # ---- K cycles
 
 

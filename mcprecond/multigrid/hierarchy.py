@@ -15,6 +15,7 @@ from mcprecond.multigrid.cycle import KERNELS, Dense, Transfer
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.iteration import exponent_of, power_times, times_power
 from mcprecond.solvers.result import Reason, SolveResult
 
 CYCLES = ("V", "W", "K")
@@ -245,8 +246,12 @@ class Multigrid(Preconditioner):
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
         b = xp.asarray(vector(b, n, self._origin, self.dtype))
         x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
-        limit, r = max(rtol * float(xp.linalg.norm(b)), atol), b - A @ x
-        residuals = [float(xp.linalg.norm(r))]
+        shift = exponent_of(b, xp)  # so that no square overflows or vanishes
+        if abs(shift) <= np.finfo(self.dtype).maxexp // 4:
+            shift = 0
+        b, x = (times_power(v, -shift, xp) for v in (b, x))
+        limit, r = max(rtol * norm_of(b, xp), power_times(atol, -shift)), b - A @ x
+        residuals = [norm_of(r, xp)]
         ready = time.perf_counter()
         with self.workspace() as own:
             while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
@@ -254,7 +259,7 @@ class Multigrid(Preconditioner):
                 own.applied(self)
                 x += own.z[:, 0]
                 r = b - A @ x
-                residuals.append(float(xp.linalg.norm(r)))
+                residuals.append(norm_of(r, xp))
         reason = (
             Reason.NOT_FINITE
             if not np.isfinite(residuals[-1])
@@ -262,7 +267,9 @@ class Multigrid(Preconditioner):
             if residuals[-1] <= limit
             else Reason.MAX_ITERATIONS
         )
+        x = times_power(x, shift, xp)
         x = x if self.captures else self.backend.to_host(x)
+        residuals = [power_times(norm, shift) for norm in residuals]
         seconds = ready - started, time.perf_counter() - ready
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
 
@@ -290,3 +297,9 @@ class Multigrid(Preconditioner):
     def keeps_diagonal(self) -> bool:
         """See `splitting`."""
         return False
+
+
+def norm_of(v: Any, xp: Any) -> float:
+    """The norm of a vector, whose squares may overflow or vanish."""
+    exponent = exponent_of(v, xp)
+    return power_times(float(xp.linalg.norm(times_power(v, -exponent, xp))), exponent)

@@ -14,12 +14,13 @@ from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stor
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.galerkin import GalerkinProduct
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.units import divided, narrowed, refuse_indefinite, unit_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.auto import AutoColoring, ColoringArgument
@@ -60,7 +61,8 @@ class SmoothedAggregation(Multigrid):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it.
+        Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
+        values are near the ends of the floats' range, the coarse levels are those of A divided by a power of two.
     B : array, shape (n,) or (n, k), optional
         Near-null-space candidates, k at most 8: vectors x with small A x, as rigid body modes in elasticity. One
         constant for each unknown of a node by default.
@@ -90,7 +92,8 @@ class SmoothedAggregation(Multigrid):
     max_coarse : int
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        Of what is stored; that of A by default. Vectors have that of A.
+        Of what is stored; that of A by default. Vectors have that of A. What float32 has no room for from below counts
+        as zero, on every level.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 
@@ -98,7 +101,8 @@ class SmoothedAggregation(Multigrid):
     ------
     TypeError, ValueError
         If A is not a square sparse matrix of finite floats, is not symmetric up to rounding (names an entry), has a
-        diagonal entry that is not positive (names the row), B does not fit it, or another argument is out of range.
+        diagonal entry that is not positive, on whatever level (names the row), B does not fit it, or another argument
+        is out of range.
 
     References
     ----------
@@ -154,12 +158,13 @@ class SmoothedAggregation(Multigrid):
 
     def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
         """Make the levels, until one is small enough or cannot be made coarser."""
-        refuse_unfit(matrix)
         levels: list[Level] = []
         self._aggregations: list[Aggregation] = []
         backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
+        refuse_unfit(matrix)
+        finest, matrix = matrix, self._in_its_unit(matrix)
         while True:
-            level = Level(matrix.csr, None)
+            level = Level(matrix.csr if levels else finest.csr, None)
             levels.append(level)
             goes_on = matrix.shape[0] > self.max_coarse and len(levels) < self.max_levels
             theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
@@ -172,10 +177,31 @@ class SmoothedAggregation(Multigrid):
                 break
             aggregation, B = found
             self._aggregations.append(aggregation)
-            matrix, block_size = computed(matrix, aggregation.product), B.shape[1]
+            matrix, block_size = self._next_matrix(matrix, aggregation.product, len(levels)), B.shape[1]
             level.connect(aggregation.product.P, aggregation.product.R, self._dtype, backend)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         self._open_levels(levels, coarse, backend)
+
+    def _in_its_unit(self, matrix: AdmittedMatrix) -> AdmittedMatrix:
+        """A as the levels are computed from it."""
+        stored = stored_dtype(self._dtype, matrix.dtype)
+        self._unit = unit_of(matrix, stored)
+        return narrowed(divided(matrix, self._unit), stored, 0)
+
+    def _next_matrix(self, matrix: AdmittedMatrix, product: GalerkinProduct, level: int) -> AdmittedMatrix:
+        """The matrix of the next level, of that number, with new values of it and of the transfers."""
+        diagonal = matrix.csr.diagonal()
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            dinv = 1 / diagonal
+        product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
+        refuse_indefinite(product.coarse, product.R, diagonal.real, level)
+        return narrowed(product.coarse, stored_dtype(self._dtype, matrix.dtype), level)
+
+    def _apply(self, state: list[Space], r: Any, z: Any) -> None:
+        """See `Preconditioner`: a cycle in the hierarchy's unit."""
+        super()._apply(state, r, z)
+        if self._unit:
+            z *= 2.0**-self._unit
 
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
         return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
@@ -185,7 +211,8 @@ class SmoothedAggregation(Multigrid):
 
         Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew. Who
         has captured an application into a CUDA graph has to capture it again if the smoother is "jacobi", "chebyshev"
-        or "dilu", whose damping depends on the values.
+        or "dilu", whose damping depends on the values, or if the values are of another order, by some hundred powers of
+        two.
 
         Parameters
         ----------
@@ -200,12 +227,14 @@ class SmoothedAggregation(Multigrid):
         matrix = admitted(self._moved_again(A), floats=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
+        unit = self._unit
         written = [(level.smoother, level.prolongation, level.restriction, level.P, level.R) for level in self.levels]
         put_back = kept_values(*written, [level.A for level in self.levels[1:]], self._coarse)
         try:
-            self._take_values(matrix)
+            self._take_values(self._in_its_unit(matrix))
         except BaseException:
             put_back()
+            self._unit = unit
             raise
         self.levels[0].A = matrix.csr
         self._open_workspaces()  # graphs that were captured hold the damping of before
@@ -216,17 +245,10 @@ class SmoothedAggregation(Multigrid):
             if level.smoother is not None:
                 level.smoother.update(matrix)
             if number < len(self._aggregations):
-                matrix = computed(matrix, self._aggregations[number].product)
+                matrix = self._next_matrix(matrix, self._aggregations[number].product, number + 1)
                 level.replace_transfers()
         if self._coarse is not None:
             self._coarse.update(matrix.csr, self.backend)
-
-
-def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix:
-    """The matrix of the next level, with new values of it and of the transfers."""
-    dinv = 1 / matrix.csr.diagonal()
-    product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
-    return product.coarse
 
 
 def aggregation_of(
