@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from reference.aggregation import independent_set
 from mcprecond import MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.coloring.graph import Graph
 from mcprecond.matrix import admitted
-from mcprecond.multigrid import rigid_body_modes
+from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import GRAIN, IN, LEAST_SIZE, aggregates, independent_set_of
+from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import _library_pattern, product_pattern, transposed_pattern
 from mcprecond.multigrid.strength import strength_graph
@@ -539,6 +541,33 @@ def test_k_cycles_need_about_as_few_iterations(to_device, name):
     A = FAMILIES[name]()
     iterations = {cycle: solved(A, to_device, cycle=cycle, max_coarse=20)[0].iterations for cycle in "VWK"}
     assert iterations["K"] <= min(iterations["V"], iterations["W"]) + 1
+
+
+@given(entries=st.lists(st.integers(0, 10**6), min_size=1, max_size=30))
+@example(entries=[1000] * 20)
+@example(entries=[4**level for level in range(12, 0, -1)])
+def test_cycles_read_a_few_times_what_a_v_cycle_reads(entries):
+    twice = corrected_twice(entries)
+    visits = np.cumprod(1 + np.array(twice, object))
+    assert sum(visits * entries) <= MOST_WORK * sum(entries)
+    assert not twice[0] and not twice[-1]
+    if all(4 * coarser <= finer for finer, coarser in pairwise(entries)):
+        assert all(twice[1:-1])
+
+
+@pytest.mark.parametrize("cycle", ["W", "K"])
+def test_levels_that_do_not_shrink_are_visited_seldom(to_device, backend, cycle, monkeypatch):
+    """With every level corrected twice the coarsest of these 20 would be visited 262,144 times."""
+    pyamg = pytest.importorskip("pyamg")
+    ml, seen = pyamg.smoothed_aggregation_solver(grid5(8), max_levels=1), []
+    ml.levels = [SimpleNamespace(A=grid5(8), P=sp.eye_array(64), R=sp.eye_array(64)) for _ in range(20)]
+    M = from_pyamg(ml, cycle=cycle, device=backend.name)
+    solve = Multigrid._solve_coarsest
+    monkeypatch.setattr(Multigrid, "_solve_coarsest", lambda *arguments: seen.append(1) or solve(*arguments))
+    own, r = M._new_state(1), to_device(np.ones(64))
+    z = backend.xp.empty_like(r)
+    M._apply(own, r, z)
+    assert 1 < len(seen) <= 80 and np.isfinite(backend.to_host(z)).all()
 
 
 def test_k_cycles_alone_and_of_other_dtypes(to_device):

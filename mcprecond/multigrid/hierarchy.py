@@ -21,6 +21,8 @@ from mcprecond.solvers.result import Reason, SolveResult
 CYCLES = ("V", "W", "K")
 #: The coarsest level is solved with a dense inverse if it has at most this many unknowns.
 MOST_DENSE = 2000
+#: What a W or K cycle may read, as a multiple of what a V cycle reads: entries of the matrices of the levels it visits.
+MOST_WORK = 4
 
 
 @dataclass
@@ -92,11 +94,17 @@ class Multigrid(Preconditioner):
     postsweeps: int
     cycle: str
     _coarse: Dense | None
+    #: Whether a second cycle corrects what the first one has left on a level.
+    _twice: list[bool]
     _backend: Backend
 
     def _open_levels(self, levels: list[Level], coarse: Dense | None, backend: Backend) -> None:
         """Take the levels and become an operator."""
         self.levels, self._coarse, self._backend = levels, coarse, backend
+        entries = [level.A.indices.size for level in levels]
+        if coarse is not None:
+            entries[-1] = coarse.matrix.size
+        self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
         self.symmetric, self.linear = self.presweeps == self.postsweeps, self.cycle != "K"
         self._become_operator(levels[0].A.shape, levels[0].A.dtype)
 
@@ -158,8 +166,8 @@ class Multigrid(Preconditioner):
 
     def _new_state(self, columns: int) -> list[Space]:
         return [
-            Space(level, self.backend, self.cycle if 0 < number < len(self.levels) - 1 else "V")
-            for number, level in enumerate(self.levels)
+            Space(level, self.backend, self.cycle if twice else "V")
+            for level, twice in zip(self.levels, self._twice, strict=True)
         ]
 
     def _apply(self, state: list[Space], r: Any, z: Any) -> None:
@@ -297,6 +305,21 @@ class Multigrid(Preconditioner):
     def keeps_diagonal(self) -> bool:
         """See `splitting`."""
         return False
+
+
+def corrected_twice(entries: list[int]) -> list[bool]:
+    """Decide, from the finest level on, which levels a W or K cycle corrects twice.
+
+    A second correction doubles the visits of all levels from there on. It is made if the entries of all visits are then
+    at most `MOST_WORK` times those of a V cycle, and never on the finest level or the coarsest one.
+    """
+    most, above, visits, twice = MOST_WORK * sum(entries), 0, 1, []
+    for number, own in enumerate(entries):
+        is_between = 0 < number < len(entries) - 1
+        twice.append(is_between and above + 2 * visits * sum(entries[number:]) <= most)
+        visits *= 1 + twice[-1]
+        above += visits * own
+    return twice
 
 
 def norm_of(v: Any, xp: Any) -> float:

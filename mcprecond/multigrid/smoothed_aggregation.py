@@ -84,8 +84,10 @@ class SmoothedAggregation(Multigrid):
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
     presweeps, postsweeps : int
     cycle : {"V", "W", "K"}
-        How each level calls the next coarser one: once, twice, or twice within two steps of CG. A K cycle is not linear
-        in r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
+        How each level calls the next coarser one: once, twice, or twice within two steps of CG. A second call is left
+        out where all visits of levels would then read more than 4 times the entries that a V cycle reads, as where
+        levels hardly shrink; that is decided from the finest level on, when they are built. A K cycle is not linear in
+        r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
         stop short of their tolerance. It helps where V cycles take more iterations on finer meshes, as with plain
         aggregation, not where the aggregates ignore which connections are strong.
     max_levels : int
