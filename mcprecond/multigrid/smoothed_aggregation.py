@@ -10,6 +10,7 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.memory import kept_values
+from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
@@ -208,6 +209,7 @@ class SmoothedAggregation(Multigrid):
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
         return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
 
+    @one_at_a_time
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern.
 
