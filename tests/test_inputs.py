@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import grid5
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from mcprecond import ColorBlocks, MulticolorSGS, color, pcg
+from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorSGS, SmoothedAggregation, color, pcg
 from mcprecond.backends import get_backend, gpu_problem
 
 ENTRANCES = {
@@ -94,3 +96,29 @@ def test_gpu_problem_is_one_line(monkeypatch):
 def test_unknown_device():
     with pytest.raises(ValueError, match="device must be 'cpu' or 'gpu', got 'tpu'"):
         get_backend("tpu")
+
+
+OPERATORS = {
+    "SGS": MulticolorSGS,
+    "SGS of nodes": lambda A, **options: MulticolorSGS(A, block_size=2, **options),
+    "DILU": MulticolorDILU,
+    "ILU0": ILU0,
+    "multigrid": lambda A, **options: SmoothedAggregation(A, max_coarse=5, **options),
+    "Chebyshev": lambda A, **options: SmoothedAggregation(A, smoother="chebyshev", max_coarse=5, **options),
+}
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(entry=st.integers(0, 287), value=st.sampled_from([np.nan, np.inf, -np.inf, 1e300, None]))
+def test_an_update_that_refuses_a_value_or_a_pattern_changes_nothing(kind, entry, value, backend, to_device):
+    """1e300 is out of the range of the values that are stored; None stands for an entry that is missing."""
+    A, r = grid5(8), to_device(np.random.default_rng(0).uniform(-1, 1, 64))
+    M = OPERATORS[kind](to_device(A), dtype=np.float32)
+    before, bad = backend.to_host(M @ r), A.copy()
+    bad.data[entry % A.nnz] = 0 if value is None else value
+    if value is None:
+        bad.eliminate_zeros()
+    with pytest.raises(ValueError):
+        M.update(to_device(bad))
+    np.testing.assert_array_equal(backend.to_host(M @ r), before)

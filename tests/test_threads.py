@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -10,7 +12,8 @@ import numpy as np
 import pytest
 from graphs import grid5, random_values, spd
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
+from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond.preconditioners import Preconditioner
 
 THREADS = 16
 KINDS = {
@@ -20,6 +23,11 @@ KINDS = {
     "blocks": lambda A: MulticolorSGS(A, block_size=3),
     "DILU": MulticolorDILU,
     "ILU0": ILU0,
+}
+UPDATED = KINDS | {
+    "multigrid": lambda A: SmoothedAggregation(A, max_coarse=20),
+    "Chebyshev": lambda A: SmoothedAggregation(A, smoother="chebyshev", max_coarse=20),
+    "color blocks": ColorBlocks,
 }
 
 
@@ -94,3 +102,34 @@ def test_an_application_left_halfway_spoils_nothing(backend, to_device):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     np.testing.assert_array_equal(backend.to_host(M @ b), expected)
+
+
+@pytest.mark.parametrize("travels", [False, True])
+@pytest.mark.parametrize("kind", UPDATED)
+def test_one_update_at_a_time(kind, travels, backend, to_device, monkeypatch):
+    """Also of what has been copied; an update that others wait for takes long here."""
+    matrices = [to_device(spd(grid5(30)) * (1.0 + k)) for k in range(THREADS)]
+    M = UPDATED[kind](matrices[0])
+    M = copy.deepcopy(M) if travels else M
+    running, most = 0, 0
+    place = "_matched" if isinstance(M, ColorBlocks) else "_moved_again"
+    original = getattr(type(M), place)
+
+    def noted(*arguments):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.002)
+        running -= 1
+        return original(*arguments)
+
+    monkeypatch.setattr(ColorBlocks if isinstance(M, ColorBlocks) else Preconditioner, place, noted)
+    in_threads(lambda k: M.update(matrices[k]), backend)
+    assert most == 1
+    applied = (lambda own, b: own.permuted() @ b) if isinstance(M, ColorBlocks) else (lambda own, b: own @ b)
+    b = right_hand_sides(900, backend)[0]
+    found, each = backend.to_host(applied(M, b)), []
+    for A in matrices:
+        M.update(A)
+        each.append(backend.to_host(applied(M, b)))
+    assert sum(np.array_equal(found, other) for other in each) == 1

@@ -1,4 +1,4 @@
-"""How much memory is left, for what is better refused than begun; arrays that may not be written; bytes in words."""
+"""Memory: how much is left, arrays that may not be written, the values of an object to come back to, bytes in words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import io
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,49 @@ class _ReadOnlySearch(pickle.Pickler):
             return NotImplemented
         self.has_found = self.has_found or not value.flags.writeable
         return object, ()
+
+
+def kept_values(*parts: Any) -> Callable[[], None]:
+    """Copy all floating point numbers that objects of this package hold, and return a function that puts them back.
+
+    Attributes come back as well, as they are now; integers in arrays belong to patterns, which no update changes.
+
+    Parameters
+    ----------
+    *parts
+        Objects, arrays and sparse matrices, and sequences of them. What they refer to is followed, but for backends and
+        kernels.
+    """
+    attributes: dict[int, tuple[Any, dict[str, Any]]] = {}
+    arrays: dict[int, tuple[Any, Any]] = {}
+    waiting = list(parts)
+
+    def is_ours(part: Any) -> bool:
+        module = type(part).__module__
+        return module.startswith("mcprecond.") and not module.startswith(__package__) and hasattr(part, "__dict__")
+
+    while waiting:
+        part = waiting.pop()
+        if hasattr(part, "indptr") and hasattr(part, "data"):
+            part = part.data
+        if isinstance(part, list | tuple):
+            waiting += part
+        elif is_ours(part):
+            if id(part) not in attributes:
+                attributes[id(part)] = part, dict(part.__dict__)
+                waiting += part.__dict__.values()
+        elif isinstance(getattr(part, "ndim", None), int) and part.ndim and part.dtype.kind in "fc":
+            arrays[id(part)] = arrays.get(id(part)) or (part, part.copy())
+
+    def put_back() -> None:
+        for part, own in attributes.values():
+            part.__dict__.update(own)
+            for name in part.__dict__.keys() - own.keys():
+                del part.__dict__[name]
+        for array, values in arrays.values():
+            array[...] = values
+
+    return put_back
 
 
 def _of_machine() -> int:

@@ -10,6 +10,7 @@ from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian, stored_dtyp
 from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.multigrid.units import narrowed
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
 
@@ -92,11 +93,11 @@ def from_pyamg(
     if not theirs or not all(hasattr(level, "A") for level in theirs):
         raise TypeError(f"ml must be a solver of PyAMG, with levels, got {type(ml).__name__}")
     backend = get_backend(device)
-    stored_dtype(dtype, theirs[0].A.dtype)
+    stored = stored_dtype(dtype, theirs[0].A.dtype)
     levels: list[Level] = []
     coarse = None
     for number, level in enumerate(theirs):
-        matrix = placed(level.A, backend)
+        matrix = narrowed(placed(level.A, backend), stored, number)
         ours = Level(matrix.csr, None)
         levels.append(ours)
         is_last = number == len(theirs) - 1

@@ -15,11 +15,14 @@ from mcprecond.multigrid.cycle import KERNELS, Dense, Transfer
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.iteration import exponent_of, power_times, times_power
 from mcprecond.solvers.result import Reason, SolveResult
 
 CYCLES = ("V", "W", "K")
 #: The coarsest level is solved with a dense inverse if it has at most this many unknowns.
 MOST_DENSE = 2000
+#: What a W or K cycle may read, as a multiple of what a V cycle reads: entries of the matrices of the levels it visits.
+MOST_WORK = 4
 
 
 @dataclass
@@ -91,11 +94,17 @@ class Multigrid(Preconditioner):
     postsweeps: int
     cycle: str
     _coarse: Dense | None
+    #: Whether a second cycle corrects what the first one has left on a level.
+    _twice: list[bool]
     _backend: Backend
 
     def _open_levels(self, levels: list[Level], coarse: Dense | None, backend: Backend) -> None:
         """Take the levels and become an operator."""
         self.levels, self._coarse, self._backend = levels, coarse, backend
+        entries = [level.A.indices.size for level in levels]
+        if coarse is not None:
+            entries[-1] = coarse.matrix.size
+        self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
         self.symmetric, self.linear = self.presweeps == self.postsweeps, self.cycle != "K"
         self._become_operator(levels[0].A.shape, levels[0].A.dtype)
 
@@ -157,8 +166,8 @@ class Multigrid(Preconditioner):
 
     def _new_state(self, columns: int) -> list[Space]:
         return [
-            Space(level, self.backend, self.cycle if 0 < number < len(self.levels) - 1 else "V")
-            for number, level in enumerate(self.levels)
+            Space(level, self.backend, self.cycle if twice else "V")
+            for level, twice in zip(self.levels, self._twice, strict=True)
         ]
 
     def _apply(self, state: list[Space], r: Any, z: Any) -> None:
@@ -245,8 +254,12 @@ class Multigrid(Preconditioner):
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
         b = xp.asarray(vector(b, n, self._origin, self.dtype))
         x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
-        limit, r = max(rtol * float(xp.linalg.norm(b)), atol), b - A @ x
-        residuals = [float(xp.linalg.norm(r))]
+        shift = exponent_of(b, xp)  # so that no square overflows or vanishes
+        if abs(shift) <= np.finfo(self.dtype).maxexp // 4:
+            shift = 0
+        b, x = (times_power(v, -shift, xp) for v in (b, x))
+        limit, r = max(rtol * norm_of(b, xp), power_times(atol, -shift)), b - A @ x
+        residuals = [norm_of(r, xp)]
         ready = time.perf_counter()
         with self.workspace() as own:
             while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
@@ -254,7 +267,7 @@ class Multigrid(Preconditioner):
                 own.applied(self)
                 x += own.z[:, 0]
                 r = b - A @ x
-                residuals.append(float(xp.linalg.norm(r)))
+                residuals.append(norm_of(r, xp))
         reason = (
             Reason.NOT_FINITE
             if not np.isfinite(residuals[-1])
@@ -262,7 +275,9 @@ class Multigrid(Preconditioner):
             if residuals[-1] <= limit
             else Reason.MAX_ITERATIONS
         )
+        x = times_power(x, shift, xp)
         x = x if self.captures else self.backend.to_host(x)
+        residuals = [power_times(norm, shift) for norm in residuals]
         seconds = ready - started, time.perf_counter() - ready
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
 
@@ -290,3 +305,24 @@ class Multigrid(Preconditioner):
     def keeps_diagonal(self) -> bool:
         """See `splitting`."""
         return False
+
+
+def corrected_twice(entries: list[int]) -> list[bool]:
+    """Decide, from the finest level on, which levels a W or K cycle corrects twice.
+
+    A second correction doubles the visits of all levels from there on. It is made if the entries of all visits are then
+    at most `MOST_WORK` times those of a V cycle, and never on the finest level or the coarsest one.
+    """
+    most, above, visits, twice = MOST_WORK * sum(entries), 0, 1, []
+    for number, own in enumerate(entries):
+        is_between = 0 < number < len(entries) - 1
+        twice.append(is_between and above + 2 * visits * sum(entries[number:]) <= most)
+        visits *= 1 + twice[-1]
+        above += visits * own
+    return twice
+
+
+def norm_of(v: Any, xp: Any) -> float:
+    """The norm of a vector, whose squares may overflow or vanish."""
+    exponent = exponent_of(v, xp)
+    return power_times(float(xp.linalg.norm(times_power(v, -exponent, xp))), exponent)

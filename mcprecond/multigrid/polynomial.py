@@ -55,7 +55,8 @@ class Polynomial(Smoother):
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""
         self.values[...] = matrix.data
-        self.dinv[...] = 1 / matrix.csr.diagonal()
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            self.dinv[...] = 1 / matrix.csr.diagonal()
         self.coefficients = coefficients(self.degree, spectral_radius(matrix, self.dinv))
 
     def new_state(self) -> tuple[Any, Any]:

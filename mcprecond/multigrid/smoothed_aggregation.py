@@ -9,16 +9,20 @@ import numpy as np
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.inputs import first_place
+from mcprecond.backends.memory import kept_values
+from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.galerkin import GalerkinProduct
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
 from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.units import divided, narrowed, refuse_indefinite, unit_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.auto import AutoColoring, ColoringArgument
@@ -26,6 +30,8 @@ from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, Smoo
 
 STRENGTHS = ("symmetric",)
 OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
+FALL = 0.5  # of a given limit of strength, from level to level
+MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
 
 
 @dataclass
@@ -57,7 +63,8 @@ class SmoothedAggregation(Multigrid):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it.
+        Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
+        values are near the ends of the floats' range, the coarse levels are those of A divided by a power of two.
     B : array, shape (n,) or (n, k), optional
         Near-null-space candidates, k at most 8: vectors x with small A x, as rigid body modes in elasticity. One
         constant for each unknown of a node by default.
@@ -65,8 +72,12 @@ class SmoothedAggregation(Multigrid):
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
     strength : {"symmetric"}
         ``|a_ij| >= theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
-    theta : float
-        From 0 to 1. With 0 all neighbors are strong.
+    theta : float, optional
+        From 0 to 1, for the finest level; half of that of the level before on each coarser one. With 0 all neighbors
+        are strong. By default connections are strong that have at least half the size of the average one in their
+        rows: ``|a_ij| >= sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` where rows i and j have m_i and m_j neighbors. Where the
+        aggregates of strong neighbors would leave more than 0.8 of a level's unknowns, all neighbors count as strong,
+        and where that does not help either, the level is the coarsest one.
     smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"}
         "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu":
         solves with the M of `MulticolorDILU`, of points. "jacobi" is damped by 4/3 of the inverse spectral radius of
@@ -75,15 +86,18 @@ class SmoothedAggregation(Multigrid):
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
     presweeps, postsweeps : int
     cycle : {"V", "W", "K"}
-        How each level calls the next coarser one: once, twice, or twice within two steps of CG. A K cycle is not linear
-        in r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
+        How each level calls the next coarser one: once, twice, or twice within two steps of CG. A second call is left
+        out where all visits of levels would then read more than 4 times the entries that a V cycle reads, as where
+        levels hardly shrink; that is decided from the finest level on, when they are built. A K cycle is not linear in
+        r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
         stop short of their tolerance. It helps where V cycles take more iterations on finer meshes, as with plain
         aggregation, not where the aggregates ignore which connections are strong.
     max_levels : int
     max_coarse : int
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        Of what is stored; that of A by default. Vectors have that of A.
+        Of what is stored; that of A by default. Vectors have that of A. What float32 has no room for from below counts
+        as zero, on every level.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 
@@ -91,7 +105,8 @@ class SmoothedAggregation(Multigrid):
     ------
     TypeError, ValueError
         If A is not a square sparse matrix of finite floats, is not symmetric up to rounding (names an entry), has a
-        diagonal entry that is not positive (names the row), B does not fit it, or another argument is out of range.
+        diagonal entry that is not positive, on whatever level (names the row), B does not fit it, or another argument
+        is out of range.
 
     References
     ----------
@@ -116,7 +131,7 @@ class SmoothedAggregation(Multigrid):
         *,
         block_size: int = 1,
         strength: Literal["symmetric"] = "symmetric",
-        theta: float = 0.0,
+        theta: float | None = None,
         smoother: SmootherName = "gauss_seidel",
         coloring: ColoringArgument = "auto",
         presweeps: int = 1,
@@ -129,7 +144,8 @@ class SmoothedAggregation(Multigrid):
     ) -> None:
         self.block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         one_of(strength, "strength", STRENGTHS)
-        self.theta, self.cycle = real(theta, "theta", 0, 1), one_of(cycle, "cycle", CYCLES)
+        self.theta = None if theta is None else real(theta, "theta", 0, 1)
+        self.cycle = one_of(cycle, "cycle", CYCLES)
         self.smoother = one_of(smoother, "smoother", SMOOTHERS)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
         if self.presweeps + self.postsweeps == 0:
@@ -146,15 +162,17 @@ class SmoothedAggregation(Multigrid):
 
     def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
         """Make the levels, until one is small enough or cannot be made coarser."""
-        refuse_unfit(matrix)
         levels: list[Level] = []
         self._aggregations: list[Aggregation] = []
         backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
+        refuse_unfit(matrix)
+        finest, matrix = matrix, self._in_its_unit(matrix)
         while True:
-            level = Level(matrix.csr, None)
+            level = Level(matrix.csr if levels else finest.csr, None)
             levels.append(level)
             goes_on = matrix.shape[0] > self.max_coarse and len(levels) < self.max_levels
-            found = aggregation_of(matrix, B, block_size, self.theta) if goes_on else None
+            theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
+            found = aggregation_of(matrix, B, block_size, theta) if goes_on else None
             if found is None and matrix.shape[0] <= MOST_DENSE:
                 coarse = Dense(matrix.csr, backend)
                 break
@@ -163,20 +181,43 @@ class SmoothedAggregation(Multigrid):
                 break
             aggregation, B = found
             self._aggregations.append(aggregation)
-            matrix, block_size = computed(matrix, aggregation.product), B.shape[1]
+            matrix, block_size = self._next_matrix(matrix, aggregation.product, len(levels)), B.shape[1]
             level.connect(aggregation.product.P, aggregation.product.R, self._dtype, backend)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         self._open_levels(levels, coarse, backend)
 
+    def _in_its_unit(self, matrix: AdmittedMatrix) -> AdmittedMatrix:
+        """A as the levels are computed from it."""
+        stored = stored_dtype(self._dtype, matrix.dtype)
+        self._unit = unit_of(matrix, stored)
+        return narrowed(divided(matrix, self._unit), stored, 0)
+
+    def _next_matrix(self, matrix: AdmittedMatrix, product: GalerkinProduct, level: int) -> AdmittedMatrix:
+        """The matrix of the next level, of that number, with new values of it and of the transfers."""
+        diagonal = matrix.csr.diagonal()
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            dinv = 1 / diagonal
+        product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
+        refuse_indefinite(product.coarse, product.R, diagonal.real, level)
+        return narrowed(product.coarse, stored_dtype(self._dtype, matrix.dtype), level)
+
+    def _apply(self, state: list[Space], r: Any, z: Any) -> None:
+        """See `Preconditioner`: a cycle in the hierarchy's unit."""
+        super()._apply(state, r, z)
+        if self._unit:
+            z *= 2.0**-self._unit
+
     def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
         return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
 
+    @one_at_a_time
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern.
 
         Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew. Who
         has captured an application into a CUDA graph has to capture it again if the smoother is "jacobi", "chebyshev"
-        or "dilu", whose damping depends on the values.
+        or "dilu", whose damping depends on the values, or if the values are of another order, by some hundred powers of
+        two.
 
         Parameters
         ----------
@@ -191,31 +232,43 @@ class SmoothedAggregation(Multigrid):
         matrix = admitted(self._moved_again(A), floats=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
+        unit = self._unit
+        written = [(level.smoother, level.prolongation, level.restriction, level.P, level.R) for level in self.levels]
+        put_back = kept_values(*written, [level.A for level in self.levels[1:]], self._coarse)
+        try:
+            self._take_values(self._in_its_unit(matrix))
+        except BaseException:
+            put_back()
+            self._unit = unit
+            raise
         self.levels[0].A = matrix.csr
+        self._open_workspaces()  # graphs that were captured hold the damping of before
+
+    def _take_values(self, matrix: AdmittedMatrix) -> None:
+        """Level by level, into the arrays that are there: captured applications read them."""
         for number, level in enumerate(self.levels):
             if level.smoother is not None:
                 level.smoother.update(matrix)
             if number < len(self._aggregations):
-                matrix = computed(matrix, self._aggregations[number].product)
+                matrix = self._next_matrix(matrix, self._aggregations[number].product, number + 1)
                 level.replace_transfers()
         if self._coarse is not None:
             self._coarse.update(matrix.csr, self.backend)
-        self._open_workspaces()  # graphs that were captured hold the damping of before
 
 
-def computed(matrix: AdmittedMatrix, product: GalerkinProduct) -> AdmittedMatrix:
-    """The matrix of the next level, with new values of it and of the transfers."""
-    dinv = 1 / matrix.csr.diagonal()
-    product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
-    return product.coarse
-
-
-def aggregation_of(matrix: AdmittedMatrix, B: Any, block_size: int, theta: float) -> tuple[Aggregation, Any] | None:
-    """The aggregation of a level and the candidates of the next one; None where that would not be smaller."""
+def aggregation_of(
+    matrix: AdmittedMatrix, B: Any, block_size: int, theta: float | None
+) -> tuple[Aggregation, Any] | None:
+    """The aggregation of a level and the candidates of the next one; None where that would hardly be smaller."""
     backend, k = matrix.backend, B.shape[1]
     nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
-    labels, count = aggregates(strength_graph(matrix, nodes, theta))
-    if count == 0 or count * k >= matrix.shape[0]:
+    for limit in (theta, 0.0):
+        labels, count = aggregates(strength_graph(matrix, nodes, limit))
+        if count * k <= MOST_KEPT * matrix.shape[0]:
+            break
+    else:
+        return None
+    if count == 0:
         return None
     xp = backend.xp
     own = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
@@ -249,7 +302,7 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Bac
             f"B must have shape ({n},) or ({n}, k) with k from 1 to {LARGEST_BLOCK}: a row for each row of A; got "
             f"shape {origin.xp.asarray(B).shape}"
         )
-    if not bool(origin.xp.isfinite(array).all()):
+    if first_place(~origin.xp.isfinite(array).reshape(-1), origin.xp) is not None:
         raise ValueError("B holds NaN or infinity; every value must be finite")
     zero = (array == 0).all(axis=0)
     if n and bool(zero.any()):
@@ -261,9 +314,8 @@ def refuse_unfit(matrix: AdmittedMatrix) -> None:
     """Raise ValueError unless A is finite and Hermitian up to rounding with a positive diagonal; names a row."""
     admitted(matrix, finite=True)
     diagonal = matrix.csr.diagonal().real
-    bad = ~(diagonal > 0)
-    if bool(bad.any()):
-        row = int(bad.argmax())
+    row = first_place(~(diagonal > 0), matrix.backend.xp)
+    if row is not None:
         value = diagonal[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; smoothed aggregation needs a positive definite A")

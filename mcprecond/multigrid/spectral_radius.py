@@ -33,6 +33,11 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
         The inverse of D, positive. The steps use the inner product of D, in which inv(D) A is Hermitian.
     steps : int
 
+    Raises
+    ------
+    ValueError
+        If numbers on the way are not finite.
+
     References
     ----------
     Saad: Numerical Methods for Large Eigenvalue Problems, revised ed., SIAM 2011, Algorithm 6.5.
@@ -62,6 +67,11 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
         xp.zeros(1, np.int32),
     )
     scalars = backend.to_host(scalars)
+    if not np.isfinite(scalars).all():
+        raise ValueError(
+            f"the spectral radius of inv(D) A is out of the range of {matrix.dtype}: A is not positive definite, or "
+            "its rows are of too different sizes; scale rows and columns of A to a diagonal of about 1"
+        )
     diagonal, beside = scalars[1::2], scalars[2::2]
     values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))
     # There is an eigenvalue so near to each of these.

@@ -16,10 +16,19 @@ from mcprecond.multigrid.cycle import lanes_for
 KERNELS = KernelSet(__file__)
 
 
-def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float) -> Graph:
+#: Of the average connection: what a strong one has at least, where no limit is given.
+SHARE_OF_AVERAGE = 0.5
+
+
+def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None) -> Graph:
     """Return the graph of strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, without a diagonal.
 
     Where unknowns come in nodes the Frobenius norms of the blocks are compared, and the vertices are nodes.
+
+    For None the limit is ``sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` with the numbers m_i and m_j of neighbors. In a row
+    whose sum is zero ``a_ii / m_i`` is the average connection, so that one of half the average is strong, whatever the
+    stencil: on coarse levels, where rows are longer, the limit is lower. A row without a strong connection is dominated
+    by its diagonal entry, and smoothing serves it.
 
     Parameters
     ----------
@@ -27,7 +36,7 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float) 
         Canonical, with values.
     nodes : AdmittedMatrix
         With the pattern of its nodes; the matrix itself where a node has one unknown.
-    theta : float
+    theta : float or None
         With 0 all neighbors are strong whose entry is not zero.
 
     References
@@ -42,6 +51,8 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float) 
     norms = matrix if nodes is matrix else norms_of_blocks(matrix, nodes)
     run = kernels_for(norms)
     sizes, counts = sizes_of(norms), xp.zeros(n + 1, offset)
+    if theta is None:
+        theta, sizes = SHARE_OF_AVERAGE, sizes / xp.sqrt(xp.maximum(nodes.degrees, 1))
     least = theta * (1 - 8 * float(np.finfo(matrix.dtype).eps))  # entries at the limit are strong, however rounded
     arrays = (norms.indptr, norms.indices, norms.data, sizes, least)
     run.count_strong(n, *arrays, counts[1:])

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.inputs import promoted
 from mcprecond.backends.memory import shown_bytes, writable
+from mcprecond.backends.updates import UpdateLock
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.storage import ColorBlocks, NodeBlocks
@@ -92,8 +93,8 @@ class Preconditioner:
 
     A subclass sets `blocks` by `_open` and implements `_apply`. Vectors come in and go out in the order of A. One
     object serves any number of threads and streams at once: each application borrows a workspace of its own. But
-    `update` must not run while somebody applies M. One pass over the factors serves up to four right-hand sides, or two
-    where block_size is 3 or more.
+    `update` must not run while somebody applies M; several updates at once run one after the other. One pass over the
+    factors serves up to four right-hand sides, or two where block_size is 3 or more.
     """
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
@@ -211,6 +212,7 @@ class Preconditioner:
 
     def _become_operator(self, shape: tuple[int, int], dtype: Any) -> None:
         """Become an operator of a shape and a dtype, once everything is there that an application reads."""
+        self._updating = getattr(self, "_updating", None) or UpdateLock()
         super().__init__(dtype=dtype, shape=shape)  # type: ignore[call-arg]
         self._open_workspaces()
 
@@ -237,7 +239,7 @@ class Preconditioner:
             held = self.__reduce__()[2]
             own = writable(held)
             if own is not held:
-                self.__setstate__(own)
+                self.__setstate__(own | {"_updating": self._updating})
             self._may_be_mapped = False
 
     def _moved_again(self, A: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.backends.sorting import lower_bound
+from mcprecond.backends.updates import one_at_a_time
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument
@@ -84,6 +85,7 @@ class MulticolorDILU(Factored):
 
     symmetric = True  # where A has no entry for a_ji, a_ij is zero
 
+    @one_at_a_time
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 

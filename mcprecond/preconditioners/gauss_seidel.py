@@ -6,6 +6,7 @@ from typing import Any
 
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
+from mcprecond.backends.updates import one_at_a_time
 from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
 from mcprecond.sweeps.plan import Sweeps
 from mcprecond.tuning.auto import ColoringArgument
@@ -114,6 +115,7 @@ class MulticolorGS(Preconditioner):
         """See `Preconditioner`."""
         return self.omega == 1
 
+    @one_at_a_time
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern: no new coloring, no new storage.
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.arguments import one_of
+from mcprecond.backends.updates import one_at_a_time
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
@@ -220,6 +221,7 @@ class ILU0(Factored):
         ax.set(xlabel="level", ylabel="rows", title=f"{len(self.levels)} levels")
         return ax
 
+    @one_at_a_time
     def update(self, A: Matrix) -> None:
         """Factorize a matrix with the same pattern: no new levels, no new storage.
 

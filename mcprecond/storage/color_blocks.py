@@ -18,6 +18,7 @@ import numpy as np
 
 from mcprecond.backends import unsigned
 from mcprecond.backends.arguments import flag
+from mcprecond.backends.updates import UpdateLock, one_at_a_time
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, place_of, stored_dtype
 from mcprecond.ordering.color_order import swept_coloring
@@ -66,6 +67,8 @@ class Triangle:
 
 class ColorBlocks:
     """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper.
+
+    Updates from several threads run one after the other.
 
     Parameters
     ----------
@@ -139,6 +142,7 @@ class ColorBlocks:
         Both are canonical.
         """
         self.backend, self.shape, self.dtype = matrix.backend, matrix.shape, matrix.dtype
+        self._updating = UpdateLock()
         self._stored = stored_dtype(dtype, self.dtype)
         backend = matrix.backend
         xp, n = backend.xp, graph.shape[0]
@@ -301,6 +305,7 @@ class ColorBlocks:
 
         return are_those_of_A
 
+    @one_at_a_time
     def update(self, A: Any) -> Any:
         """Take new values from a matrix with the same pattern; coloring and storage stay.
 
@@ -337,7 +342,7 @@ class ColorBlocks:
         """Replace all arrays by copies if those to be written are read-only, as where joblib has mapped them."""
         written = self.lower.values, self.upper.values, self.diagonal, self.dinv
         if self.backend.name == "cpu" and not all(array.flags.writeable for array in written):
-            self.__dict__.update(copy.deepcopy(self.__dict__))
+            self.__dict__.update(copy.deepcopy(self.__dict__) | {"_updating": self._updating})
 
     def divide_upper(self, pivots: Any) -> None:
         """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""

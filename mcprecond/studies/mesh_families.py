@@ -14,8 +14,6 @@ from mcprecond.backends import backend_of
 from mcprecond.multigrid import SmoothedAggregation, rigid_body_modes
 from mcprecond.preconditioners import MulticolorSGS
 
-#: Weaker connections are left out of the aggregates where coefficients jump or depend on the direction.
-THETA = 0.08
 JUMP, SIDE = 1e4, 8  # of coefficients, between squares of so many cells
 ANISOTROPY = 1e-2
 
@@ -30,8 +28,6 @@ class Family:
         The matrix for so many nodes or elements per edge.
     small, large : tuple of int
         How many those are.
-    theta : float
-        For the strength of connection.
     unknowns : int
         Of a node. Where there are three, they are displacements of the nodes of a cube.
     """
@@ -39,7 +35,6 @@ class Family:
     make: Callable[[int], Any]
     small: tuple[int, ...]
     large: tuple[int, ...]
-    theta: float = 0.0
     unknowns: int = 1
 
     def sgs(self, A: Any) -> MulticolorSGS:
@@ -53,7 +48,7 @@ class Family:
             n = round((A.shape[0] / 3) ** (1 / 3))
             z, y, x = np.meshgrid(*[np.linspace(0, 1, n)] * 3, indexing="ij")
             B = backend_of(A).xp.asarray(rigid_body_modes(np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)))
-        return SmoothedAggregation(A, B, block_size=self.unknowns, theta=self.theta)
+        return SmoothedAggregation(A, B, block_size=self.unknowns)
 
 
 def fenl(n: int) -> sp.csr_matrix:
@@ -91,7 +86,7 @@ FAMILIES = {
     "poisson2d": Family(lambda n: problems.laplacian((n, n)), (32, 64), (256, 512, 1024, 2048)),
     "poisson3d": Family(lambda n: problems.laplacian((n, n, n)), (10, 16), (32, 64, 128)),
     "fenl": Family(fenl, (6, 10), (25, 50, 100, 180)),
-    "anisotropy": Family(anisotropic, (32, 64), (256, 512, 1024), THETA),
-    "jumps": Family(jumping, (32, 64), (256, 512, 1024), THETA),
+    "anisotropy": Family(anisotropic, (32, 64), (256, 512, 1024)),
+    "jumps": Family(jumping, (32, 64), (256, 512, 1024)),
     "elasticity": Family(problems.elasticity, (5, 8), (12, 24, 48), unknowns=3),
 }

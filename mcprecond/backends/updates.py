@@ -1,0 +1,40 @@
+"""Updates of one object from several threads: one at a time."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Update = TypeVar("Update", bound=Callable[..., Any])
+
+
+class UpdateLock:
+    """A lock that its holder may enter again. Copies and pickles of it are new ones."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> Any:
+        return UpdateLock, ()
+
+
+def one_at_a_time(update: Update) -> Update:
+    """Let a method wait until no other one of these runs on the same object, which has an `UpdateLock`, `_updating`."""
+
+    @functools.wraps(update)
+    def waiting(self: Any, *arguments: Any) -> Any:
+        with self._updating:
+            try:
+                return update(self, *arguments)
+            finally:
+                self.backend.synchronize()  # the next one may be on another stream
+
+    return waiting  # type: ignore[return-value]
