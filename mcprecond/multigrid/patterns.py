@@ -34,6 +34,8 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     Where it lists column `width` there is nothing.
     """
     xp, rows = backend.xp, len(left[0]) - 1
+    if not backend.resident_warps:  # for which Numba would compile everything twice
+        left = left[0].astype(np.int64, copy=False), left[1]
     per_row = len(left[1]) / max(rows, 1)
     united = per_row * len(right[1]) / max(len(right[0]) - 1, 1)
     marks = {"MARKED": 1} if united >= MANY and width <= MOST_MARKED else {}

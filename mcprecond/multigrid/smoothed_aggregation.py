@@ -18,6 +18,7 @@ from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.galerkin import GalerkinProduct
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
@@ -153,6 +154,8 @@ class SmoothedAggregation(Multigrid):
         self.max_levels = integer(max_levels, "max_levels", 1)
         self.max_coarse = integer(max_coarse, "max_coarse", 0, MOST_DENSE)
         matrix = self._moved(A, device).canonical()
+        if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
+            rehearse()
         stored_dtype(dtype, matrix.dtype)
         self._dtype, self._coloring = dtype, coloring
         if matrix.shape[0] % self.block_size:

@@ -1,0 +1,57 @@
+"""Small calls of what a first hierarchy needs on a CPU, in double precision: Numba compiles half of it in a process
+beside this one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from mcprecond.backends import get_backend
+from mcprecond.backends.beside import compiled_beside, is_kept
+from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.cycle import Dense, Transfer
+from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_parts
+from mcprecond.multigrid.smoothers import GaussSeidel
+from mcprecond.multigrid.spectral_radius import spectral_radius
+from mcprecond.multigrid.strength import strength_graph
+from mcprecond.multigrid.transfer import tentative
+
+N = 60
+
+
+def rehearse() -> None:
+    """Compile all of it, unless it is kept."""
+    if not is_kept(restrict_parts):
+        with compiled_beside(f"{__name__}:rehearse_products"):
+            rehearse_others()
+
+
+def rehearse_products() -> None:
+    """P, R and R A P for aggregates of three neighbors."""
+    matrix, count = _line(), N // 3
+    labels = np.arange(N, dtype=np.int32) // 3
+    own = np.arange(N + 1, dtype=np.int64), labels
+    product = GalerkinProduct(matrix, matrix, labels, own, count, np.ones((N, 1)), None)
+    product.compute(matrix, 0.5, np.ones(N))
+
+
+def rehearse_others() -> None:
+    """Aggregates, tentative prolongators, smoothers and cycles."""
+    matrix, backend, b = _line(), get_backend("cpu"), np.ones(N)
+    aggregates(strength_graph(matrix, matrix, None))
+    own = np.arange(N + 1, dtype=np.int64), np.zeros(N, np.int32)
+    tentative(own, 1, np.ones((N, 1)), 1, backend)
+    spectral_radius(matrix, b)
+    smoother, x, r = GaussSeidel(matrix, "greedy", 1, None), np.empty(N), np.empty(N)
+    state = smoother.new_state()
+    smoother.before(state, b, x, r, 1)
+    smoother.after(state, b, x, 1)
+    Transfer(matrix.csr, matrix.dtype, matrix.dtype, backend).apply(b, x, adds=True)
+    Dense(matrix.csr, backend).apply(b, x)
+
+
+def _line() -> AdmittedMatrix:
+    """A Laplacian on a line."""
+    return admitted(sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(N, N)).tocsr()).canonical()
