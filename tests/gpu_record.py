@@ -52,6 +52,7 @@ SLOW = {
     "test_deterministic_methods_agree_on_both_devices": 15,
     "test_docs.py": 40,
     "test_advice.py": 10,
+    "test_multigrid.py": 5,
     "test_choice.py": 10,
     "test_dia.py": 3,
     "test_ilu.py": 2,

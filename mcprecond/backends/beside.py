@@ -29,9 +29,11 @@ def compiled_beside(call: str) -> Iterator[None]:
     module, _, function = call.partition(":")
     program = f"from {module} import {function}; {function}()"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    silent = subprocess.DEVNULL
     try:
-        process = subprocess.Popen([sys.executable, "-c", program], env=environment, **streams)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], env=environment, stdin=silent, stdout=silent, stderr=silent
+        )
     except OSError:
         yield
         return
