@@ -10,7 +10,7 @@ from typing import Any
 
 from report.noise import slower, total_ms
 from report.pictures import picture
-from report.results import IMAGES, RESULTS, ROOT, Document, age, busy, date, place, runs
+from report.results import IMAGES, RESULTS, ROOT, Document, busy, measured, place, runs
 from report.tables import number, render, replaced, table
 
 PAGE, PICTURE = ROOT / "README.md", "race.svg"
@@ -67,9 +67,8 @@ def summary(races: Races) -> str:
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
     shown = [
         {
-            "place": place(run),
-            "date": date(run),
-            "notes": f"{busy(run)} {age(run)}".strip(),
+            "measured": measured(run),
+            "notes": busy(run),
             "table": table_of(name, run),
         }
         for name, run in races.items()
