@@ -1,11 +1,12 @@
-"""Multigrid on matrices of several kinds: setup, update and solve beside one-level preconditioners, all in one run.
+"""Matrices of several kinds, solved by the library's CG, ours, one-level preconditioners and multigrid, all in one run.
 
     python benchmarks/multigrid.py gpu                   # the full sizes
     python benchmarks/multigrid.py cpu                   # beside PyAMG's smoothed aggregation
     python benchmarks/multigrid.py cpu --small           # the same kinds, small
 
-writes benchmarks/results/multigrid-gpu.json or multigrid-cpu.json (or where --output says). b = A x* with random x*. On
-the CPU solvers take turns, so that what else runs there meets all of them. PyAMG runs twice: with its own default
+writes benchmarks/results/multigrid-gpu.json or multigrid-cpu.json (or where --output says), which README shows. All
+options are the defaults, but that multigrid and Gauss-Seidel know the nodes of elasticity. b = A x* with random x*.
+On the CPU solvers take turns, so that what else runs there meets all of them. PyAMG runs twice: with its own default
 smoothers, and with Gauss-Seidel forward before and backward after, as ours.
 """
 
@@ -25,12 +26,12 @@ import numpy as np
 from cases import MATRICES, SEED
 from measure import MULTIGRID, RESULTS, record, save, timed_in_turns, wall_ms
 
-from mcprecond import MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.backends import get_backend
 from mcprecond.multigrid import rigid_body_modes
 
 RTOL, MAXITER = 1e-8, 10_000
-CASES = ["poisson2d", "poisson3d", "fenl", "elasticity"]
+CASES = ["circuit", "triangulation", "elasticity", "poisson2d", "poisson3d", "fenl"]
 
 
 def main() -> None:
@@ -80,6 +81,8 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         "CG": (lambda: None, by_pcg),
         "Jacobi": (jacobi, by_pcg),
         "SGS": (lambda: MulticolorSGS(A, **blocks), by_pcg),
+        "DILU": (lambda: MulticolorDILU(A), by_pcg),
+        "ILU0": (lambda: ILU0(A), by_pcg),
         "multigrid": (lambda: SmoothedAggregation(A, B, **blocks), by_pcg),
     }
     if device == "cpu":

@@ -24,7 +24,7 @@ import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
 from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
-from report.results import age
+from report.results import measured
 from report.tables import by_name
 
 project = "mcprecond"
@@ -131,7 +131,7 @@ def table_of_applications(results):
                 f"{solver['apply_ms'] / case['spmv_ms']:.1f} ({solver['colors']})"
                 for solver, case in zip(solvers, cases, strict=True)
             ]
-    return f"{age(document)}\n\n{by_name('coloring', [case['name'] for case in cases], rows)}"
+    return f"From {measured(document)}.\n\n{by_name('coloring', [case['name'] for case in cases], rows)}"
 
 
 def table_of_iterations(results):
@@ -146,11 +146,11 @@ def table_of_iterations(results):
         for row in case["sweeps"]:
             if "iteration_ms" in row and row.get("block_size", 1) == 1:
                 model = 1e3 * speeds.iteration_seconds(case["unknowns"], case["nnz"], 8, row["colors"])
-                measured = row["iteration_ms"]
-                cells = [str(row["colors"]), f"{1e3 * model:.1f}", f"{1e3 * measured:.1f}", f"{model / measured:.2f}"]
+                took = row["iteration_ms"]
+                cells = [str(row["colors"]), f"{1e3 * model:.1f}", f"{1e3 * took:.1f}", f"{model / took:.2f}"]
                 rows[f"{case['name']}, {row['name']}"] = cells
     columns = ["colors", "model, µs", "measured, µs", "model / measured"]
-    return f"{said} {age(document)}\n\n{by_name('an iteration', columns, rows)}"
+    return f"{said} From {measured(document)}.\n\n{by_name('an iteration', columns, rows)}"
 
 
 def page_of_commands():

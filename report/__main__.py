@@ -2,8 +2,7 @@
 
 python -m report                        all pages and their pictures
 python -m report sweeps studies         these
-python -m report --check                write nothing, and exit with 1 if a page is not what it would be; what it says
-                                        of the age of the code does not count
+python -m report --check                write nothing, and exit with 1 if a page is not what it would be
 python -m report --stale                write nothing, and list the files of results of code that has changed since
 """
 
@@ -13,7 +12,7 @@ import argparse
 import sys
 
 from report import PAGES, page_module
-from report.results import IMAGES, ROOT, stale, timeless
+from report.results import IMAGES, ROOT, stale
 
 
 def main() -> None:
@@ -33,11 +32,8 @@ def main() -> None:
         found = module.load()
         text = module.page(found)
         if arguments.check:
-            old += (
-                []
-                if timeless(module.PAGE.read_text()) == timeless(text)
-                else [module.PAGE.relative_to(ROOT).as_posix()]
-            )
+            if module.PAGE.read_text() != text:
+                old.append(module.PAGE.relative_to(ROOT).as_posix())
             continue
         module.PAGE.write_text(text)
         if hasattr(module, "draw"):

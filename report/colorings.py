@@ -11,7 +11,7 @@ from typing import Any
 
 from report.noise import noise, of_mean, verdict
 from report.pictures import picture, plain_ticks
-from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, date, notes, runs, versions
+from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, render
 
 PAGE = DOCS / "colorings.md"
@@ -274,12 +274,6 @@ def on_a_cpu(document: Document) -> dict[str, Any]:
         "times": by_name("graph", ["load", "vertices", "entries", "pattern, ms", *rows], times),
         "ratios": by_name("graph", timed, ratios),
     }
-
-
-def origin(document: Document) -> str:
-    """Machine, date, versions, and what else there is to know."""
-    machine = document["machine"]
-    return f"{machine['gpu'] or machine['cpu']}, {date(document)}, {versions(document)}. {notes(document)}"
 
 
 def graphs(cases: list[Case]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from report.noise import slower
-from report.results import DOCS, RESULTS, Document, date, notes, place, runs, versions
+from report.results import DOCS, RESULTS, Document, origin, place, runs
 from report.tables import by_case, number, render
 
 PAGE = DOCS / "factorizations.md"
@@ -49,9 +49,7 @@ def facts(document: Document) -> dict[str, Any]:
     }
     return {
         "place": place(document),
-        "date": date(document),
-        "versions": versions(document),
-        "notes": notes(document),
+        "origin": origin(document),
         "winners": [winner(case["name"], of_case) for case, of_case in zip(cases, rows, strict=True)],
         "tables": [by_case(title, cases, cells) for title, cells in tables.items() if any(cells)],
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from report.results import DOCS, RESULTS, Document, date, origin, runs, versions
+from report.results import DOCS, RESULTS, Document, date, measured, origin, runs, versions
 from report.tables import by_name, number, render
 
 PAGE = DOCS / "opponents.md"
@@ -71,7 +71,7 @@ def page(documents: dict[str, Document]) -> str:
         sizes=sizes(theirs),
         colorings=table_of(colored, COLORINGS, colored_in),
         ratios=ratios(colored, documents[OURS]),
-        ours=f"{date(documents[OURS])}, {versions(documents[OURS])}",
+        ours=measured(documents[OURS]),
         kokkos_colorings=table_of(theirs["kokkos-kernels"], KOKKOS, colored_in),
         natural=table_of(theirs["ecl-natural"], NATURAL, colored_in),
         solves=solves(theirs["cupy"], theirs["amgx"]),

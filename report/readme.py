@@ -1,6 +1,6 @@
-"""What README shows of the results: a chart, and a small table for each run.
+"""What README shows of the results: a small table for each run, and a chart.
 
-The baseline is our own CG, without a preconditioner or with Jacobi, whichever is faster.
+Both compare with the CG of SciPy or CuPy and Jacobi's preconditioner, which is what a reader has without this package.
 """
 
 from __future__ import annotations
@@ -8,44 +8,36 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.noise import slower, total_ms
-from report.pictures import picture
-from report.results import IMAGES, RESULTS, ROOT, Document, age, busy, date, place, runs
+from report.noise import total_ms
+from report.pictures import picture, plain_ticks
+from report.results import IMAGES, RESULTS, ROOT, Document, busy, measured, place, runs
 from report.tables import number, render, replaced, table
 
 PAGE, PICTURE = ROOT / "README.md", "race.svg"
-LIBRARY = {"library CG": "library", "library Jacobi": "library"}
-#: What is compared: a file of results, the list of its solvers, and those that are shown by the names they get. Of two
-#: that get the same name the faster is shown.
-RACES: dict[str, tuple[str, dict[str, str]]] = {
-    "ilu-gpu": (
-        "factorizations",
-        {
-            "plain CG": "CG",
-            "Jacobi": "Jacobi",
-            "SGS color": "SGS",
-            "DILU color": "DILU",
-            "ILU0 color": "ILU(0)",
-            "ILU0 natural": "ILU(0), row order",
-        },
-    ),
-    "multigrid-gpu": ("solvers", LIBRARY | {"CG": "CG", "Jacobi": "Jacobi", "SGS": "SGS", "multigrid": "multigrid"}),
-    "multigrid-cpu": (
-        "solvers",
-        LIBRARY | {"CG": "CG", "Jacobi": "Jacobi", "SGS": "SGS", "multigrid": "multigrid", "PyAMG": "PyAMG"},
-    ),
+RACES = ("multigrid-gpu", "multigrid-cpu")
+LIBRARY = "library Jacobi"
+#: Solvers of ours by the names in files, with the names they get here. Of both factorizations the chart has the faster.
+OURS = {
+    "CG": "CG",
+    "Jacobi": "CG with Jacobi",
+    "SGS": "SGS",
+    "DILU": "DILU",
+    "ILU0": "ILU(0)",
+    "multigrid": "multigrid",
 }
-BASELINES = ("CG", "Jacobi")
-COLORS = {
-    "library": "0.75",
-    "CG": "0.55",
-    "Jacobi": "#c9b458",
-    "SGS": "#1b9e77",
-    "multigrid": "#d95f02",
-    "DILU": "#66a61e",
-    "ILU(0)": "#7570b3",
-    "ILU(0), row order": "#bdb9dd",
-    "PyAMG": "#e6ab92",
+BARS = {
+    "our CG": (("CG",), "0.6"),
+    "Gauss-Seidel": (("SGS",), "#1b9e77"),
+    "DILU or ILU(0)": (("DILU", "ILU0"), "#7570b3"),
+    "multigrid": (("multigrid",), "#d95f02"),
+}
+#: Problems by the names in files.
+PROBLEMS = {
+    "circuit": "random circuit",
+    "triangulation": "triangulation",
+    "elasticity": "elasticity",
+    "poisson2d": "Poisson, 5 points",
+    "fenl": "FENL, 27 points",
 }
 
 Races = dict[str, Document]
@@ -65,82 +57,74 @@ def page(races: Races) -> str:
 def summary(races: Races) -> str:
     """The part between the markers, in Markdown."""
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
-    shown = [
-        {
-            "place": place(run),
-            "date": date(run),
-            "notes": f"{busy(run)} {age(run)}".strip(),
-            "table": table_of(name, run),
-        }
-        for name, run in races.items()
+    shown = [{"measured": measured(run), "notes": busy(run), "table": table_of(run)} for run in races.values()]
+    return render("readme.md", picture=path, races=shown)
+
+
+def table_of(document: Document) -> str:
+    """A line for each problem: milliseconds of setup and solve by three solvers, and their iterations."""
+    rows = []
+    for problem, unknowns, found in shown_cases(document):
+        solved = [found[LIBRARY], found["CG"], best(found)]
+        ms = [number(total_ms(row)) for row in solved]
+        iterations = ", ".join(f"{row['iterations']:,}" for row in solved)
+        rows.append([f"{problem}, {unknowns:,}", *ms[:2], f"**{ms[2]}** {OURS[solved[2]['name']]}", iterations])
+    header = [
+        "ms, with setup",
+        f"{library(document)}'s CG with Jacobi",
+        "our CG",
+        "best of ours",
+        "iterations of these",
     ]
-    library = any("library" in totals(name, case) for name, run in races.items() for case in run["cases"])
-    return render("readme.md", picture=path, races=shown, library=library)
+    return table(header, rows)
 
 
-def table_of(name: str, document: Document) -> str:
-    """A line for each problem: milliseconds of setup and solve, and iterations; in bold the fastest, and
-    what is not slower beyond the noise.
-    """
-    cases, rows = [totals(name, case) for case in document["cases"]], []
-    labels = [label for label in dict.fromkeys(RACES[name][1].values()) if any(label in found for found in cases)]
-    for case, found in zip(document["cases"], cases, strict=True):
-        best = min(found.values(), key=total_ms)
-        cells = {label: f"{number(total_ms(row))} ({row['iterations']:,})" for label, row in found.items()}
-        cells |= {label: f"**{cells[label]}**" for label, row in found.items() if not slower(row, best)}
-        rows.append([f"{case['name']}, {case['unknowns']:,}", *(cells.get(label, "") for label in labels)])
-    return table(["ms with setup (iterations)", *labels], rows)
+def library(document: Document) -> str:
+    return "CuPy" if document["machine"]["gpu"] else "SciPy"
 
 
-def totals(name: str, case: Document) -> dict[str, Row]:
-    """The rows of the solvers that are shown."""
-    kind, shown = RACES[name]
-    found: dict[str, Row] = {}
-    for row in case[kind]:
-        if row["name"] in shown:
-            label = shown[row["name"]]
-            found[label] = min(found.get(label, row), row, key=total_ms)
-    return found
+def shown_cases(document: Document) -> list[tuple[str, int, dict[str, Row]]]:
+    """Problem, unknowns, and the rows of all solvers by name."""
+    cases = {case["name"]: case for case in document["cases"]}
+    return [
+        (title, cases[name]["unknowns"], {row["name"]: row for row in cases[name]["solvers"]})
+        for name, title in PROBLEMS.items()
+        if name in cases
+    ]
 
 
-def baseline(found: dict[str, Row]) -> str:
-    """The faster of our solvers that need no coloring and no factorization, where both were run."""
-    return min((label for label in BASELINES if label in found), key=lambda label: total_ms(found[label]))
+def best(found: dict[str, Row], names: tuple[str, ...] = tuple(OURS)) -> Row:
+    """The fastest of solvers, setup included."""
+    return min((found[name] for name in names if name in found), key=total_ms)
 
 
 def draw(races: Races, folder: Path) -> None:
-    """A panel a run: for each problem a bar a solver, as long as it is faster than the baseline."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
+    """A panel a run: for each problem a bar a solver, as long as it is faster than the library's CG with Jacobi."""
     with picture(folder / PICTURE, salt="race") as plt:
-        figure, panels = plt.subplots(1, len(races), figsize=(9, 4.2), layout="constrained", squeeze=False)
+        figure, panels = plt.subplots(len(races), 1, figsize=(5.2, 7.6), layout="constrained", squeeze=False)
         handles = {}
-        for panel, (name, document) in zip(panels[0], races.items(), strict=True):
-            y, ticks = 0.0, []
-            for case in document["cases"]:
-                cells = totals(name, case)
-                first, base = y, baseline(cells)
-                for label, row in cells.items():
-                    times = total_ms(cells[base]) / total_ms(row)
-                    bar = panel.barh(y, times - 1, 0.9, left=1, color=COLORS[label])
-                    if label == base:
-                        panel.plot([1], [y], marker="D", color=COLORS[label], linestyle="none")
-                    handles.setdefault(label, bar[0])
-                    style = {"va": "center", "ha": "left" if times >= 1 else "right", "fontsize": 7}
-                    shown = "" if label == base else f"{times:.2g}"
-                    offset = 3 if times >= 1 else -3, 0
-                    panel.annotate(shown, (times, y), offset, textcoords="offset points", **style)
-                    y += 1
-                ticks.append(((first + y - 1) / 2, case["name"]))
-                y += 1
+        for panel, document in zip(panels[:, 0], races.values(), strict=True):
+            y, ticks, longest = 0.0, {}, 1.0
+            for problem, _, found in shown_cases(document):
+                first = y
+                for label, (names, color) in BARS.items():
+                    if not any(name in found for name in names):
+                        continue
+                    times = total_ms(found[LIBRARY]) / total_ms(best(found, names))
+                    handles[label] = panel.barh(y, times - 1, 0.9, left=1, color=color)[0]
+                    side, offset = ("left", 3) if times >= 1 else ("right", -3)
+                    where: dict[str, Any] = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side}
+                    panel.annotate(f"{times:#.2g}".rstrip("."), (times, y), va="center", fontsize=7.5, **where)
+                    longest, y = max(longest, times), y + 1
+                ticks[(first + y - 1) / 2] = problem
+                y += 0.8
             panel.set_xscale("log")
-            panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            panel.xaxis.set_minor_formatter(NullFormatter())
-            low, high = panel.get_xlim()
-            panel.set_xlim(low / 1.5, high * 1.5)
-            panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=12))
+            panel.set_xlim(panel.get_xlim()[0] / 1.3, 1.5 * longest)
+            plain_ticks(panel.xaxis)
             panel.axvline(1, color="0.3", linewidth=0.8)
-            panel.set(yticks=[at for at, _ in ticks], yticklabels=[label for _, label in ticks], title=place(document))
-            panel.set_xlabel("times faster than our CG, plain\nor with Jacobi, setup included")
+            panel.set_yticks(list(ticks), list(ticks.values()))
+            panel.set_title(f"{place(document)}: times faster than {library(document)}'s CG with Jacobi", fontsize=9)
             panel.invert_yaxis()
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False)
+            panel.spines[["top", "right"]].set_visible(False)
+        labels = [label for label in BARS if label in handles]
+        figure.legend([handles[label] for label in labels], labels, loc="outside lower center", ncols=4, frameon=False)

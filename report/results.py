@@ -1,9 +1,8 @@
-"""The runs in benchmarks/results, and what is said of each: where, when, with which versions, and of what code."""
+"""The runs in benchmarks/results, and what is said of each: which version ran, where, when and with what."""
 
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ PAPERS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("papers.toml").r
 MARKS: dict[str, Any] = tomllib.loads((ROOT / "benchmarks" / "marks.toml").read_text())
 
 Document = dict[str, Any]
+OURS = "mcprecond"
+OPPONENTS = "opponents"  # the benchmark of files that hold runs of other packages
 
 
 def runs(names: list[str], folder: Path = RESULTS) -> dict[str, Document]:
@@ -39,17 +40,19 @@ def date(document: Document) -> str:
 
 
 def versions(document: Document) -> str:
-    return ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    """The versions of other packages."""
+    return ", ".join(f"{name} {version}" for name, version in document["versions"].items() if name != OURS)
+
+
+def measured(document: Document) -> str:
+    """Our version, the card and the date: what every figure is of."""
+    return f"{OURS} {document['versions'][OURS]}, {place(document)}, {date(document)}"
 
 
 def origin(document: Document) -> str:
     """The line above the tables of a run."""
-    return f"**{place(document)}**, {date(document)}, {versions(document)}. {notes(document)}"
-
-
-def notes(document: Document) -> str:
-    """What else a reader has to know of a run."""
-    return " ".join(filter(None, [spread_of(document), busy(document), age(document)]))
+    of_all = f"**{measured(document)}**, with {versions(document)}."
+    return " ".join(filter(None, [of_all, spread_of(document), busy(document)]))
 
 
 def spread_of(document: Document) -> str:
@@ -70,33 +73,12 @@ def busy(document: Document) -> str:
     return f"The machine was busy: other processes used {others:.1f} of its {cores} processors."
 
 
-def age(document: Document) -> str:
-    """Whether the code is another today."""
-    parts = changed(document)
-    if parts is None:
-        return "*Measured with older code.*"
-    if not parts:
-        return "*Measured with the code of today.*"
-    more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    return f"*The code has changed since: {', '.join(parts[:SHOWN])}{more}.*"
-
-
-OPPONENTS = "opponents"  # the benchmark of files that hold runs of other packages
-SHOWN = 6  # parts of the code that a page names
-AGE = re.compile(r"\*(?:Measured with|The code has)[^*]*\*")
-
-
 def changed(document: Document) -> list[str] | None:
     """The kernel sets, and rooms with other modules, whose code is another today; None for a run that has no hashes."""
     then, now = document.get("code"), code()
     if not isinstance(then, dict):
         return None
     return [part for part, digest in then.items() if now.get(part) != digest]
-
-
-def timeless(page: str) -> str:
-    """A page without the sentences that a change of the code makes others."""
-    return AGE.sub("", page)
 
 
 def stale(folder: Path = RESULTS) -> list[str]:

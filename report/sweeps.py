@@ -8,7 +8,7 @@ from typing import Any
 
 from report.noise import noise, of_mean, verdict
 from report.pictures import MARKERS, picture
-from report.results import DOCS, MARKS, RESULTS, Document, notes, origin, place, runs, versions
+from report.results import DOCS, MARKS, RESULTS, Document, origin, place, runs
 from report.tables import by_case, by_name, number, render, table
 
 PAGE, PICTURE = DOCS / "sweeps.md", "weak-scaling.svg"
@@ -69,10 +69,7 @@ def facts(document: Document) -> dict[str, Any]:
     """All tables of a run of the sweeps."""
     cases = document["cases"]
     return {
-        "place": place(document),
-        "time": document["date"][:16].replace("T", " "),
-        "versions": versions(document),
-        "notes": notes(document),
+        "origin": origin(document),
         "sweeps": by_case("sweeps", cases, [sweeps_of(case) for case in cases]),
         "solves": by_case("solver: ms with setup (iterations)", cases, [solves_of(case) for case in cases]),
         "applications": by_case("of which setup + one application", cases, [applications_of(case) for case in cases]),

@@ -41,7 +41,7 @@ def colorings():
 
 def run(*cases: dict) -> dict:
     machine = {"gpu": "a GPU", "cpu": "a processor", "threads": 2}
-    return {"machine": machine, "versions": {"numpy": "2.4"}, "date": "2026-11-21T00:00", "cases": list(cases)}
+    return {"machine": machine, "versions": {"mcprecond": "1.2"}, "date": "2026-11-21T00:00", "cases": list(cases)}
 
 
 def case(name: str, rows: list[str], **facts) -> dict:

@@ -210,8 +210,11 @@ def _circuit(n: int, backend: Backend) -> System:
     return _with_random_rhs("circuit", problems.circuit(n, seed=SEED, device=backend.name), backend)
 
 
-def _triangulation(n: int, backend: Backend) -> System:
-    # By SciPy alone: `problems.graphs.delaunay` would have to be compiled.
+def triangulation(n: int) -> sp.csr_matrix:
+    """Return the Laplacian of a triangulation of n random points, with one vertex grounded.
+
+    SciPy alone makes it: `problems.graphs.delaunay` would have to be compiled.
+    """
     points = np.random.default_rng(SEED).random((n, 2))
     points = points[np.lexsort((points[:, 0], np.floor(points[:, 1] * n**0.5)))]
     corners = Delaunay(points).simplices
@@ -219,7 +222,11 @@ def _triangulation(n: int, backend: Backend) -> System:
     graph = edges.maximum(edges.T)  # sides inside are listed in both directions, those of the hull in one
     degrees = np.diff(graph.indptr).astype(float)
     degrees[0] += 1  # the vertex that is grounded
-    return _with_random_rhs("random triangulation", placed(sp.csr_matrix(sp.diags(degrees) - graph), backend), backend)
+    return sp.csr_matrix(sp.diags(degrees) - graph)
+
+
+def _triangulation(n: int, backend: Backend) -> System:
+    return _with_random_rhs("random triangulation", placed(triangulation(n), backend), backend)
 
 
 def _elasticity(n: int, backend: Backend) -> System:

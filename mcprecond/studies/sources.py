@@ -1,7 +1,7 @@
 """Hashes of sources that change with what is compiled and not with how it is written.
 
-Comments, white space and docstrings do not count. `code` has those that a file of results carries, so that a page which
-shows it can say which kernels have changed since.
+Comments, white space and docstrings do not count. `code` has those that a file of results carries, so that
+`python -m report --stale` can say which kernels have changed since.
 """
 
 from __future__ import annotations
