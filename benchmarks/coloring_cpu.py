@@ -6,9 +6,8 @@
 writes benchmarks/results/coloring-cpu.json or coloring-cpu-small.json (or where --output says). Times are medians of
 wall times of the coloring alone; the methods take turns. Our methods get the checked graph, PyAMG the CSR matrix,
 NetworkX its own graph object. PyAMG is compiled and serial, ours runs on as many threads as --threads says. NetworkX is
-pure Python and would take minutes on a million vertices, so it runs on a small graph of each family. On a busy machine
-threads that spin at barriers keep each other from running; OMP_WAIT_POLICY=passive lets them sleep. It is recorded, and
-so is the load before each graph.
+pure Python and would take minutes on a million vertices, so it runs on a small graph of each family. The load before
+each graph is recorded.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ def main() -> None:
             case |= measure_matrix(GROWING[name](scale), repeats, scale <= NETWORKX_SCALE)
             cases.append(case)
             print(case, flush=True)
-            policy = os.environ.get("OMP_WAIT_POLICY", "default")
-            document = record("coloring-cpu", "cpu", cases, COLORING, seed=SEED, small=small, wait_policy=policy)
+            document = record("coloring-cpu", "cpu", cases, COLORING, seed=SEED, small=small)
             save(document | {"versions": document["versions"] | opponents()}, output)
 
 

@@ -84,8 +84,8 @@ def convergence() -> plt.Figure:
     figure, panel = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
     solvers = (
         ("CG", None, GRAY),
-        ("CG with multicolor Gauss-Seidel", MulticolorSGS(A, "jp"), GREEN),
-        ("CG with multigrid", SmoothedAggregation(A, coloring="jp"), ORANGE),
+        ("CG with multicolor Gauss-Seidel", MulticolorSGS(A), GREEN),
+        ("CG with multigrid", SmoothedAggregation(A), ORANGE),
     )
     for name, M, look in solvers:
         result = pcg(A, b, M=M, rtol=1e-8)

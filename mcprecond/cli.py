@@ -77,11 +77,18 @@ SYMMETRY = 1e-8
 REFUSALS = (ValueError, TypeError, OSError, MemoryError, ImportError, OverflowError, RuntimeError)
 
 
+def _beside() -> Console:
+    """Where a bar and the log go: to stderr, but by the console of stdout where both are terminals. What two consoles
+    write to one terminal runs into each other.
+    """
+    return out if out.is_terminal and err.is_terminal else err
+
+
 class _ToStderr(logging.Handler):
     """Prints what the package logs, such as that kernels are compiled."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        err.print(f"mcprecond: {record.getMessage()}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        _beside().print(f"mcprecond: {record.getMessage()}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 LOG_HANDLER = _ToStderr()
@@ -203,7 +210,7 @@ class Work:
 def _working(message: str) -> Iterator[Work]:
     """Show what goes on. Ctrl-C prints one line with how far it has come, and exits with 130."""
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24)
-    bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    bar = Progress(*columns, console=_beside(), transient=True, disable=not err.is_terminal)
     with bar if err.is_terminal else nullcontext():  # up to Rich 14 a disabled bar ends in an empty line
         work = Work(bar, message)
         try:
@@ -225,36 +232,35 @@ def _refuse(message: str) -> None:
 @command
 def demo(
     small: Annotated[bool, Option("Small problems, to try it.")] = False,
+    cpu: Annotated[bool, Option("Run on the CPU, even if there is a GPU.")] = False,
     as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
-    """Solve five problems by CG alone, and with Jacobi, Gauss-Seidel and multigrid, on every device that is there.
+    """Solve five problems by CG alone, and with Jacobi, Gauss-Seidel and multigrid, on the GPU if there is one.
 
     Example: mcprecond demo
     """
     from mcprecond import studies
+    from mcprecond.studies.demo import verdict
 
-    devices, problem = ["cpu"], gpu_problem()
-    if problem is None:
-        devices.append("gpu")
+    problem = "--cpu was given" if cpu else gpu_problem()
     rows = []
     with _working("starting") as work:
-        for device in devices:
-            for found in studies.demo(device=device, small=small, progress=work.advance):
-                rows += found.rows
-                if not as_json:
-                    out.print(_race(found.rows))
+        for found in studies.demo(device="gpu" if problem is None else "cpu", small=small, progress=work.advance):
+            rows += found.rows
+            if not as_json:
+                out.print(_race(found.rows))
+                out.print(f"{verdict(found.rows)}\n", markup=False, highlight=False)
     if as_json:
         print(json.dumps(rows, indent=1))
     else:
         out.print(
             "Relative residual 1e-8. Setup builds the preconditioner, and updates it in Newton's method; total is "
-            "setup and solve. The faster of two runs, after one that compiled and does not count.",
+            "setup and solve. The fastest of three runs, after one that compiled and does not count.",
             style="dim",
             highlight=False,
         )
-        out.print(_seen(rows), markup=False, highlight=False)
         out.print(
-            "It ran on the CPU and on the GPU."
+            "It ran on the GPU. For the CPU: mcprecond demo --cpu"
             if problem is None
             else f"It ran on the CPU. No GPU was used: {problem}",
             markup=False,
@@ -275,6 +281,7 @@ def _race(rows: list[dict[str, Any]]) -> Table:
     """A table of one problem, with the fastest in color."""
     first = rows[0]
     title = f"{first['problem']}, {first['unknowns']:,} unknowns, {first['device'].upper()}"
+    fastest = min((row for row in rows if row["verified"]), key=lambda row: row["total_seconds"], default=None)
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
     table.add_column("method", no_wrap=True, min_width=10)
     for heading in ("iterations", "setup [s]", "solve [s]", "total [s]", "times faster\nthan CG"):
@@ -282,28 +289,9 @@ def _race(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         times = "failed" if row["times_faster"] is None else f"{row['times_faster']:.2f}"
         seconds = (f"{row[name]:.3f}" for name in ("setup_seconds", "solve_seconds", "total_seconds"))
-        style = "bold green" if row is _fastest(rows) else None
+        style = "bold green" if row is fastest else None
         table.add_row(row["method"], f"{row['iterations']:,}", *seconds, times, style=style)
     return table
-
-
-def _fastest(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    return min((row for row in rows if row["verified"]), key=lambda row: row["total_seconds"], default=None)
-
-
-def _seen(rows: list[dict[str, Any]]) -> str:
-    """In a sentence, what the tables of the demonstration say."""
-    said = []
-    for problem, device in dict.fromkeys((row["problem"], row["device"]) for row in rows):
-        best = _fastest([row for row in rows if (row["problem"], row["device"]) == (problem, device)])
-        name = problem if device == "cpu" else f"{problem} (GPU)"
-        if best is None:
-            said.append(f"nothing on {name}, where none converged")
-        elif best["method"] == "CG" or best["times_faster"] is None:
-            said.append(f"{best['method']} on {name}")
-        else:
-            said.append(f"{best['method']} on {name} ({best['times_faster']:.1f} times faster than CG)")
-    return f"The fastest: {'; '.join(said)}."
 
 
 @command

@@ -270,7 +270,6 @@ def on_a_cpu(document: Document) -> dict[str, Any]:
     return {
         "origin": origin(document),
         "threads": document["machine"]["threads"],
-        "wait_policy": document["wait_policy"],
         "times": by_name("graph", ["load", "vertices", "entries", "pattern, ms", *rows], times),
         "ratios": by_name("graph", timed, ratios),
     }

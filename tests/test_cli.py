@@ -365,7 +365,8 @@ def test_demo_shows_every_problem_and_what_was_seen(here):
     for word in ("FENL", "circuit", "triangulation", "elasticity", "CG", "Jacobi", "SGS", "multigrid", "iterations"):
         assert word in said
     words = " ".join(said.split())
-    assert "The fastest: " in words and "mcprecond advise" in words and "It ran on the CPU" in words
+    assert words.index("circuit") < words.index("FENL") and ("is the fastest" in words or "are about equal" in words)
+    assert "mcprecond advise" in words and "It ran on the CPU" in words
 
 
 def test_demo_as_json_adds_up(here):
@@ -377,25 +378,52 @@ def test_demo_as_json_adds_up(here):
         assert row["method"] != "CG" or row["times_faster"] == 1
 
 
+def raced(**methods):
+    """Rows of one table of the demonstration: method -> (iterations, seconds of setup, and of the solve)."""
+    return [
+        {
+            "method": method,
+            "iterations": iterations,
+            "setup_seconds": setup,
+            "solve_seconds": solve,
+            "total_seconds": setup + solve,
+            "spread_seconds": 0.01,
+            "verified": iterations < 10_000,
+            "times_faster": methods["CG"][2] / (setup + solve),
+        }
+        for method, (iterations, setup, solve) in methods.items()
+    ]
+
+
 def test_what_the_demo_says_was_seen():
+    from mcprecond.studies.demo import verdict
+
+    assert verdict(raced(CG=(500, 0, 5.0), SGS=(200, 0.5, 2.0), multigrid=(10, 2.0, 2.0))) == (
+        "SGS is the fastest, 2.0 times as fast as CG."
+    )
+    assert verdict(raced(CG=(500, 0, 5.0), SGS=(200, 0.5, 1.5), multigrid=(10, 1.1, 1.0))) == (
+        "SGS and multigrid are about equal, 2.5 times as fast as CG."
+    )
+    assert verdict(raced(CG=(180, 0, 1.8), SGS=(80, 0.57, 1.6), multigrid=(9, 3.0, 1.0))) == (
+        "CG is the fastest: CG needs 180 iterations. SGS needs 80, each as long as 2.0 of CG's, and its setup takes as "
+        "long as 57 of them."
+    )
+    assert verdict(raced(CG=(10_000, 0, 5.0), SGS=(200, 0.5, 2.0))) == "SGS is the fastest."
+    assert verdict(raced(CG=(10_000, 0, 5.0))) == "No method converged."
+
+
+def test_a_bar_shares_the_console_of_what_is_printed_on_a_terminal(monkeypatch):
+    """The lines of two consoles run into each other."""
+    from rich.console import Console
+
     from mcprecond import cli
 
-    def row(problem, method, seconds, times, verified=True):
-        return {
-            "problem": problem,
-            "device": "cpu",
-            "method": method,
-            "total_seconds": seconds,
-            "times_faster": times,
-            "verified": verified,
-        }
-
-    rows = [row("a", "CG", 1.0, 1.0), row("a", "SGS", 2.0, 0.5), row("b", "CG", 1.0, 1.0), row("b", "SGS", 0.5, 2.0)]
-    rows += [row("c", "CG", 1.0, None, False)]
-    assert (
-        cli._seen(rows)
-        == "The fastest: CG on a; SGS on b (2.0 times faster than CG); nothing on c, where none converged."
-    )
+    terminal, other = Console(force_terminal=True), Console(stderr=True, force_terminal=True)
+    monkeypatch.setattr(cli, "out", terminal)
+    monkeypatch.setattr(cli, "err", other)
+    assert cli._beside() is terminal
+    monkeypatch.setattr(cli, "out", Console(force_terminal=False))
+    assert cli._beside() is other
 
 
 @pytest.mark.parametrize("what", ["pattern", "levels", "convergence"])

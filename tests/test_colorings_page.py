@@ -59,7 +59,7 @@ def documents() -> dict:
         "coloring-steps": run(STEPS),
         "coloring-rounds": run({"name": "rmat16", "rounds": ROUNDS}) | {"threads": 4096},
         "coloring-scaling-gpu": run(*growing),
-        "coloring-cpu": run(case("grid2d20", ["PyAMG JP", "eb"], load=0.5)) | {"wait_policy": "passive"},
+        "coloring-cpu": run(case("grid2d20", ["PyAMG JP", "eb"], load=0.5)),
     }
 
 

@@ -26,6 +26,7 @@ from mcprecond.studies.table import Table
 
 METHODS = ("CG", "Jacobi", "SGS", "multigrid")
 RTOL, MAXITER, SEED = 1e-8, 10_000, 0
+EQUAL = 0.1  # of the time: less is no difference
 
 #: Told what happens now, how many solves are done, and of how many.
 Progress = Callable[[str, int, int], None]
@@ -94,12 +95,12 @@ class LinearSolver:
 
 
 def demo(
-    *, device: str = "cpu", small: bool = False, repeats: int = 2, progress: Progress = lambda *told: None
+    *, device: str = "cpu", small: bool = False, repeats: int = 3, progress: Progress = lambda *told: None
 ) -> Iterator[Table]:
     """Solve five problems by CG alone, and with Jacobi, symmetric Gauss-Seidel and multigrid as preconditioners.
 
-    FENL and then all steps of Newton's method for FENL; a random network of resistors; the Laplacian of a random
-    triangulation with one vertex grounded; elasticity of tetrahedra. But for Newton's method, right-hand sides are
+    A random network of resistors; the Laplacian of a random triangulation with one vertex grounded; elasticity of
+    tetrahedra; FENL, and then all steps of Newton's method for FENL. But for Newton's method, right-hand sides are
     random. Every solve is run once without being counted, on the CPU with small problems, which compiles what has not
     been compiled yet; then the methods take turns.
 
@@ -118,8 +119,8 @@ def demo(
     Table
         One for each problem, with a row for each method. Columns: problem, device, unknowns, entries, method,
         iterations (of all linear systems together), setup_seconds (building and updating the preconditioner),
-        solve_seconds, total_seconds (both; assembly is not counted), verified, times_faster (the total of CG divided by
-        this one).
+        solve_seconds, total_seconds (both; assembly is not counted), spread_seconds (by how much the median of the
+        totals is above the least, which is shown), verified, times_faster (the total of CG divided by this one).
 
     Raises
     ------
@@ -131,11 +132,11 @@ def demo(
     >>> from mcprecond import studies
     >>> for table in studies.demo(small=True, repeats=1):
     ...     print(table.rows[0]["problem"], [row["method"] for row in table.rows if row["verified"]])
-    FENL ['CG', 'Jacobi', 'SGS', 'multigrid']
-    FENL, Newton's method ['CG', 'Jacobi', 'SGS', 'multigrid']
     circuit ['CG', 'Jacobi', 'SGS', 'multigrid']
     random triangulation ['CG', 'Jacobi', 'SGS', 'multigrid']
     elasticity ['CG', 'Jacobi', 'SGS', 'multigrid']
+    FENL ['CG', 'Jacobi', 'SGS', 'multigrid']
+    FENL, Newton's method ['CG', 'Jacobi', 'SGS', 'multigrid']
     """
     function(progress, "progress")
     backend = get_backend(device)
@@ -188,12 +189,47 @@ def _rows(system: System, runs: dict[str, list[LinearSolver]], backend: Backend)
         row = {"problem": system.name, "device": backend.name, "unknowns": system.A.shape[0]}
         row |= {"entries": int(system.A.nnz), "method": method, "iterations": linear.iterations}
         row |= {"setup_seconds": linear.setup_seconds, "solve_seconds": linear.solve_seconds}
-        row |= {"total_seconds": linear.seconds, "verified": all(run.converged for run in solvers)}
+        spread = float(np.median([run.seconds for run in solvers])) - linear.seconds
+        row |= {"total_seconds": linear.seconds, "spread_seconds": spread}
+        row["verified"] = all(run.converged for run in solvers)
         rows.append(row)
     for row in rows:
         both = row["verified"] and rows[0]["verified"]
         row["times_faster"] = rows[0]["total_seconds"] / row["total_seconds"] if both else None
     return rows
+
+
+def verdict(rows: list[dict[str, Any]]) -> str:
+    """Say which method is the fastest in a table of the demonstration, or which are about equal.
+
+    Totals are about equal if they are less than a tenth apart, or no further than runs of one method. Where CG is among
+    the fastest, it is said what the best preconditioner costs in its iterations.
+    """
+    converged = sorted((row for row in rows if row["verified"]), key=lambda row: row["total_seconds"])
+    if not converged:
+        return "No method converged."
+    first = converged[0]
+    near = [row for row in converged if row["total_seconds"] - first["total_seconds"] <= _slack(row, first)]
+    names = [row["method"] for row in near]
+    if len(near) == 1:
+        said = f"{names[0]} is the fastest"
+    else:
+        said = f"{', '.join(names[:-1])} and {names[-1]} are about equal"
+    CG, M = rows[0], next((row for row in converged if row["method"] in ("SGS", "multigrid")), None)
+    if "CG" not in names:
+        return f"{said}, {first['times_faster']:.1f} times as fast as CG." if CG["verified"] else f"{said}."
+    if M is None:
+        return f"{said}."
+    one = CG["solve_seconds"] / CG["iterations"]
+    return (
+        f"{said}: CG needs {CG['iterations']:,} iterations. {M['method']} needs {M['iterations']:,}, each as long as "
+        f"{M['solve_seconds'] / M['iterations'] / one:.1f} of CG's, and its setup takes as long as "
+        f"{M['setup_seconds'] / one:,.0f} of them."
+    )
+
+
+def _slack(*rows: dict[str, Any]) -> float:
+    return max(EQUAL * rows[-1]["total_seconds"], *(row["spread_seconds"] for row in rows))
 
 
 def _fenl(n: int, backend: Backend) -> System:
@@ -241,8 +277,8 @@ def _with_random_rhs(name: str, A: Any, backend: Backend, **options: Any) -> Sys
     return System(name, A, lambda linear: linear(A, b), **options)
 
 
-MAKERS = (_fenl, _newton, _circuit, _triangulation, _elasticity)
-SIZES = {"small": (7, 7, 24, 600, 7), "cpu": (50, 30, 250, 100_000, 20), "gpu": (128, 64, 1000, 1_000_000, 40)}
+MAKERS = (_circuit, _triangulation, _elasticity, _fenl, _newton)
+SIZES = {"small": (24, 600, 7, 7, 7), "cpu": (160, 30_000, 16, 36, 24), "gpu": (1000, 500_000, 40, 100, 64)}
 
 
 def _small_systems(backend: Backend) -> list[System]:
