@@ -254,9 +254,9 @@ class Multigrid(Preconditioner):
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
         b = xp.asarray(vector(b, n, self._origin, self.dtype))
         x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
-        shift = exponent_of(b, xp)  # so that no square overflows or vanishes
-        if abs(shift) <= np.finfo(self.dtype).maxexp // 4:
-            shift = 0
+        near, shift = np.finfo(self.dtype).maxexp // 4, 0
+        if max(abs(exponent_of(b, xp)), abs(self.exponent)) > near:
+            shift = exponent_of(b, xp) - self.exponent // 3  # neither squares of b nor x overflow or vanish
         b, x = (times_power(v, -shift, xp) for v in (b, x))
         limit, r = max(rtol * norm_of(b, xp), power_times(atol, -shift)), b - A @ x
         residuals = [norm_of(r, xp)]
