@@ -5,9 +5,9 @@ BIN := .venv/bin
 SECONDS ?= 600
 SEED ?= 1
 # Processes that run tests. Each takes whole modules of tests, since what one module compiles others load; those that
-# take long come early. Each has two threads, as races need, which sleep where they wait.
+# take long come early. Each has two threads, as races need.
 WORKERS ?= logical
-PARALLEL := OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
+PARALLEL := MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia delta listed_columns schedule wide pcg \
@@ -34,8 +34,7 @@ test: lint
 	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
 
 # PETSc's solvers over MPI. What the first run compiles, the ranks of the others load.
-test-petsc: export OMP_WAIT_POLICY := passive
-test-petsc: export NUMBA_NUM_THREADS := 1
+test-petsc: export MCPRECOND_NUM_THREADS := 1
 test-petsc: .venv-petsc/ready
 	$(PETSC)/mpiexec -n 1 $(RANK) -q
 	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 1 $(RANK) -p no:terminal

@@ -1,6 +1,6 @@
 """The marks that are set for a CPU, each against its opponent in the same run.
 
-    NUMBA_NUM_THREADS=2 OMP_NUM_THREADS=2 python benchmarks/marks.py
+    MCPRECOND_NUM_THREADS=2 OMP_NUM_THREADS=2 python benchmarks/marks.py
 
 writes benchmarks/results/marks-cpu.json (or where --output says). Both sides of a ratio are timed in turns, so that
 whatever else the machine does meets both; ratios are those of the medians. PyAMG has to be installed.

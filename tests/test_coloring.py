@@ -287,7 +287,7 @@ def test_eb_has_hubs_on_skewed_graphs_only():
         assert (eb_waves(A) >= 0).any() and (eb_waves(A) == -1).mean() > 0.3
 
 
-def numbers_at_once(n, indptr, indices, stretches, number):
+def numbers_at_once(first, last, n, indptr, indices, stretches, number):
     before = number.copy()
     for v in np.flatnonzero(before < 0):
         number[v] = eb.smallest_free_color(v, 1, indptr, indices, before)

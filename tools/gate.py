@@ -39,8 +39,7 @@ def main() -> None:
     only.add_argument("--only-cpu", action="store_true", help="leave out the kernels")
     parser.add_argument("--processes", type=int, default=2, help="for compiling (default: 2)")
     arguments = parser.parse_args()
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the time of others
-    os.environ["NUMBA_NUM_THREADS"] = str(cpu_bits.THREADS)  # on any machine; Numba is not imported yet
+    os.environ["MCPRECOND_NUM_THREADS"] = str(cpu_bits.THREADS)  # on any machine; the package is not imported yet
     parts = {"cuda", "cpu"} - ({"cpu"} if arguments.only_cuda else {"cuda"} if arguments.only_cpu else set())
     if arguments.action == "record":
         arguments.file.write_text(json.dumps(record(parts, arguments.processes), indent=1) + "\n")

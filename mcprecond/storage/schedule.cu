@@ -3,11 +3,11 @@
 #include "cuda/grid.cuh"
 
 extern "C" __global__ void mark_slices(long long n, const int* colors, const long long* offsets,
-                                       const int* rows_per_item_driver, const OFFSET* lower_indptr,
+                                       const int* rows_per_slice, const OFFSET* lower_indptr,
                                        const OFFSET* upper_indptr, bool* begins) {
     long long i = thread_id();
     if (i >= n) return;
-    int color = colors[i], rows = rows_per_item_driver[color];
+    int color = colors[i], rows = rows_per_slice[color];
     OFFSET longest = min(LONG * (MOST_ROWS / rows), SWEPT_PIECE);
     bool begin = (i - offsets[color]) % rows == 0;
     for (long long j = i > 0 ? i - 1 : 0; j <= i; ++j)

@@ -26,7 +26,7 @@ CASES = 10_000_000
 CASES_OF_BATCH = 50_000
 #: Of each process, unless the caller has said otherwise: two race as more do, and those that wait do not take the time
 #: of other processes, which share the cores.
-THREADS = {"NUMBA_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
+THREADS = {"MCPRECOND_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
 #: Failures of one kind that are printed.
 PRINTED = 2
 
