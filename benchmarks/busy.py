@@ -46,7 +46,9 @@ def main() -> None:
         "grid2d_20" if small else "poisson2d_200": grid2d(20 if small else 200),
         "fenl_5" if small else "fenl_50": problem.jacobian(problem.initial()),
     }
-    settings = {name: os.environ.get(name) for name in ("MCPRECOND_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")}
+    settings = {
+        name: os.environ.get(name) for name in ("MCPRECOND_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+    }
     cases: list[dict[str, Any]] = []
     for name, A in matrices.items():
         cases.append({"name": name, "rows": A.shape[0], "entries": int(A.nnz)} | measured(A, arguments.solves))

@@ -138,7 +138,8 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> Counter
     command += ["--hypothesis-profile", "gpu", "--durations", "8", "--claims", str(claims), "--progress", str(progress)]
     command.append(str(TESTS))
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "MCPRECOND_NUM_THREADS": str(THREADS)}
+    environment = os.environ | {"MCPRECOND_NUM_THREADS": str(THREADS)}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment |= variables
     gpus = visible_gpus()
     running = {}
