@@ -207,13 +207,15 @@ def test_page_has_every_study_run_or_not(page):
 
 
 def test_page_shows_what_was_measured(page, tmp_path):
-    facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "versions": {"numpy": "2"}, "date": "2026-11-21T00:00"}
+    facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "date": "2026-11-21T00:00"}
+    facts["versions"] = {"mcprecond": "0.1.0", "numpy": "2"}
     for name in STUDIES:
         table(name, "cpu").save(tmp_path / f"{name}-gpu.json", name)
     found = {name: document | facts for name, document in page.load(tmp_path).items()}
     assert list(found) == list(STUDIES)
     text = page.page(found)
-    assert text.count("**a GPU**, 2026-11-21, numpy 2.") == len(STUDIES) and "Not run yet" not in text
+    assert text.count("**mcprecond 0.1.0, a GPU, 2026-11-21**, with numpy 2.") == len(STUDIES)
+    assert "Not run yet" not in text
     relations = text[text.index("## Which of the papers' relations hold?") :]
     assert all(f"| {name} |" in relations for name in STUDIES)
     fewer = next(line for line in relations.splitlines() if "| table-v | 2.9-6.4 |" in line)
@@ -232,6 +234,7 @@ def test_page_shows_what_was_measured(page, tmp_path):
 def test_page_says_what_failed_and_leaves_it_out(page):
     rows = [dict(row) for row in table("coloring-effect", "cpu").rows]
     rows[0] |= {"verified": False}
-    facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "versions": {}, "date": "2026-11-21T00:00"}
+    facts = {"machine": {"gpu": "a GPU", "cpu": "a processor"}, "date": "2026-11-21T00:00"}
+    facts["versions"] = {"mcprecond": "0.1.0"}
     text = page.page({"coloring-effect": facts | {"cases": rows}})
     assert f"Improper or not converged, and left out of all means: {rows[0]['matrix']}: {rows[0]['method']}." in text
