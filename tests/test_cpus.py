@@ -65,7 +65,7 @@ def test_a_quota_limits_the_threads(cpus, quota, expected, monkeypatch):
     monkeypatch.setattr(threads, "allowed_cpus", lambda: cpus)
     monkeypatch.setattr(threads, "quotas", lambda *_: quota)
     assert default_threads({}) == expected
-    # What somebody chooses wins, the first of the names before the others; what is no number says nothing.
+    # A variable overrides the quota, and the first one overrides the others. Values that are no number are ignored.
     for k, name in enumerate(CHOSEN):
         assert default_threads(dict.fromkeys(CHOSEN[k + 1 :], "7") | {name: "3"}) == 3
         assert default_threads({name: "all"}) == default_threads({name: "0"}) == expected

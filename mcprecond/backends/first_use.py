@@ -126,7 +126,7 @@ def cupy_folder() -> str:
 def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
     """Let Numba load or save a function, or do without where the files cannot be read or written.
 
-    Files that are empty or cut off, as a full disk leaves them, are forgotten, and written anew.
+    Files that are empty or truncated, as a full disk leaves them, are dropped, and the function is compiled again.
     """
 
     def use(*args: Any) -> Any:

@@ -31,16 +31,16 @@ from mcprecond.backends.team import shared_loop
 #: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
 #: them, and a way for it to do so would take time to compile.
 ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-#: Iterations that are worth the way to another thread: rows of a sparse matrix.
+#: The smallest chunk of a loop over rows of a sparse matrix: less work does not pay for handing it to another thread.
 ROWS = 512
-#: The same for numbers of vectors.
+#: The smallest chunk of a loop over the entries of vectors.
 NUMBERS = 4096
 
 
 def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS) -> Any:
     """Compile ``body(first, end, ...)``, the iterations of a parallel loop from `first` to `end`; see `shared_loop`.
 
-    Whoever calls it gets all of them done, by all threads. Numbers that the body returns are added up.
+    A call runs the whole range, which the threads share, and returns the sum of what the body returns.
     """
     if body is None:
         return partial(compile_loop, grain=grain)

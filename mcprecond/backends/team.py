@@ -44,8 +44,8 @@ MOST_CHUNKS = 256
 MOST_THREADS = 256
 #: So many chunks are worth the way to one more thread.
 WORTH = 2
-#: A loop of fewer chunks is short. After a short loop whose caller had to sleep, since a thread that had begun a chunk
-#: got no core, the caller does the next FEWEST_ALONE by itself, twice as many at the next time, and so on.
+#: A loop of fewer chunks is short. If the caller of a short loop had to sleep, because another thread lost its core in
+#: the middle of a chunk, the caller runs the next FEWEST_ALONE short loops alone. That number doubles each time.
 SHORT, FEWEST_ALONE, MOST_ALONE = 64, 16, 4096
 #: How often a thread polls before it sleeps: tens of microseconds, about as long as what is between two loops takes.
 POLLS = 2000
@@ -282,7 +282,7 @@ def _run(entry, data, first, end, grain):
     return -1 if failed else chunks
 
 
-# What compiled code calls before the team is there, and the way from Python to the team.
+# Callbacks that compiled code uses to compile `_run` and to start the threads, and the functions for Python.
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
@@ -392,7 +392,7 @@ def _shared(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *a
         place, *taken = cgutils.unpack_tuple(
             inside, inside.load(inside.bitcast(entry.args[0], packed.type.as_pointer())), len(args) + 1
         )
-        # Loops begin at 0 or later. Who knows that need not look whether an index counts from the end.
+        # Bounds are not negative. Where LLVM knows that, it drops the check for indices that count from the end.
         bounds = [inside.and_(bound, ir.Constant(_WORD, 2**63 - 1)) for bound in entry.args[1:3]]
         status, found = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
         if sums:
