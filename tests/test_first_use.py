@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
-import time
 
 import pytest
-
-from mcprecond.backends import first_use
 
 # Another matrix than the one that warmup solves with.
 SOLVE = """
@@ -101,48 +97,3 @@ def test_files_that_are_cut_off_are_dropped(process, tmp_path, kind, left):
     said, logged = process("-c", CALL, **name)
     assert said == "3\n" and "Numba compiles" in logged
     assert process("-c", CALL, **name) == ("3\n", "")
-
-
-class Kernel:
-    """In the place of CuPy's: takes so many seconds, and cannot write unless it keeps nothing."""
-
-    def __init__(self, seconds: float, writable: bool = True) -> None:
-        self.seconds, self.writable, self.compiled = seconds, writable, 0
-
-    def compile(self) -> None:
-        time.sleep(self.seconds)
-        if not self.writable and "CUPY_CACHE_IN_MEMORY" not in os.environ:
-            raise PermissionError("kernel_cache")
-        self.compiled += 1
-
-
-@pytest.fixture
-def said(caplog, monkeypatch):
-    """The messages of a process that has said nothing yet."""
-    monkeypatch.setattr(first_use, "SAID", set())
-    caplog.set_level(logging.INFO, "mcprecond")
-    monkeypatch.setenv("CUPY_CACHE_DIR", "/kernels")
-    monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "")
-    monkeypatch.delenv("CUPY_CACHE_IN_MEMORY")
-    return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
-
-
-def test_a_compiler_at_work_is_said_once(said, monkeypatch):
-    """Not before two seconds, added up; also while one kernel takes long."""
-    monkeypatch.setattr(first_use, "SILENT", 0.3)
-    monkeypatch.setattr(first_use, "NVRTC", first_use.Stopwatch("NVRTC"))
-    first_use.compile_by_cupy(Kernel(0.2))
-    assert said() == []
-    first_use.compile_by_cupy(Kernel(0.2))
-    first_use.compile_by_cupy(Kernel(0.2))
-    ((level, message),) = said()
-    assert level == "WARNING" and "NVRTC" in message and "seconds" in message and "kept in /kernels" in message
-
-
-def test_cupys_cache_cannot_be_written(said, monkeypatch):
-    kernels = [Kernel(0, writable=False) for _ in range(3)]
-    for kernel in kernels:
-        first_use.compile_by_cupy(kernel)
-    assert [kernel.compiled for kernel in kernels] == [1, 1, 1]
-    ((level, message),) = said()
-    assert level == "WARNING" and "CUPY_CACHE_DIR" in message

@@ -144,15 +144,4 @@ def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
     return use
 
 
-def compile_by_cupy(kernel: Any) -> None:
-    """Compile a RawKernel, or load it from CuPy's cache; without a cache where that cannot be written."""
-    with NVRTC.running(cupy_folder()):
-        try:
-            kernel.compile()
-        except OSError:
-            say_not_kept("NVRTC", "CUPY_CACHE_DIR")
-            os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
-            kernel.compile()
-
-
 event.register("numba:compile", _Numba())

@@ -1,26 +1,22 @@
-"""The GPU: CuPy arrays and matrices, CUDA kernels compiled by CuPy when first used and cached on disk by it."""
+"""The GPU: CuPy arrays and matrices, CUDA kernels compiled when first used and kept on disk."""
 
 from __future__ import annotations
 
 import functools
 import re
 import threading
-import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.ahead import compile_ahead
+from mcprecond.backends.ahead import variants_ahead
+from mcprecond.backends.cubins import Program, compile_ahead, machine_code, read_kept
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
-from mcprecond.backends.first_use import compile_by_cupy
-from mcprecond.backends.kernels import Kernels, KernelSet
+from mcprecond.backends.kernels import Kernels, KernelSet, Launch
 from mcprecond.typing import Device
 
-#: Seconds in which CuPy loads any kernel set that it has kept; it does not tell when it calls the compiler.
-LOADED = 0.2
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 C_TYPES = {
     np.dtype(np.uint8): "unsigned char",
@@ -145,25 +141,25 @@ class GpuBackend:
 def _variant(backend: GpuBackend, kernel_set: KernelSet, macros: tuple[tuple[str, Any], ...], device: int) -> Kernels:
     """The launchers of one variant, found by its choices as they are given: a call costs next to nothing."""
     chosen = dict(macros)
-    started = time.perf_counter()
-    launchers = _launchers(kernel_set, _options(kernel_set, chosen), chosen.get("LANES", 1), device)
-    if time.perf_counter() - started > LOADED and {"OFFSET", "VALUE", "LANES"} <= set(chosen):
-        _compile_ahead(tuple((name, chosen[name]) for name in ("OFFSET", "VALUE", "LANES")), device)
-    return Kernels(launchers, backend, kernel_set, chosen)
+    program = _program(kernel_set, chosen, device)
+    if not read_kept(program):
+        for other in variants_ahead(kernel_set, chosen, device):
+            compile_ahead(_program(*other, device))
+    return Kernels(_launchers(kernel_set, program, chosen.get("LANES", 1), device), backend, kernel_set, chosen)
 
 
-def _options(kernel_set: KernelSet, macros: dict[str, Any]) -> tuple[str, ...]:
-    """The options of a variant: what the text does not mention makes no other code of it."""
-    _, words = _text_and_words(kernel_set)
-    return compile_options({name: value for name, value in macros.items() if name in words})
+def _program(kernel_set: KernelSet, macros: dict[str, Any], device: int) -> Program:
+    """The program of a variant: what the text does not mention makes no other code of it."""
+    text, words = _text_and_words(kernel_set)
+    options = compile_options({name: value for name, value in macros.items() if name in words})
+    return Program(text, options, _capability(device))
 
 
 @functools.cache
-def _compile_ahead(macros: tuple[tuple[str, Any], ...], device: int) -> list[Future[Any]]:
-    """Once for these types, where nothing has been kept: let threads compile what follows."""
-    return compile_ahead(
-        lambda kernel_set, chosen: _compiled(kernel_set, _options(kernel_set, chosen), device), dict(macros), device
-    )
+def _capability(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).compute_capability)
 
 
 @functools.cache
@@ -174,57 +170,34 @@ def _text_and_words(kernel_set: KernelSet) -> tuple[str, frozenset[str]]:
 
 
 @functools.cache
-def _launchers(kernel_set: KernelSet, options: tuple[str, ...], lanes: int, device: int) -> dict[str, Any]:
-    """Compile (or load from CuPy's cache) and load one variant of a kernel set on one device."""
-    launchers = {}
-    for name, kernel in _compiled(kernel_set, options, device).items():
-        most_blocks = None if kernel_set.functions[name].launch == "per_item" else _resident_blocks(kernel)
-        launchers[name] = _launcher(kernel, lanes, most_blocks)
-    return launchers
-
-
-#: Variants that are compiled, or that some thread compiles.
-_VARIANTS: dict[tuple[KernelSet, tuple[str, ...], int], Future[dict[str, Any]]] = {}
-_LOCK = threading.Lock()
-
-
-def _compiled(kernel_set: KernelSet, options: tuple[str, ...], device: int) -> dict[str, Any]:
-    """The kernels of one variant, compiled now, not inside somebody's graph capture; or by a thread that is at it."""
+def _launchers(kernel_set: KernelSet, program: Program, lanes: int, device: int) -> dict[str, Any]:
+    """Load one variant of a kernel set on one device, now and not inside somebody's graph capture."""
     import cupy
 
-    with _LOCK:
-        mine = (key := (kernel_set, options, device)) not in _VARIANTS
-        future = _VARIANTS.setdefault(key, Future())
-    if mine:
-        try:
-            source, _ = _text_and_words(kernel_set)
-            kernels = {}
-            for name, side in kernel_set.functions.items():
-                kernels[name] = cupy.RawKernel(
-                    source, name, options, enable_cooperative_groups=side.launch == "resident"
-                )
-                compile_by_cupy(kernels[name])
-            future.set_result(kernels)
-        except BaseException as error:
-            del _VARIANTS[key]
-            future.set_exception(error)
-    return future.result()
+    module = cupy.cuda.Module()
+    module.load(machine_code(program))
+    return {
+        name: _launcher(module.get_function(name), side.launch, lanes) for name, side in kernel_set.functions.items()
+    }
+
+
+def _launcher(kernel: Any, launch_mode: Launch, lanes: int) -> Callable[..., None]:
+    most_blocks = None if launch_mode == "per_item" else _resident_blocks(kernel)
+    cooperative = launch_mode == "resident"
+
+    def launch(items: int, *args: Any) -> None:
+        blocks = -(-items * lanes // BLOCK)
+        if most_blocks is not None:
+            blocks = min(blocks, most_blocks)
+        if blocks:
+            kernel((blocks,), (BLOCK,), (items, *args), enable_cooperative_groups=cooperative)
+
+    return launch
 
 
 def _resident_blocks(kernel: Any) -> int:
     """How many blocks of a kernel the current device holds at once."""
     import cupy
 
-    per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, BLOCK, 0)
+    per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.ptr, BLOCK, 0)
     return per_processor * cupy.cuda.Device().attributes["MultiProcessorCount"]
-
-
-def _launcher(kernel: Any, lanes: int, most_blocks: int | None) -> Callable[..., None]:
-    def launch(items: int, *args: Any) -> None:
-        blocks = -(-items * lanes // BLOCK)
-        if most_blocks is not None:
-            blocks = min(blocks, most_blocks)
-        if blocks:
-            kernel((blocks,), (BLOCK,), (items, *args))
-
-    return launch

@@ -1,0 +1,161 @@
+"""Machine code of CUDA kernels, kept in files beside those that CuPy keeps.
+
+NVRTC compiles one program at a time in a process, and needs no GPU. So each program is compiled in a process of its
+own: one that is needed now, and beside it, on as many cores as there are, others that will be needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcprecond.backends import nvrtc
+from mcprecond.backends.first_use import NVRTC, cupy_folder, say_not_kept
+from mcprecond.backends.threads import default_threads
+
+#: Options of all programs. Lambdas in kernels are device code; numbers too small to be normal in float32 count as zero.
+OPTIONS = ("--device-as-default-execution-space", "-ftz=true")
+DIGEST = 32  # bytes of SHA-256 in front of the machine code: a full disk leaves files that are cut off
+
+
+@dataclass(frozen=True)
+class Program:
+    """A CUDA source, the options of NVRTC for it, and the compute capability of the device, 90 for 9.0."""
+
+    source: str
+    options: tuple[str, ...]
+    capability: int
+
+    @property
+    def file(self) -> Path:
+        """Where its machine code is kept."""
+        versions = (_cupy_version(), *OPTIONS, *self.options, str(self.capability))
+        key = hashlib.sha256("\0".join((*versions, self.source)).encode()).hexdigest()
+        return Path(cupy_folder()) / f"mcprecond-{key[:40]}.cubin"
+
+
+#: What is compiled, being compiled, or waits for a core, in which case its future can be canceled.
+_CODES: dict[Program, Future[bytes]] = {}
+_LOCK = threading.Lock()
+
+
+def machine_code(program: Program) -> bytes:
+    """A program's machine code, compiled now unless it is kept or some process is at it.
+
+    Raises
+    ------
+    RuntimeError
+        What NVRTC says, where it refuses the source.
+    """
+    if kept := read_kept(program):
+        return kept
+    with _LOCK:
+        code = _CODES.get(program)
+        mine = code is None or code.cancel()
+        if code is None or mine:
+            code = _CODES[program] = Future()
+            code.set_running_or_notify_cancel()
+    with NVRTC.running(cupy_folder()):
+        if mine:
+            _complete(code, program)
+        return code.result()
+
+
+def read_kept(program: Program) -> bytes | None:
+    """The machine code in the file of a program, where there is one and all of it is there."""
+    try:
+        content = program.file.read_bytes()
+    except OSError:
+        return None
+    digest, code = content[:DIGEST], content[DIGEST:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def compile_ahead(program: Program) -> None:
+    """Let a process compile a program as soon as a core is free, unless its machine code is kept."""
+    if read_kept(program):
+        return
+    with _LOCK:
+        if program in _CODES:
+            return
+        code = _CODES[program] = Future()
+    _waiting().put((code, program))
+
+
+@functools.cache
+def _waiting() -> queue.SimpleQueue[tuple[Future[bytes], Program]]:
+    """What waits for a core. The threads that take it from there end with the process, whatever is left."""
+    waiting: queue.SimpleQueue[tuple[Future[bytes], Program]] = queue.SimpleQueue()
+
+    def work() -> None:
+        while True:
+            code, program = waiting.get()
+            if code.set_running_or_notify_cancel():
+                _complete(code, program)
+
+    for _ in range(max(1, default_threads() - 1)):
+        threading.Thread(target=work, name="mcprecond-nvrtc", daemon=True).start()
+    return waiting
+
+
+def _complete(code: Future[bytes], program: Program) -> None:
+    """Compile a program and keep the machine code. A failure is not kept: the next call tries again."""
+    try:
+        compiled = _compiled(program)
+        _keep(compiled, program.file)
+        code.set_result(compiled)
+    except BaseException as error:
+        with _LOCK:
+            del _CODES[program]
+        code.set_exception(error)
+
+
+def _compiled(program: Program) -> bytes:
+    """The machine code, from another process, or from this one where none can be started."""
+    source, options = program.source.encode(), (*OPTIONS, *program.options)
+    command = [sys.executable, "-I", "-S", nvrtc.__file__, _library(), str(program.capability), *options]
+    try:
+        done = subprocess.run(command, input=source, capture_output=True)
+    except OSError:
+        return nvrtc.compile_source(_library(), source, program.capability, options)
+    if done.returncode:
+        raise RuntimeError(f"NVRTC does not compile kernels of mcprecond:\n{done.stderr.decode(errors='replace')}")
+    return done.stdout
+
+
+def _keep(code: bytes, file: Path) -> None:
+    """Write a file with machine code, all of it or none."""
+    partial = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(hashlib.sha256(code).digest() + code)
+        partial.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        say_not_kept("NVRTC", "CUPY_CACHE_DIR")
+
+
+@functools.cache
+def _library() -> str:
+    """The path of NVRTC, as CuPy finds it."""
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    return str(load_nvidia_dynamic_lib("nvrtc").abs_path)
+
+
+@functools.cache
+def _cupy_version() -> str:
+    """CuPy's version, and that of the CUDA which it is for."""
+    import cupy
+
+    return f"{cupy.__version__} {cupy.cuda.runtime.runtimeGetVersion()}"

@@ -1,0 +1,143 @@
+"""CUDA programs are compiled in processes, kept, and found again. NVRTC needs no GPU for that."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import logging
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy")
+
+from mcprecond.backends import cubins, first_use, gpu
+from mcprecond.backends.ahead import variants_ahead
+from mcprecond.backends.cubins import Program, compile_ahead, machine_code, read_kept
+
+SCALE = Program('extern "C" __global__ void scale(double* x) { x[threadIdx.x] *= FACTOR; }', ("-DFACTOR=2",), 90)
+REFUSED = Program("nothing that C++ knows", (), 90)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder for what is compiled, and a process that has compiled and said nothing yet."""
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(cubins, "_CODES", {})
+    monkeypatch.setattr(first_use, "SAID", set())
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def said(caplog):
+    caplog.set_level(logging.INFO, "mcprecond")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def forget_and_refuse(monkeypatch) -> None:
+    """As in another process, which must not compile."""
+    monkeypatch.setattr(cubins, "_CODES", {})
+    monkeypatch.setattr(subprocess, "run", None)
+
+
+def test_what_is_compiled_is_kept(folder, monkeypatch):
+    code = machine_code(SCALE)
+    assert code.startswith(b"\x7fELF") and b"scale" in code
+    forget_and_refuse(monkeypatch)
+    assert machine_code(SCALE) == code == read_kept(SCALE)
+    assert [file.suffix for file in folder.iterdir()] == [".cubin"]
+
+
+def test_programs_differ_by_source_options_and_device(folder):
+    others = [
+        dataclasses.replace(SCALE, **change)
+        for change in ({"options": ("-DFACTOR=3",)}, {"capability": 80}, {"source": SCALE.source + "\n"})
+    ]
+    assert len({program.file for program in (SCALE, *others)}) == 4
+    assert len({machine_code(program) for program in (SCALE, *others)}) >= 3
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, -1])
+def test_files_that_are_cut_off_are_written_anew(folder, monkeypatch, left):
+    code = machine_code(SCALE)
+    SCALE.file.write_bytes(SCALE.file.read_bytes()[:left])
+    assert read_kept(SCALE) is None
+    monkeypatch.setattr(cubins, "_CODES", {})
+    assert machine_code(SCALE) == code == read_kept(SCALE)
+
+
+def test_without_a_folder_that_can_be_written(folder, said):
+    folder.write_text("")
+    assert machine_code(SCALE).startswith(b"\x7fELF")
+    assert machine_code(dataclasses.replace(SCALE, options=("-DFACTOR=3",))).startswith(b"\x7fELF")
+    (message,) = said()
+    assert "CUPY_CACHE_DIR" in message
+
+
+def test_a_refused_source_is_told_and_tried_again(folder):
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"identifier|declaration"):
+            machine_code(REFUSED)
+    assert not folder.exists() or not list(folder.iterdir())
+
+
+def test_what_is_compiled_ahead_is_there_later(folder, monkeypatch):
+    """In whatever order it is asked for, whether a process is at it or it still waits; failures are told when asked."""
+    programs = [dataclasses.replace(SCALE, options=(f"-DFACTOR={factor}",)) for factor in range(5)]
+    for program in [*programs, REFUSED, *programs]:
+        compile_ahead(program)
+    codes = [machine_code(program) for program in reversed(programs)]
+    assert len(set(codes)) == 5
+    with pytest.raises(RuntimeError):
+        machine_code(REFUSED)
+    forget_and_refuse(monkeypatch)
+    for program in programs:
+        compile_ahead(program)
+    assert [machine_code(program) for program in reversed(programs)] == codes
+
+
+def test_where_no_process_can_be_started(folder, monkeypatch):
+    code = machine_code(SCALE)
+    SCALE.file.unlink()
+    monkeypatch.setattr(cubins, "_CODES", {})
+    monkeypatch.setattr("sys.executable", str(Path("/nowhere/python")))
+    assert machine_code(SCALE) == code
+    monkeypatch.setattr(cubins, "_CODES", {})
+    with pytest.raises(RuntimeError):
+        machine_code(REFUSED)
+
+
+def test_a_device_that_is_newer_than_the_compiler_gets_ptx(folder):
+    assert b".target" in machine_code(dataclasses.replace(SCALE, capability=999))
+
+
+def test_a_compiler_at_work_is_said_once(folder, said, monkeypatch):
+    """Not before two seconds, added up; also while one program takes long."""
+    monkeypatch.setattr(first_use, "SILENT", 0.3)
+    monkeypatch.setattr(cubins, "NVRTC", first_use.Stopwatch("NVRTC"))
+    monkeypatch.setattr(cubins, "_compiled", lambda program: time.sleep(0.2) or b"code")
+    for factor in range(3):
+        machine_code(dataclasses.replace(SCALE, options=(f"-DFACTOR={factor}",)))
+        assert (said() == []) == (factor == 0)
+    (message,) = said()
+    assert "NVRTC" in message and "seconds" in message and f"kept in {folder}" in message
+
+
+@pytest.mark.parametrize("module", ["mcprecond.matrix", "mcprecond.multigrid.strength"])
+def test_variants_that_follow_are_variants(module, monkeypatch):
+    """Each choice is one that the source knows; the list is made once for a device and types."""
+    monkeypatch.setattr("mcprecond.backends.ahead._LISTED", set())
+    monkeypatch.setattr("mcprecond.backends.ahead._call_operations", lambda device: None)
+    monkeypatch.setattr(gpu, "_capability", lambda device: 90)
+    first = importlib.import_module(module).KERNELS
+    macros = {"OFFSET": np.int32, "VALUE": np.dtype(np.float32), "LANES": 2}
+    found = variants_ahead(first, macros, 0)
+    for kernel_set, choices in found:
+        unknown = set(choices) - set(gpu._text_and_words(kernel_set)[1])
+        assert unknown <= set(macros), kernel_set.source
+    programs = {gpu._program(kernel_set, choices, 0) for kernel_set, choices in found}
+    assert len(programs) == len(found) > 10
+    assert variants_ahead(first, macros | {"LANES": 8}, 0) == []
