@@ -105,6 +105,14 @@ class AdmittedMatrix:
             return None
         return compact_order(self.csr.indptr, self.csr.indices, self.dtype.itemsize, self.is_symmetric)
 
+    def diagonal(self) -> Any:
+        """The diagonal of a matrix in canonical form, as a new array.
+
+        The library's way would look first whether it is in canonical form, for which CuPy compiles for seconds.
+        """
+        arrays = self.data, self.csr.indices, self.csr.indptr
+        return canonical_csr(*arrays, self.shape, self.backend).diagonal()
+
     @property
     def exponent(self) -> int:
         """2^exponent is just above the largest magnitude, if values were checked."""
@@ -252,6 +260,11 @@ def canonical_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], 
     return csr
 
 
+def rows_of(indptr: Any, indices: Any, xp: Any) -> Any:
+    """The row of each entry of a CSR matrix with these offsets and columns."""
+    return xp.searchsorted(indptr, xp.arange(len(indices)), side="right") - 1
+
+
 def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
     """Return the dtype that an argument asks for to store a matrix in; that of the matrix for None.
 
@@ -286,13 +299,13 @@ def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     dtype : dtype, optional
         Whose rounding counts; that of A by default.
     """
-    # CuPy's `diagonal` sorts a matrix and adds up its repeated entries in place, and this one may be the caller's.
-    xp, csr = matrix.backend.xp, matrix.canonical().csr
+    xp, matrix = matrix.backend.xp, matrix.canonical()
+    csr = matrix.csr
     if not csr.data.size:
         return True
-    sizes = abs(csr.diagonal())
+    sizes = abs(matrix.diagonal())
     scales = 1 / xp.sqrt(xp.where(sizes > 0, sizes, abs(csr.data).max()))
-    rows = xp.searchsorted(csr.indptr, xp.arange(len(csr.data)), side="right") - 1
+    rows = rows_of(csr.indptr, csr.indices, xp)
     with np.errstate(all="ignore"):
         values = csr.data * scales[rows] * scales[csr.indices]
         scaled = matrix.backend.sparse.csr_matrix((values, csr.indices, csr.indptr), shape=matrix.shape)

@@ -344,6 +344,23 @@ def test_no_loss_by_strength_where_connections_are_alike(to_device, name):
     assert cost[0] <= 1.3 * cost[1]
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+@given(degree=st.integers(3, 12), seed=st.integers(0, 99))
+def test_graphs_without_a_geometry_have_sparse_levels(to_device, backend, degree, seed):
+    """A smooth prolongator would make them dense: P is the tentative one there. New values need no other pattern."""
+    n, rng = 3000, np.random.default_rng(seed)
+    edges = sp.random_array((n, n), density=degree / n, rng=rng)
+    graph = edges + edges.T
+    A = sp.csr_matrix(sp.diags_array(graph.sum(axis=1) + 0.01) - graph)
+    M = SmoothedAggregation(to_device(A))
+    assert M.operator_complexity < 2.5
+    assert len(M.levels[0].P.indices) <= n
+    b = backend.xp.asarray(rng.standard_normal(n))
+    assert pcg(to_device(A), b, M=M, rtol=1e-8).iterations <= 15
+    M.update(to_device(3 * A))
+    assert abs(backend.to_host(M @ b) - backend.to_host(SmoothedAggregation(to_device(3 * A)) @ b)).max() == 0
+
+
 def test_cycles_alone(to_device, backend):
     A = poisson(60, 60)
     M = SmoothedAggregation(to_device(A))

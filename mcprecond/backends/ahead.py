@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,48 +13,46 @@ import numpy as np
 
 from mcprecond.backends.kernels import KernelSet
 
-#: Modules with the kernel sets that MulticolorSGS and pcg need, in this order, and their choices. "VALUE" stands for
-#: the type of the values; what is not said here is taken from the first set that is missing, or from USUAL.
-SOLVE: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("coloring.auto", {"LANES": 32}),
-    ("coloring.priority.jp", {"NATURAL": 1}),
-    ("coloring.coloring", {}),
-    ("ordering.color_order", {}),
-    ("storage.split", {"SOURCE": "uint8"}),
-    ("sweeps.triangular", {"STORED": "VALUE", "RHS": 1}),
-    ("sweeps.triangular", {"STORED": "VALUE", "RHS": 1, "SLICED_DIA": 1}),
-    ("solvers.eisenstat", {"STORED": "VALUE"}),
-    ("solvers.eisenstat", {"STORED": "VALUE", "SLICED_DIA": 1}),
-    ("solvers.iteration", {}),
-    ("storage.schedule", {}),
-    ("storage.layouts.dia", {"LANES": 32}),
-    ("storage.layouts.interleaved", {"ENTRY": "int32"}),
-    ("storage.layouts.interleaved", {"ENTRY": "uint8"}),
-    ("storage.fingerprint", {}),
-    ("storage.values", {"LANES": 32, "SOURCE": "uint8", "STORED": "VALUE"}),
-    ("storage.values", {"LANES": 32, "SOURCE": "uint8", "STORED": "VALUE", "SLICED_DIA": 1}),
-)
+#: What MulticolorSGS and pcg need, in this order: modules with kernel sets, and what is chosen for each. OFFSET, VALUE
+#: and LANES are as chosen for the first set that is missing.
+SOLVE = """
+    coloring.auto OFFSET
+    coloring.priority.jp OFFSET LANES NATURAL=1
+    coloring.coloring
+    ordering.color_order OFFSET LANES=8
+    storage.split OFFSET LANES SOURCE=uint8
+    sweeps.triangular OFFSET VALUE STORED=VALUE RHS=1
+    sweeps.triangular OFFSET VALUE STORED=VALUE RHS=1 SLICED_DIA=1
+    solvers.eisenstat OFFSET VALUE STORED=VALUE
+    solvers.eisenstat OFFSET VALUE STORED=VALUE SLICED_DIA=1
+    solvers.iteration OFFSET VALUE LANES
+    storage.schedule OFFSET
+    storage.layouts.dia OFFSET
+    storage.layouts.interleaved OFFSET ENTRY=int32
+    storage.layouts.interleaved OFFSET ENTRY=uint8
+    storage.layouts.interleaved OFFSET ENTRY=uint8 SLICED_DIA=1
+    storage.fingerprint OFFSET VALUE
+    storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32
+    storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32 SLICED_DIA=1
+    coloring.priority.ecl_gc OFFSET LANES=8
+"""
 #: What SmoothedAggregation needs beyond that: levels differ in how many threads share a row.
-HIERARCHY: tuple[tuple[str, dict[str, Any]], ...] = tuple(
-    (module, {"LANES": lanes, **choices})
-    for module, choices, all_lanes in (
-        ("multigrid.strength", {}, (4, 8, 16, 32)),
-        ("multigrid.aggregation", {}, (1, 2, 4, 8, 32)),
-        ("multigrid.patterns", {"OFFSET": "int64"}, (1, 8, 16)),
-        ("multigrid.patterns", {"OFFSET": "int32"}, (4, 8, 16, 32)),
-        ("multigrid.patterns", {"OFFSET": "int64", "MARKED": 1}, (32,)),
-        ("multigrid.patterns", {"OFFSET": "int32", "MARKED": 1}, (32,)),
-        ("multigrid.transfer", {}, (1,)),
-        ("multigrid.spectral_radius", {}, (2, 4, 8, 16, 32)),
-        ("multigrid.galerkin", {}, (4, 8, 16, 32, 256)),
-        ("multigrid.cycle", {"STORED": "VALUE"}, (1, 2, 4, 8, 16, 32)),
-        ("sweeps.vectors", {"RHS": 1}, (1,)),
-        ("matrix", {}, (8,)),
-    )
-    for lanes in all_lanes
-)
-
-USUAL = {"OFFSET": np.int32, "VALUE": np.dtype(np.float64), "LANES": 8}
+HIERARCHY = """
+    multigrid.strength OFFSET VALUE LANES=4,8,16,32
+    multigrid.aggregation OFFSET LANES=1,2,4,8,32
+    multigrid.patterns OFFSET=int64 LANES=1,8,16,32
+    multigrid.patterns OFFSET LANES=4,8,16,32
+    multigrid.patterns OFFSET=int64 LANES=32 MARKED=1
+    multigrid.patterns OFFSET LANES=32 MARKED=1
+    multigrid.transfer VALUE
+    multigrid.spectral_radius OFFSET VALUE LANES=2,4,8,16,32
+    multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256
+    multigrid.cycle OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
+    sweeps.vectors VALUE RHS=1
+    matrix OFFSET VALUE LANES=8
+    storage.split OFFSET LANES=8 SOURCE=uint8
+"""
+USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
 #: What has been listed in this process: kind of solve, types and device.
 _LISTED: set[tuple[bool, Any, Any, int]] = set()
@@ -72,23 +71,31 @@ def variants_ahead(
     device : int
     """
     of_hierarchy = kernel_set.source.parent.name == "multigrid"
-    usual = {name: macros.get(name, choice) for name, choice in USUAL.items()}
+    usual = USUAL | {name: choice for name, choice in macros.items() if name in USUAL}
+    usual |= {name: np.dtype(usual[name]) for name in ("OFFSET", "VALUE")}
     key = (of_hierarchy, usual["OFFSET"], usual["VALUE"], device)
     if key in _LISTED:
         return []
     _LISTED.add(key)
     _call_operations(device)
+    lines = (HIERARCHY if of_hierarchy else SOLVE).split("\n")
+    return [variant for line in lines if line for variant in _variants(line, usual)]
 
-    def choice_of(value: Any) -> Any:
-        return usual["VALUE"] if value == "VALUE" else np.dtype(value) if isinstance(value, str) else value
 
-    return [
-        (
-            importlib.import_module(f"mcprecond.{module}").KERNELS,
-            usual | {name: choice_of(value) for name, value in choices.items()},
-        )
-        for module, choices in (HIERARCHY if of_hierarchy else SOLVE)
-    ]
+def _variants(line: str, usual: dict[str, Any]) -> list[tuple[KernelSet, dict[str, Any]]]:
+    """Those of one line, one for each combination of choices."""
+    module, *words = line.split()
+    names, choices = [], []
+    for word in words:
+        name, _, chosen = word.partition("=")
+        names.append(name)
+        choices.append([_choice(each, usual) for each in (chosen or name).split(",")])
+    kernel_set = importlib.import_module(f"mcprecond.{module}").KERNELS
+    return [(kernel_set, dict(zip(names, combination, strict=True))) for combination in itertools.product(*choices)]
+
+
+def _choice(word: str, usual: dict[str, Any]) -> Any:
+    return int(word) if word.isdecimal() else usual[word] if word in usual else np.dtype(word)
 
 
 def _call_operations(device: int) -> None:

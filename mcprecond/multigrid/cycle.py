@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__)
 
@@ -92,7 +93,8 @@ def inverse_of(csr: Any, backend: Backend) -> Any:
     """
     xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
     wide = np.complex128 if dtype.kind == "c" else np.float64
-    dense = xp.ascontiguousarray(csr.toarray().astype(wide))
+    dense = xp.zeros((n, n), wide)  # CuPy's toarray would look for repeated entries, and compile for seconds
+    dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
     least = (10 * n * float(np.finfo(dtype).eps)) * xp.diagonal(dense).real
     column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
     run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=wide, STORED=wide, LANES=1)

@@ -56,7 +56,7 @@ class Polynomial(Smoother):
         """See `Smoother`."""
         self.values[...] = matrix.data
         with np.errstate(all="ignore"):  # what is not finite is refused
-            self.dinv[...] = 1 / matrix.csr.diagonal()
+            self.dinv[...] = 1 / matrix.diagonal()
         self.coefficients = coefficients(self.degree, spectral_radius(matrix, self.dinv))
 
     def new_state(self) -> tuple[Any, Any]:

@@ -197,7 +197,7 @@ class SmoothedAggregation(Multigrid):
 
     def _next_matrix(self, matrix: AdmittedMatrix, product: GalerkinProduct, level: int) -> AdmittedMatrix:
         """The matrix of the next level, of that number, with new values of it and of the transfers."""
-        diagonal = matrix.csr.diagonal()
+        diagonal = matrix.diagonal()
         with np.errstate(all="ignore"):  # what is not finite is refused
             dinv = 1 / diagonal
         product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
@@ -316,7 +316,7 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Bac
 def refuse_unfit(matrix: AdmittedMatrix) -> None:
     """Raise ValueError unless A is finite and Hermitian up to rounding with a positive diagonal; names a row."""
     admitted(matrix, finite=True)
-    diagonal = matrix.csr.diagonal().real
+    diagonal = matrix.diagonal().real
     row = first_place(~(diagonal > 0), matrix.backend.xp)
     if row is not None:
         value = diagonal[row].item()

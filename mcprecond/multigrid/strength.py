@@ -83,7 +83,7 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
 
 def sizes_of(matrix: AdmittedMatrix, zero: float = 0.0) -> Any:
     """The square roots of the diagonal's magnitudes, in double precision; `zero` in place of 0."""
-    sizes = matrix.backend.xp.sqrt(abs(matrix.csr.diagonal()).astype(np.float64))
+    sizes = matrix.backend.xp.sqrt(abs(matrix.diagonal()).astype(np.float64))
     return matrix.backend.xp.where(sizes > 0, sizes, zero) if zero else sizes
 
 

@@ -23,7 +23,7 @@ def unit_of(matrix: AdmittedMatrix, stored: Any) -> int:
 
     0 where the positive diagonal is so far from the ends of what `stored` has room for that squares and sums are, too.
     """
-    diagonal = matrix.csr.diagonal().real
+    diagonal = matrix.diagonal().real
     if not len(diagonal):
         return 0
     least, most = (math.frexp(float(extreme))[1] for extreme in (diagonal.min(), diagonal.max()))
@@ -60,7 +60,7 @@ def narrowed(matrix: AdmittedMatrix, stored: Any, level: int) -> AdmittedMatrix:
     if first_place((sizes > 0) & (sizes < float(info.tiny)), xp) is None:
         return matrix
     kept = _with_values(matrix, xp.where(sizes < float(info.tiny), 0, parts).view(matrix.dtype))
-    row = first_place((kept.csr.diagonal() == 0) & (matrix.csr.diagonal() != 0), xp)
+    row = first_place((kept.diagonal() == 0) & (matrix.diagonal() != 0), xp)
     if row is not None:
         _refuse_range(matrix, row, row, stored, level)
     return kept
@@ -79,7 +79,7 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int)
     Where the sum that makes an entry cancels to rounding, as where A is singular, the coarse unknown stands for a
     vector of the null space. Its entry becomes that of a row without couplings, so that there is hardly a correction.
     """
-    xp, own = coarse.backend.xp, coarse.csr.diagonal().real
+    xp, own = coarse.backend.xp, coarse.diagonal().real
     rounding = CANCELED * float(np.finfo(coarse.dtype).eps)
     if not len(own) or float(own.min()) > rounding * float(diagonal.max()):
         return

@@ -26,7 +26,7 @@ from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import permutation
-from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, is_hermitian, rows_of
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners.pivots import (
@@ -351,8 +351,7 @@ def _completed(matrix: AdmittedMatrix, graph: Graph) -> AdmittedMatrix:
     xp, csr, n = matrix.backend.xp, matrix.csr, matrix.shape[0]
 
     def places(indptr: Any, indices: Any) -> Any:
-        rows = xp.searchsorted(indptr, xp.arange(len(indices)), side="right") - 1
-        return rows.astype(np.int64) * n + indices
+        return rows_of(indptr, indices, xp).astype(np.int64) * n + indices
 
     data = xp.zeros(len(graph.indices), matrix.dtype)
     data[xp.searchsorted(places(graph.indptr, graph.indices), places(matrix.indptr, matrix.indices))] = csr.data

@@ -25,7 +25,7 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     Where x'Ay and the conjugate of y'Ax agree for two random vectors, nothing else is looked at: a matrix that is
     symmetric costs two products.
     """
-    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().csr.diagonal())
+    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
     scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, _largest(matrix.data) or 1.0))
     x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
     A = Product(matrix)
