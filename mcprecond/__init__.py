@@ -15,13 +15,14 @@ from mcprecond.configuration import configure
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
-from mcprecond.solvers import SolveResult, pcg
+from mcprecond.solvers import PCG, SolveResult, pcg
 from mcprecond.storage import ColorBlocks
 from mcprecond.version import __version__
 
 __all__ = [
     "COLORINGS",
     "ILU0",
+    "PCG",
     "AutoColoring",
     "ColorBlocks",
     "Coloring",

@@ -40,6 +40,7 @@ REPLACED = {"cuda/ptx.cuh": Path(__file__).with_name("emulated_ptx.hpp")}
 FOLDER = Path(__file__).resolve().parent.parent / ".emulated"
 EMULATED = (
     "matrix.cu",
+    "linalg",
     "coloring",
     "ordering",
     "storage",

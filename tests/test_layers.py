@@ -20,6 +20,7 @@ ROOMS = [
     "configuration",
     "numbering",
     "matrix",
+    "linalg",
     "coloring",
     "ordering",
     "storage",

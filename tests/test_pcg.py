@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import MulticolorGS, MulticolorSGS, SolveResult, pcg
+from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, pcg
 from mcprecond.solvers import Reason
 from mcprecond.solvers.eisenstat import EisenstatIteration
 
@@ -382,7 +383,8 @@ def test_no_iteration_leaves_the_guess(backend, to_device):
 def test_restarts_from_the_true_residual(backend, to_device):
     """The first color's unknowns are found from the others before the residual is; after that they stay."""
     A, b = to_device(grid5(30)), to_device(random_vector(900))
-    iteration = EisenstatIteration(A, b, None, MulticolorSGS(A), backend)
+    iteration = EisenstatIteration(A, MulticolorSGS(A), backend)
+    iteration.load(b, None)
     norm = iteration.dot(b) ** 0.5
     iteration.start(1e-12 * norm, 1000, norm)
     found = [norm]
@@ -501,3 +503,93 @@ def test_progress_is_told_iterations_and_residuals(to_device):
     assert all(norm == result.residuals[count] for count, norm in told)
     with pytest.raises(TypeError, match="progress must be a function"):
         pcg(A, ones, progress=3)
+
+
+def same(backend, ours: SolveResult, theirs: SolveResult) -> bool:
+    """Whether two results are the same to the last bit."""
+    x, y = backend.to_host(ours.x), backend.to_host(theirs.x)
+    return (
+        x.tobytes() == y.tobytes()
+        and x.dtype == y.dtype
+        and (ours.reason, ours.residual_norm) == (theirs.reason, theirs.residual_norm)
+        and np.array_equal(ours.residuals, theirs.residuals)
+    )
+
+
+@pytest.mark.parametrize("name", ["none", "sparse", "operator", "sgs", "multigrid"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+@given(
+    solves=st.lists(
+        st.tuples(
+            st.sampled_from(DTYPES[:2]),
+            st.booleans(),
+            st.sampled_from([1e-3, 1e-8]),
+            st.sampled_from([0.0, 1.0, 1e250]),
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_one_pcg_for_many_solves(backend, to_device, name, solves):
+    """Whatever the vectors, their units and dtypes: the results of `pcg`, and those before are left alone."""
+    A = to_device(grid5(13))
+    M = SmoothedAggregation(A, max_coarse=20) if name == "multigrid" else preconditioner(name, A, backend)
+    solver, found = PCG(A, M), []
+    for number, (dtype, guesses, rtol, unit) in enumerate(solves):
+        unit = min(unit, 1e30) if dtype == np.float32 else unit
+        b = to_device((unit * random_vector(169, number)).astype(dtype))
+        x0 = to_device(random_vector(169, 99).astype(dtype)) if guesses else None
+        found.append((solver.solve(b, x0, rtol=rtol), pcg(A, b, x0, M=M, rtol=rtol)))
+    assert all(same(backend, ours, theirs) for ours, theirs in found)
+
+
+def test_solves_take_new_values_after_an_update(backend, to_device):
+    host = grid5(13)
+    A, b = to_device(host.copy()), to_device(random_vector(169))
+    for make in (MulticolorSGS, lambda A: MulticolorSGS(A, omega=1.3), SmoothedAggregation):
+        A.data[:] = to_device(host).data
+        M = make(A)
+        solver = PCG(A, M)
+        solver.solve(b)
+        A.data *= 2
+        A.data[:9] *= 1 + 2.0**-20
+        A.data[...] = (A + A.T).tocsr().data
+        M.update(A)
+        assert same(backend, solver.solve(b, rtol=1e-9), pcg(A, b, M=make(A), rtol=1e-9))
+
+
+def test_a_solve_that_was_broken_off_leaves_nothing_behind(backend, to_device):
+    A, b = to_device(grid5(13)), to_device(random_vector(169))
+
+    def stop(x):
+        raise KeyboardInterrupt
+
+    for M in (None, MulticolorSGS(A)):
+        solver = PCG(A, M)
+        first = solver.solve(b, rtol=1e-8)
+        with pytest.raises(KeyboardInterrupt):
+            solver.solve(b, callback=stop)
+        again = solver.solve(b, rtol=1e-8)
+        solver.release()
+        assert same(backend, first, again) and same(backend, first, solver.solve(b, rtol=1e-8))
+
+
+def test_solves_from_several_threads(backend, to_device):
+    A = to_device(grid5(20))
+    solver = PCG(A, MulticolorSGS(A))
+    rights = [to_device(random_vector(400, seed)) for seed in range(8)]
+    expected = [pcg(A, b, M=MulticolorSGS(A), rtol=1e-8) for b in rights]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda b: solver.solve(b, rtol=1e-8), rights))
+    assert all(same(backend, ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+
+
+def test_later_solves_keep_what_the_first_has_taken(backend, to_device, monkeypatch):
+    A, b = to_device(grid5(20)), to_device(random_vector(400))
+    for M in (None, MulticolorSGS(A)):
+        solver = PCG(A, M)
+        solver.solve(b)
+        with monkeypatch.context() as patched:
+            patched.setattr("mcprecond.solvers.iteration.Iteration.__init__", None)
+            patched.setattr("mcprecond.solvers.iteration.Iteration._captured", None)
+            assert solver.solve(2 * b).converged

@@ -11,10 +11,10 @@ Update = TypeVar("Update", bound=Callable[..., Any])
 
 
 class UpdateLock:
-    """A lock that its holder may enter again. Copies and pickles of it are new ones."""
+    """A lock that its holder may enter again, with the number of updates so far. Copies and pickles are new ones."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock, self.count = threading.RLock(), 0
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -35,6 +35,7 @@ def one_at_a_time(update: Update) -> Update:
             try:
                 return update(self, *arguments)
             finally:
+                self._updating.count += 1
                 self.backend.synchronize()  # the next one may be on another stream
 
     return waiting  # type: ignore[return-value]

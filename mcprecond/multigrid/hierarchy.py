@@ -11,11 +11,11 @@ import numpy as np
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, real
 from mcprecond.backends.inputs import vector
+from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.multigrid.cycle import KERNELS, Dense, Transfer
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.iteration import exponent_of, power_times, times_power
 from mcprecond.solvers.result import Reason, SolveResult
 
 CYCLES = ("V", "W", "K")

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mcprecond.backends.inputs import first_place
+from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
 from mcprecond.multigrid.galerkin import diagonal_places
-from mcprecond.solvers.iteration import times_power
 
 #: Units of rounding: so little is left of the sum that makes a coarse diagonal entry where it cancels.
 CANCELED = 100

@@ -251,6 +251,11 @@ class Preconditioner:
         return self.backend.sparse.csr_matrix(admitted(A, floats=True).csr)
 
     @property
+    def updates(self) -> int:
+        """How many there have been: what was captured before the last one may have to be captured again."""
+        return self._updating.count
+
+    @property
     def relaxes(self) -> bool:
         """Whether an application relaxes what a first sweep has found."""
         return False

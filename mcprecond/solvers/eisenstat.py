@@ -74,7 +74,7 @@ def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
 class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
-    def __init__(self, csr: Any, b: Any, x0: Any, M: Preconditioner, backend: Backend) -> None:
+    def __init__(self, csr: Any, M: Preconditioner, backend: Backend) -> None:
         super().__init__(csr, M.blocks.longest_row, backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
@@ -83,23 +83,21 @@ class EisenstatIteration(Iteration):
         self.blocks, self.slices = blocks, (blocks.n_slices, blocks.slices, sums)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
-        self.b = b.astype(csr.dtype).reshape(shape)[blocks.perm]
-        self.x = xp.zeros(shape, csr.dtype) if x0 is None else x0.astype(csr.dtype).reshape(shape)[blocks.perm]
         self.T, self.Tinv, self.omega = M.splitting
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
         self.first_slices = (first, blocks.slices, sums)
         self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
-        self.r, self.q, self.At = (xp.empty(shape, csr.dtype) for _ in range(3))
+        self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
         self._awaited = xp.empty((2, *shape), csr.dtype)  # emptied together
         self.rho, self.t = self._awaited
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
 
-    def replace_iterate(self, x: Any) -> None:
+    def _in_own_order(self, v: Any) -> Any:
         """See `Iteration`."""
-        self.x = x.reshape(self.x.shape)[self.blocks.perm]
+        return v.reshape(self.x.shape)[self.blocks.perm]
 
     def iterate(self) -> Any:
         """See `Iteration`."""

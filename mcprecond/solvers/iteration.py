@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part, offset_type, unsigned
+from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.long_rows import long_rows
 
@@ -78,9 +79,9 @@ class Product:
 
 
 class Iteration:
-    """The scalars of a CG run on one device, and how the run starts, goes on and is read by the host.
+    """The scalars of CG on one device, and how a solve starts, goes on and is read by the host; one after the other.
 
-    A subclass holds the vectors, and defines `solution`, `find_residual`, `precondition` and `_step`.
+    A subclass holds the vectors, and defines `iterate`, `_in_own_order`, `find_residual`, `precondition` and `_step`.
     """
 
     #: Whether iterations may be captured, and how many in one graph.
@@ -104,30 +105,44 @@ class Iteration:
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
         block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
         block[4:].view(np.float64)[UNIT] = 1
-        block[STATE] = self._state = RUNNING
-        self._control_block = xp.asarray(block)
+        block[STATE] = RUNNING
+        self._first_block, self._control_block = xp.asarray(block), xp.empty(len(block), np.int64)
         self._fetch_control_block = backend.fetcher(self._control_block)
         self.control = self._control_block[:4]
         self.scalars, self.history = (part.view(np.float64) for part in np.split(self._control_block[4:], [SCALARS]))
         self.reduction = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
-        self.count = 0
+
+    def load(self, b: Any, x0: Any) -> None:
+        """Begin a solve: take the right-hand side and the initial guess, zero for None, in the order of A."""
+        # As floats, for which CuPy has compiled a copy.
+        self._control_block.view(np.float64)[...] = self._first_block.view(np.float64)
+        self._state, self.count = RUNNING, 0
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
         # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
         self.shift = self.home = 0
+        self.b[...] = self._in_own_order(b)
+        if x0 is None:
+            self.x.fill(0)
+        else:
+            self.x[...] = self._in_own_order(x0)
 
     @abstractmethod
     def iterate(self) -> Any:
         """The iterate in the units of the iteration, in the order of A."""
 
     @abstractmethod
+    def _in_own_order(self, v: Any) -> Any:
+        """A vector in the order of A as the iteration has it."""
+
     def replace_iterate(self, x: Any) -> None:
         """Take another iterate, in the order of A; to be called before `measure_residual` only."""
+        self.x[...] = self._in_own_order(x)
 
     def solution(self) -> Any:
-        """The iterate in the caller's units, in the order of A."""
+        """The iterate in the caller's units, in the order of A, as an array of its own."""
         x = self.iterate()
-        return x if self.shift == 0 else times_power(x, -self.shift, self.backend.xp)
+        return x.copy() if self.shift == 0 else times_power(x, -self.shift, self.backend.xp)
 
     def norm_in_units(self, norm: float) -> float:
         """A norm of residuals in the caller's units; infinite where it overflows."""
@@ -261,100 +276,6 @@ class Iteration:
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
         self.count, self._state = count, int(control[STATE])
         return self._state
-
-
-class PlainIteration(Iteration):
-    """Algorithm 9.1 of Saad, in the order of A, with any M: an `Applier`, or None for the identity.
-
-    Where M is not linear, z need not be orthogonal to the residual before, as beta = r'z / r'z of before has it; then
-    beta is that of Notay's flexible CG, (r - r of before)'z / r'z of before, where the difference is -alpha q.
-
-    Notay: Flexible conjugate gradients, SIAM J. Sci. Comput. 22, 2000.
-    """
-
-    def __init__(self, matrix: AdmittedMatrix, b: Any, x0: Any, M: Any) -> None:
-        csr, backend = matrix.csr, matrix.backend
-        super().__init__(csr, matrix.max_degree + 1, backend)
-        xp, n = backend.xp, self.n
-        self.b, self.x = b.astype(csr.dtype), xp.zeros(n, csr.dtype) if x0 is None else x0.astype(csr.dtype)
-        self.r, self.p, self.q = (xp.empty(n, csr.dtype) for _ in range(3))
-        self.z = self.r if M is None else xp.empty(n, csr.dtype)
-        self.M, self.captures = M, M is None or M.captures
-        if M is not None and M.has_many_kernels:
-            self.bundle = 1
-
-    def iterate(self) -> Any:
-        """See `Iteration`."""
-        return self.x
-
-    def replace_iterate(self, x: Any) -> None:
-        """See `Iteration`."""
-        self.x = x
-
-    def choose_units(self, exponent_of_A: int, exponent: int) -> None:
-        """See `Iteration`; also those of z, if the magnitude of M is known."""
-        super().choose_units(exponent_of_A, exponent)
-        self.exponent_of_A = exponent_of_A
-        exponent_of_M = 0 if self.M is None else self.M.exponent
-        if exponent_of_M is not None:
-            self.choose_unit_of_z(exponent_of_M)
-
-    def choose_unit_of_z(self, exponent_of_M: int) -> None:
-        """Let z be about inv(A) r, where M has another magnitude than inv(A)."""
-        shift = -self.exponent_of_A - exponent_of_M
-        if abs(shift) > self.near:
-            self.scalars[UNIT] = power_times(1.0, shift)
-
-    def find_residual(self) -> None:
-        """See `Iteration`."""
-        self.run.residual(self.n, *self.A, *self.long_rows, self.x, self.b, self.r, FRESH_RESIDUAL, *self.reduction)
-
-    def precondition(self) -> None:
-        """See `Iteration`: p = z = M r."""
-        if self.M is not None:
-            self.M.enqueue(self.r, self.z)
-            if self.M.exponent is None:  # it is known now
-                self.M.exponent = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
-                self.choose_unit_of_z(self.M.exponent)
-        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.reduction)
-        self.p.fill(0)
-        self.run.turn(self.n, self.z, self.p, self.control, self.scalars)
-
-    def _step(self) -> None:
-        run, n, workspace = self.run, self.n, self.reduction
-        run.multiply(n, *self.A, *self.long_rows, self.p, self.q, PAP, *workspace)
-        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *workspace)
-        if self.M is not None:
-            self.M.enqueue(self.r, self.z)
-            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *workspace)
-            if not self.M.linear:
-                run.inner_product(n, self.q, self.z, BETA_OF_QZ, *workspace)
-        run.turn(n, self.z, self.p, self.control, self.scalars)
-
-
-def power_times(number: float, exponent: int) -> float:
-    """2^exponent times a number that is not negative; infinite where that overflows."""
-    try:
-        return math.ldexp(number, exponent)
-    except OverflowError:
-        return math.inf
-
-
-def times_power(v: Any, exponent: int, xp: Any) -> Any:
-    """2^exponent times a vector, in steps that a float has room for."""
-    real, most = np.finfo(v.dtype), np.finfo(v.dtype).maxexp - 2
-    with np.errstate(all="ignore"):
-        while exponent:
-            step = max(min(exponent, most), -most)
-            v = v * real.dtype.type(math.ldexp(1.0, step))
-            exponent -= step
-    return v
-
-
-def exponent_of(v: Any, xp: Any) -> int:
-    """The exponent of the largest magnitude in a vector; 0 if that is zero or not finite."""
-    largest = float(abs(v).max()) if v.size else 0.0
-    return math.frexp(largest)[1] if math.isfinite(largest) else 0
 
 
 def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:

@@ -1,8 +1,4 @@
-"""Preconditioned conjugate gradients.
-
-The host enqueues iterations and reads the control block now and then; iterations that are enqueued beyond the last one
-do nothing. On a GPU iterations are captured graphs, and a few of them run while the host reads.
-"""
+"""Preconditioned conjugate gradients: what users call."""
 
 from __future__ import annotations
 
@@ -18,43 +14,22 @@ import numpy.typing as npt
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.backends.inputs import promoted, refuse_not_finite, shaped_vector
+from mcprecond.backends.inputs import promoted, shaped_vector
+from mcprecond.linalg.powers import power_times
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, is_hermitian
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.appliers import applied
+from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric
+from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
-from mcprecond.solvers.iteration import (
-    BAD_A,
-    BAD_M,
-    EXHAUSTED,
-    NAN,
-    REACHED,
-    RUNNING,
-    Iteration,
-    PlainIteration,
-    power_times,
-    times_power,
-)
+from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.result import Reason, SolveResult
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix
 
 FORMS = ("auto", "plain", "eisenstat")
-MOST_PER_READ = 64
-#: Iterations after which it is asked why CG has not converged yet; and so many times as many until the next time.
-EXAMINED, RARER, SLOW = 100, 2, 1e-3
-AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
-
 #: What is found out about A and b.
 CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
-
-STOPPED_BY = {
-    REACHED: Reason.STAGNATED,
-    EXHAUSTED: Reason.MAX_ITERATIONS,
-    BAD_A: Reason.INDEFINITE_A,
-    BAD_M: Reason.INDEFINITE_M,
-    NAN: Reason.NOT_FINITE,
-}
 
 
 @overload
@@ -163,152 +138,186 @@ def pcg(
     >>> result.converged
     True
     """
-    started = time.perf_counter()
-    csr, backend = csr_form(A, floats=True)
-    n = csr.shape[0]
-    one_of(form, "form", FORMS)
-    M = _admitted_preconditioner(M, csr, backend)
-    incompatibility = "form='plain'" if form == "plain" else eisenstat_incompatibility(csr, M)
-    matrix = _admitted_system(csr, form, incompatibility) if incompatibility else None
-    b = shaped_vector(b, n, backend)
-    guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
-    for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        real(tolerance, name, least=0.0)
-    maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
-    for name, told, of in (("callback", callback, "one array"), ("progress", progress, "an int and a float")):
-        if told is not None and not callable(told):
-            raise TypeError(f"{name} must be a function of {of}, got {type(told).__name__}")
-    operands = [csr, b, *([] if guess is None else [guess]), *([M] if isinstance(M, AdmittedMatrix) else [])]
-    dtype = promoted(*(operand.dtype for operand in operands))
-    if matrix is None and dtype != csr.dtype:
-        incompatibility = f"the system is solved in {dtype}, as b or x0 needs it"
-        matrix = _admitted_system(csr, form, incompatibility)
-    with ExitStack() as stack:
-        iteration: Iteration
-        if matrix is None:
-            was_built_from_A = M.blocks.compared_with(csr)  # while the rest is made ready
-            iteration, exponent_of_A = EisenstatIteration(csr, b, guess, M, backend), M.blocks.exponent
-            if not was_built_from_A():
-                matrix = _admitted_system(csr, form, "M was built from another matrix")
-        if matrix is not None:
-            exponent_of_A = matrix.exponent
-            csr = matrix.csr.astype(dtype, copy=False)
-            matrix = replace(matrix, csr=csr)
-            if isinstance(M, AdmittedMatrix):
-                M = replace(M, csr=M.csr.astype(dtype, copy=False))
-            iteration = PlainIteration(matrix, b, guess, stack.enter_context(applied(M, dtype, backend)))
-        norm = _chosen_units(iteration, b, guess, exponent_of_A, backend)
+    solver = PCG(A, M, form=form)
+    result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
+    solver.release()
+    return result
+
+
+class PCG:
+    """Preconditioned conjugate gradients for many right-hand sides, one after the other: set up once.
+
+    The first `solve` allocates vectors and captures iterations on a GPU; later ones on the same stream find all of that
+    there. `pcg` is a PCG that solves once.
+
+    Parameters
+    ----------
+    A, M, form
+        As for `pcg`. They are referred to, not copied. New values in the arrays of A count after ``M.update(A)``; else
+        A has to stay as it is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pcg`, for these arguments.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import PCG, MulticolorSGS
+    >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csr")
+    >>> solver, x = PCG(A, MulticolorSGS(A)), np.ones(50)
+    >>> for step in range(3):  # implicit steps in time
+    ...     x = solver.solve(x, rtol=1e-10).x
+    >>> print(f"{x[25]:.3e}")
+    2.330e+07
+    """
+
+    def __init__(self, A: Matrix, M: Any = None, *, form: Form = "auto") -> None:
+        self._started = time.perf_counter()
+        self._csr, self._backend = csr_form(A, floats=True)
+        self._form = one_of(form, "form", FORMS)
+        self._M = _admitted_preconditioner(M, self._csr, self._backend)
+        self._admitted: AdmittedMatrix | None = None
+        self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
+        #: Iterations that nobody uses, by stream, dtype and whether they are in Eisenstat's form.
+        self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
+        if incompatibility := self._incompatibility():
+            self._plain_system(incompatibility)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self._csr.shape
+
+    def solve(
+        self,
+        b: Any,
+        x0: Any = None,
+        *,
+        rtol: float = 1e-5,
+        atol: float = 0.0,
+        maxiter: int | None = None,
+        callback: Callable[[Any], object] | None = None,
+        progress: Callable[[int, float], object] | None = None,
+    ) -> SolveResult[Any]:
+        """Solve A x = b.
+
+        Parameters
+        ----------
+        b, x0, rtol, atol, maxiter, callback, progress
+            As for `pcg`.
+
+        Returns
+        -------
+        SolveResult
+            `setup_seconds` are those of this call, and of the constructor in the first one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `pcg`, for these arguments.
+        """
+        started, self._started = self._started or time.perf_counter(), 0.0
+        csr, backend, n = self._csr, self._backend, self._csr.shape[0]
+        b = shaped_vector(b, n, backend)
+        guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
+        for name, tolerance in (("rtol", rtol), ("atol", atol)):
+            real(tolerance, name, least=0.0)
+        maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
+        for name, told, of in (("callback", callback, "one array"), ("progress", progress, "an int and a float")):
+            if told is not None and not callable(told):
+                raise TypeError(f"{name} must be a function of {of}, got {type(told).__name__}")
+        operands = [csr, b, *([] if guess is None else [guess])]
+        if isinstance(self._M, AdmittedMatrix):
+            operands.append(self._M)
+        key, iteration, stack, exponent_of_A = self._borrow(promoted(*(operand.dtype for operand in operands)))
+        iteration.load(b, guess)
+        norm = choose_units(iteration, b, guess, exponent_of_A, backend)
         if norm == 0 and not bool(b.any()):
             ready = time.perf_counter()
-            zero = backend.xp.zeros(n, dtype)
+            self._free.setdefault(key, []).append((iteration, stack))
+            zero = backend.xp.zeros(n, iteration.dtype)
             return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
         limit = max(rtol * norm, power_times(float(atol), iteration.shift))
         limit_of_caller = iteration.norm_in_units(limit)
         iteration.start(limit, maxiter, norm if x0 is None else None)
         ready = time.perf_counter()
-        reason = _iterate(iteration, callback, progress, lambda: _cause(csr, b, iteration, limit_of_caller))
-        x, reason = _returned(iteration, reason)
+        reason = iterate(iteration, callback, progress, lambda: _cause(csr, b, iteration, limit_of_caller))
+        x, reason = solution_of(iteration, reason)
         if reason not in (Reason.CONVERGED, *CAUSES):
             reason = _cause(csr, b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
-    residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
-    true_norm = iteration.norm_in_units(iteration.true_residual_norm)
-    return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
+        residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
+        true_norm = iteration.norm_in_units(iteration.true_residual_norm)
+        # Not after an exception: it may have been left halfway.
+        self._free.setdefault(key, []).append((iteration, stack))
+        return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
 
+    def release(self) -> None:
+        """Give back the memory that solves have taken; the next one takes it anew."""
+        for iterations in self._free.values():
+            for _, stack in iterations:
+                stack.close()
+        self._free = {}
 
-def _admitted_system(csr: Any, form: str, incompatibility: str) -> AdmittedMatrix:
-    """Return A, admitted, for the plain form; raise ValueError if another one is asked for. For that one, A is known by
-    being the matrix of M.
-    """
-    matrix = admitted(csr, finite=True)
-    if form == "eisenstat":
-        raise ValueError(f"form='eisenstat' does not fit M: {incompatibility}; use form='plain'")
-    return matrix
+    def _borrow(self, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+        """An iteration for vectors of a dtype that nobody uses on this stream, made if there is none: the key under
+        which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
+        """
+        backend, M = self._backend, self._M
+        self._take_note_of_updates()
+        incompatibility = self._incompatibility(dtype)
+        if not incompatibility:
+            was_built_from_A = M.blocks.compared_with(self._csr)  # while the rest is made ready
+            key = backend.stream, dtype, True
+            iteration, stack = self._free_one(key) or (EisenstatIteration(self._csr, M, backend), ExitStack())
+            if was_built_from_A():
+                return key, iteration, stack, M.blocks.exponent
+            incompatibility = "M was built from another matrix"
+        matrix = self._plain_system(incompatibility)
+        key = backend.stream, dtype, False
+        if free := self._free_one(key):
+            return key, *free, matrix.exponent
+        stack = ExitStack()
+        system = replace(matrix, csr=matrix.csr.astype(dtype, copy=False))
+        if isinstance(M, AdmittedMatrix):
+            M = replace(M, csr=M.csr.astype(dtype, copy=False))
+        iteration = ConjugateGradients(system, stack.enter_context(applied(M, dtype, backend)))
+        return key, iteration, stack, matrix.exponent
 
+    def _free_one(self, key: tuple[Any, ...]) -> tuple[Iteration, ExitStack] | None:
+        """An iteration that was put back, unless another thread has just taken it."""
+        try:
+            return self._free[key].pop()
+        except (KeyError, IndexError):
+            return None
 
-def _chosen_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend) -> float:
-    """Choose the units of an iteration, unless b = 0; the norm of b in these.
+    def _take_note_of_updates(self) -> None:
+        """Begin anew where M, and so perhaps A, has new values."""
+        updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
+        if updates != self._updates:
+            self._updates, self._admitted, self._free = updates, None, {}
 
-    Raises
-    ------
-    ValueError
-        If b or the guess is not finite.
-    """
-    norm, shift = iteration.size(iteration.b)
-    if not math.isfinite(norm):
-        refuse_not_finite(b, backend)
-    exponent = math.frexp(norm)[1] + shift
-    if guess is not None:
-        norm_of_guess, shift_of_guess = iteration.size(iteration.x)
-        if not math.isfinite(norm_of_guess):
-            refuse_not_finite(guess, backend, "x0")
-        if norm_of_guess > 0:
-            exponent = max(exponent, exponent_of_A + math.frexp(norm_of_guess)[1] + shift_of_guess)
-    if norm > 0:
-        iteration.choose_units(exponent_of_A, exponent)
-    return power_times(norm, shift + iteration.shift)
+    def _incompatibility(self, dtype: Any = None) -> str | None:
+        """Why Eisenstat's form does not fit, or is not wanted; None if it fits, provided that M was built from A."""
+        if self._form == "plain":
+            return "form='plain'"
+        if found := eisenstat_incompatibility(self._csr, self._M):
+            return found
+        if dtype is None or dtype == self._csr.dtype:  # to NumPy None is float64
+            return None
+        return f"the system is solved in {dtype}, as b or x0 needs it"
 
-
-def _returned(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:
-    """The solution in the caller's units, and the reason, which is another one where these have no room for it."""
-    x, xp = iteration.solution(), iteration.backend.xp
-    if iteration.shift and reason is Reason.CONVERGED:
-        if not bool(xp.isfinite(x).all()):
-            return x, Reason.NOT_FINITE
-        back = times_power(x, iteration.shift, xp)
-        if bool((back != iteration.iterate()).any()):  # digits were lost to underflow
-            iteration.replace_iterate(back)
-            iteration.measure_residual()
-            if iteration.true_residual_norm > iteration.limit:
-                return x, Reason.STAGNATED
-    return x, reason
-
-
-def _iterate(
-    iteration: Iteration,
-    callback: Callable[[Any], object] | None,
-    progress: Callable[[int, float], object] | None,
-    cause: Callable[[], Reason | None],
-) -> Reason:
-    """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
-
-    After many iterations that have not won much, ``cause()`` is asked why.
-    """
-    iterations = 1 if callback else iteration.backend.iterations_per_look
-    adapts = iterations > 1
-    ahead = AHEAD if adapts and iteration.captures else 0
-    if iteration.bundle == 1:  # few iterations, each of which takes long
-        iterations, ahead = 1, min(ahead, 1)
-    called, examined = 0, EXAMINED
-    while True:
-        state = iteration.read_state(ahead)
-        if callback and iteration.count > called:
-            called = iteration.count
-            callback(iteration.solution())
-        if progress:
-            progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
-        if state == RUNNING and iteration.count >= examined:
-            examined *= RARER
-            stalls = iteration.residuals[-1] > SLOW * iteration.residuals[0]
-            if stalls and (found := cause()):
-                iteration.read_state()  # after those that have run ahead
-                iteration.measure_residual()
-                return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
-        if state == RUNNING:
-            if adapts:
-                iterations = _until_converged(iteration.residuals, iteration.limit, iterations, ahead)
-            iteration.enqueue(iterations)
-            continue
-        before = iteration.true_residual_norm
-        iteration.measure_residual()
-        if not math.isfinite(iteration.true_residual_norm):
-            return Reason.NOT_FINITE
-        if iteration.true_residual_norm <= iteration.limit:
-            return Reason.CONVERGED
-        # After progress even a breakdown may be rounding: nothing but noise was left of the residual.
-        if state == EXHAUSTED or iteration.true_residual_norm > 0.5 * before:
-            return STOPPED_BY[state]
-        iteration.start_over()
+    def _plain_system(self, incompatibility: str) -> AdmittedMatrix:
+        """A, admitted, for the plain form; ValueError if another one is asked for. For that one, A is known by being
+        the matrix of M.
+        """
+        if self._admitted is None:
+            self._admitted = admitted(self._csr, finite=True)
+        if self._form == "eisenstat":
+            raise ValueError(f"form='eisenstat' does not fit M: {incompatibility}; use form='plain'")
+        return self._admitted
 
 
 def _cause(csr: Any, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
@@ -328,17 +337,6 @@ def _cause(csr: Any, b: Any, iteration: Iteration, limit: float, reason: Reason 
         matrix, iteration.solution(), b, limit, residual, tolerance
     )
     return Reason.INCONSISTENT if singular else None
-
-
-def _until_converged(residuals: list[float], limit: float, last: int, ahead: int) -> int:
-    """How many iterations to enqueue before the host reads again: about as many as are left at the present rate,
-    without those that run while it reads.
-    """
-    window = min(2 * last, len(residuals) - 1)
-    if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
-        return min(2 * last, MOST_PER_READ)
-    rate = math.log(residuals[-1 - window] / residuals[-1]) / window
-    return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_READ))
 
 
 def _admitted_preconditioner(M: Any, csr: Any, backend: Backend) -> Any:

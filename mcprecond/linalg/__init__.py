@@ -1,0 +1,1 @@
+"""Operations on vectors and matrices that solvers and multigrid share."""

@@ -1,0 +1,127 @@
+"""What the host does while a Krylov method iterates, whatever the method.
+
+The host enqueues iterations and reads the control block now and then; iterations that are enqueued beyond the last one
+do nothing. On a GPU iterations are captured graphs, and a few of them run while the host reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mcprecond.backends import Backend
+from mcprecond.backends.inputs import refuse_not_finite
+from mcprecond.linalg.powers import power_times, times_power
+from mcprecond.solvers.iteration import BAD_A, BAD_M, EXHAUSTED, NAN, REACHED, RUNNING, Iteration
+from mcprecond.solvers.result import Reason
+
+MOST_PER_READ = 64
+#: Iterations after which it is asked why the method has not converged yet; and so many times as many until the next
+#: time.
+EXAMINED, RARER, SLOW = 100, 2, 1e-3
+AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
+
+STOPPED_BY = {
+    REACHED: Reason.STAGNATED,
+    EXHAUSTED: Reason.MAX_ITERATIONS,
+    BAD_A: Reason.INDEFINITE_A,
+    BAD_M: Reason.INDEFINITE_M,
+    NAN: Reason.NOT_FINITE,
+}
+
+
+def choose_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend) -> float:
+    """Choose the units of an iteration, unless b = 0; the norm of b in these.
+
+    Raises
+    ------
+    ValueError
+        If b or the guess is not finite.
+    """
+    norm, shift = iteration.size(iteration.b)
+    if not math.isfinite(norm):
+        refuse_not_finite(b, backend)
+    exponent = math.frexp(norm)[1] + shift
+    if guess is not None:
+        norm_of_guess, shift_of_guess = iteration.size(iteration.x)
+        if not math.isfinite(norm_of_guess):
+            refuse_not_finite(guess, backend, "x0")
+        if norm_of_guess > 0:
+            exponent = max(exponent, exponent_of_A + math.frexp(norm_of_guess)[1] + shift_of_guess)
+    if norm > 0:
+        iteration.choose_units(exponent_of_A, exponent)
+    return power_times(norm, shift + iteration.shift)
+
+
+def iterate(
+    iteration: Iteration,
+    callback: Callable[[Any], object] | None,
+    progress: Callable[[int, float], object] | None,
+    cause: Callable[[], Reason | None],
+) -> Reason:
+    """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
+
+    After many iterations that have not won much, ``cause()`` is asked why.
+    """
+    iterations = 1 if callback else iteration.backend.iterations_per_look
+    adapts = iterations > 1
+    ahead = AHEAD if adapts and iteration.captures else 0
+    if iteration.bundle == 1:  # few iterations, each of which takes long
+        iterations, ahead = 1, min(ahead, 1)
+    called, examined = 0, EXAMINED
+    while True:
+        state = iteration.read_state(ahead)
+        if callback and iteration.count > called:
+            called = iteration.count
+            callback(iteration.solution())
+        if progress:
+            progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
+        if state == RUNNING and iteration.count >= examined:
+            examined *= RARER
+            stalls = iteration.residuals[-1] > SLOW * iteration.residuals[0]
+            if stalls and (found := cause()):
+                iteration.read_state()  # after those that have run ahead
+                iteration.measure_residual()
+                return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
+        if state == RUNNING:
+            if adapts:
+                iterations = _until_converged(iteration.residuals, iteration.limit, iterations, ahead)
+            iteration.enqueue(iterations)
+            continue
+        before = iteration.true_residual_norm
+        iteration.measure_residual()
+        if not math.isfinite(iteration.true_residual_norm):
+            return Reason.NOT_FINITE
+        if iteration.true_residual_norm <= iteration.limit:
+            return Reason.CONVERGED
+        # After progress even a breakdown may be rounding: nothing but noise was left of the residual.
+        if state == EXHAUSTED or iteration.true_residual_norm > 0.5 * before:
+            return STOPPED_BY[state]
+        iteration.start_over()
+
+
+def _until_converged(residuals: list[float], limit: float, last: int, ahead: int) -> int:
+    """How many iterations to enqueue before the host reads again: about as many as are left at the present rate,
+    without those that run while it reads.
+    """
+    window = min(2 * last, len(residuals) - 1)
+    if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
+        return min(2 * last, MOST_PER_READ)
+    rate = math.log(residuals[-1 - window] / residuals[-1]) / window
+    return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_READ))
+
+
+def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:
+    """The solution in the caller's units, and the reason, which is another one where these have no room for it."""
+    x, xp = iteration.solution(), iteration.backend.xp
+    if iteration.shift and reason is Reason.CONVERGED:
+        if not bool(xp.isfinite(x).all()):
+            return x, Reason.NOT_FINITE
+        back = times_power(x, iteration.shift, xp)
+        if bool((back != iteration.iterate()).any()):  # digits were lost to underflow
+            iteration.replace_iterate(back)
+            iteration.measure_residual()
+            if iteration.true_residual_norm > iteration.limit:
+                return x, Reason.STAGNATED
+    return x, reason
