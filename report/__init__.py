@@ -23,7 +23,6 @@ PAGES = (
     "opponents",
     "bounds",
     "variants",
-    "decisions",
     "map",
 )
 

@@ -101,7 +101,7 @@ FIGURE = re.compile(
 
 
 def test_no_figure_of_a_measurement_is_typed(report):
-    """In pages and templates, but for code and what it prints, and for decisions, which are records of their day."""
+    """In pages and templates, but for code and what it prints, and for decisions, which have figures of their day."""
     from report.results import DOCS, ROOT
 
     written = {report.page_module(name).PAGE for name in report.PAGES}
@@ -202,20 +202,24 @@ def test_what_was_not_run_is_said(report):
     assert said == "*Code is there, not yet run: `b.json`, `rmat_24`.*"
 
 
-def test_what_is_no_record_of_a_decision_is_named(report, tmp_path):
-    from report import decisions
+def test_every_decision_has_a_result_a_day_and_a_verdict(report):
+    """And what was kept says where its code is; test_docs.py finds the files."""
+    from report.results import DOCS
 
-    record = (decisions.FOLDER / "0001-one-kernel-for-a-sweep-whose-rows-wait-for-values.md").read_text()
-    (tmp_path / "0001-first.md").write_text(record)
-    assert [found["area"] for found in decisions.load(tmp_path)] == ["sweeps"]
-    (tmp_path / "0002-second.md").write_text(record)
-    with pytest.raises(ValueError, match=r"0002-second.md says that it is 0001; it should be 0002"):
-        decisions.load(tmp_path)
-    (tmp_path / "0002-second.md").write_text(
-        record.replace("0001", "0002").replace("**Verdict:** kept", "**Verdict:** ?")
-    )
-    with pytest.raises(ValueError, match=r"0002-second.md is no record"):
-        decisions.load(tmp_path)
+    head = "| Trial | Result | Day | Verdict | Code |\n| --- | --- | --- | --- | --- |\n"
+    pages = [page for page in (DOCS / "development" / "decisions").glob("*.md") if page.name != "index.md"]
+    index = (DOCS / "development" / "decisions" / "index.md").read_text()
+    assert pages and not [page.name for page in pages if f"({page.name})" not in index]
+    for page in pages:
+        text = page.read_text()
+        tables = [table.split("\n\n")[0].strip() for table in text.split(head)[1:]]
+        rows = [row for table in tables for row in table.split("\n")]
+        assert rows and sum(line.startswith("|") for line in text.split("\n")) == len(rows) + 2 * len(tables)
+        for row in rows:
+            cells = [cell.strip() for cell in row.strip("|").split("|")]
+            assert len(cells) == 5 and all(cells[:4]), f"{page.name}: {row}"
+            assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", day) for day in cells[2].split(", ")), f"{page.name}: {row}"
+            assert "kept" in cells[3] or cells[3].startswith("dropped"), f"{page.name}: {row}"
 
 
 def test_paths_on_the_map_exist(report):
