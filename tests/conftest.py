@@ -14,7 +14,7 @@ from hypothesis import settings
 from mcprecond.backends import Backend, first_use, get_backend
 from mcprecond.matrix import FLOATS
 from mcprecond.storage import color_blocks, layouts
-from mcprecond.storage.layouts import delta, dia
+from mcprecond.storage.layouts import dia
 
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 # For the record of a GPU, whose time is short; each example costs dozens of launches.
@@ -52,13 +52,12 @@ def to_device(backend):
 
 @pytest.fixture
 def listed_columns(monkeypatch):
-    """Let color blocks on a GPU list columns in one of the two ways wherever rows are sorted, not only where that pays;
-    in slices of so many rows, where asked for.
+    """Let color blocks on a GPU list columns as diagonals wherever rows are sorted, not only where that pays; in slices
+    of so many rows, where asked for.
     """
 
-    def force(way: str, rows: int | None = None) -> None:
-        monkeypatch.setattr(dia, "USUAL_PLACES", 10**6 if way == "dia" else 0)
-        monkeypatch.setattr(delta, "MOST_SHARE", 10**6)
+    def force(rows: int | None = None) -> None:
+        monkeypatch.setattr(dia, "USUAL_PLACES", 10**6)
         monkeypatch.setattr(layouts, "LEAST_ROWS", 1)
         monkeypatch.setattr(layouts, "LEAST_SLICES", 0)
         if rows is not None:

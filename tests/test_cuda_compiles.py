@@ -71,7 +71,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "storage/node_values.cu": BLOCK_SIZES,
     "storage/layouts/interleaved.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
-    "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}, {"CUT_ROWS": 1}],
+    "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "sweeps/triangular.cu": [
         {},
@@ -81,13 +81,10 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"RHS": 3},
         {"RHS": 4},
         {"RHS": 4, "SLICED_DIA": 1},
-        {"COMPRESSED_COLUMNS": 1},
-        {"RHS": 4, "COMPRESSED_COLUMNS": 1},
         {"BLOCK_SIZE": 2, "RHS": 4},
         {"BLOCK_SIZE": 3, "RHS": 2},
         SHORT,
         {"SLICED_DIA": 1, **SHORT},
-        {"COMPRESSED_COLUMNS": 1, **SHORT},
         {"BLOCK_SIZE": 3, **SHORT},
         {"RHS": 4, **SHORT},
         {"LARGE_MATRIX": 1},
@@ -96,7 +93,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"CUT_ROWS": 1},
         {"CUT_ROWS": 1, "RHS": 4, **SHORT},
     ],
-    "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"COMPRESSED_COLUMNS": 1}, {"CUT_ROWS": 1}, *BLOCK_SIZES],
+    "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.
 REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]

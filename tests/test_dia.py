@@ -76,7 +76,7 @@ def test_rows_that_agree_pay(backend, to_device):
 @pytest.mark.parametrize("rows", [1, 4, 16, 32])
 def test_values_go_by_diagonals(listed_columns, rows):
     """The order of a slice: by diagonal and row."""
-    listed_columns("dia", rows)
+    listed_columns(rows)
     backend = get_backend("gpu")
     A = spd(stencil27(7))
     blocks = ColorBlocks(backend.sparse.csr_matrix(A), "greedy")

@@ -236,7 +236,7 @@ def test_kernels_know_what_the_cache_holds(block_size, monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("listed", [None, "dia", "delta"])
+@pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize(("block_size", "sweeps"), [(1, 1), (1, 2), (3, 1), (3, 2)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_more_than_the_cache_holds(dtype, block_size, sweeps, listed, listed_columns, monkeypatch):
@@ -249,13 +249,13 @@ def test_more_than_the_cache_holds(dtype, block_size, sweeps, listed, listed_col
     A = backend.sparse.csr_matrix(spd(stencil27(6), dtype=complex if dtype == "complex128" else float))
     r = cupy.asarray(np.random.default_rng(0).uniform(-1, 1, (A.shape[0], 2))).astype(A.dtype)
     if listed:
-        listed_columns(listed)
+        listed_columns()
     M = MulticolorSGS(A, "greedy", block_size=block_size, sweeps=sweeps, dtype=dtype)
     expected = M @ r
     monkeypatch.setattr(type(backend), "shared_cache", 1)
     passing = MulticolorSGS(A, M.coloring, block_size=block_size, sweeps=sweeps, dtype=dtype)
     if listed and block_size == 1:
-        assert passing.blocks.layout.name == listed
+        assert passing.blocks.layout.name == "dia"
     for columns in (slice(None), 0, slice(None), 0):
         found = passing @ cupy.ascontiguousarray(r[:, columns])
         difference = float(abs(found - expected[:, columns]).max() / abs(expected).max())

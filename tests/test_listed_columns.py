@@ -1,4 +1,4 @@
-"""Columns that are listed as diagonals, or in two bytes: everything that goes through the triangles goes by them."""
+"""Columns that are listed as diagonals: everything that goes through the triangles goes by them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,20 @@ OPERATORS = {
 
 #: The CPU lists no columns, but it does in the emulation.
 LISTING = [*(["cpu"] if get_backend("cpu").resident_warps else []), pytest.param("gpu", marks=pytest.mark.gpu)]
-pytestmark = [
-    pytest.mark.parametrize("device", LISTING),
-    pytest.mark.parametrize("way", ["dia", "delta"]),
-]
+pytestmark = pytest.mark.parametrize("device", LISTING)
 
 
 @pytest.mark.parametrize("rows", [1, 8, 32])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
-def test_operators(listed_columns, way, backend, to_device, make, dtype, rows):
+def test_operators(listed_columns, backend, to_device, make, dtype, rows):
     A, B = (spd(stencil27(6), seed, dtype) for seed in range(2))
     colors = color(A, "greedy").colors
     plain, other = (make(matrix, colors, dtype) for matrix in (A, B))
     R = np.random.default_rng(0).uniform(-1, 1, (216, 4)).astype(dtype)
-    listed_columns(way, rows)
+    listed_columns(rows)
     M = make(to_device(A), colors, dtype)
-    assert M.blocks.layout.name == way
+    assert M.blocks.layout.name == "dia"
     accuracy = 1e2 * np.finfo(dtype).eps
 
     def check(right: np.ndarray, expected: np.ndarray) -> None:
@@ -53,8 +50,8 @@ def test_operators(listed_columns, way, backend, to_device, make, dtype, rows):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pattern=patterns(), rows=st.sampled_from([1, 4, 32]))
-def test_blocks_of_any_pattern(listed_columns, way, backend, to_device, pattern, rows):
-    listed_columns(way, rows)
+def test_blocks_of_any_pattern(listed_columns, backend, to_device, pattern, rows):
+    listed_columns(rows)
     A = pattern.copy()
     A.data = np.arange(1.0, len(A.data) + 1)
     blocks = ColorBlocks(to_device(A))
@@ -67,15 +64,15 @@ def test_blocks_of_any_pattern(listed_columns, way, backend, to_device, pattern,
 
 @pytest.mark.parametrize("form", ["plain", "eisenstat"])
 @pytest.mark.parametrize("rows", [1, 4, 32])
-def test_pcg(listed_columns, way, backend, to_device, form, rows):
+def test_pcg(listed_columns, backend, to_device, form, rows):
     A = spd(stencil27(8))
     b = A @ np.random.default_rng(0).uniform(-1, 1, 512)
     colors = color(A, "greedy").colors
     expected = pcg(A, b, M=MulticolorSGS(A, colors), form=form)
-    listed_columns(way, rows)
+    listed_columns(rows)
     on_device = to_device(A)
     M = MulticolorSGS(on_device, colors)
-    assert M.blocks.layout.name == way
+    assert M.blocks.layout.name == "dia"
     found = pcg(on_device, to_device(b), M=M, form=form)
     assert found.iterations == expected.iterations
     np.testing.assert_allclose(backend.to_host(found.x), expected.x, rtol=1e-6)

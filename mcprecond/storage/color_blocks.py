@@ -92,7 +92,7 @@ class ColorBlocks:
     slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
         The pieces in which colors are swept, see schedule.py: where they begin, or records where rows are cut.
     layout : Layout
-        How the triangles are stored; its name is "csr", "dia" or "delta", the last two on a GPU only.
+        How the triangles are stored; its name is "csr", or on a GPU "dia".
     lower, upper : Triangle
         Entries whose column has a smaller, or a larger, color than their row.
     longest_row : int
@@ -167,7 +167,8 @@ class ColorBlocks:
         if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
             slices, self._n_pieces = cut_long_rows(slices, lower.indptr, upper.indptr, backend)
         # Blocks of nodes have many bytes for each column anyway.
-        self.layout, self.slices, columns = layouts.chosen(
+        self.slices = slices
+        self.layout, columns = layouts.chosen(
             slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
         )
         self.lower, self.upper = (
@@ -256,7 +257,7 @@ class ColorBlocks:
             STORED=self._stored,
             SOURCE=self.lower.source.dtype,
             LANES=32,
-            **self.layout.order_macros,
+            **self.layout.macros,
         )
 
     @cached_property
@@ -398,7 +399,7 @@ class ColorBlocks:
         return self.layout.columns_by_rows(self.slices, triangle.indptr, triangle.columns, entries, self.backend)
 
     def _interleaved(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
-        result, macros = self.backend.xp.empty_like(entries), self.layout.order_macros
+        result, macros = self.backend.xp.empty_like(entries), self.layout.macros
         return layouts.interleaved(self.slices, indptr, columns, entries, result, self.backend, back, **macros)
 
     def _filled(self, csr: Any, found: Any) -> Fingerprint:

@@ -1,7 +1,7 @@
 """Layouts: how the columns of a triangle are stored, and in which order its entries lie.
 
 Sweeps over large matrices take as long as it takes to read these. So a GPU stores columns in fewer bytes where that
-pays: as diagonals, or as offsets from a few bases. Kernels are compiled for the layout by its macros.
+pays: as diagonals. Kernels are compiled for the layout by its macros.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from typing import Any
 from mcprecond.backends import Backend
 from mcprecond.storage.layouts import csr
 from mcprecond.storage.layouts.csr import CSR, CSR_IN_PIECES
-from mcprecond.storage.layouts.delta import DELTA
-from mcprecond.storage.layouts.dia import DIA
+from mcprecond.storage.layouts.dia import DIA, list_of_diagonals
 from mcprecond.storage.layouts.interleaved import interleaved
 from mcprecond.storage.layouts.layout import Layout, Pattern
 
-__all__ = ["CSR", "CSR_IN_PIECES", "DELTA", "DIA", "Layout", "Pattern", "chosen", "interleaved"]
+__all__ = ["CSR", "CSR_IN_PIECES", "DIA", "Layout", "Pattern", "chosen", "interleaved"]
 
 # Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
 # with less, the time is not that of reading them.
@@ -25,7 +24,7 @@ LEAST_ROWS, LEAST_SLICES = 12, 0.25
 
 def chosen(
     slices: Any, patterns: list[Pattern], n_colors: int, rows_are_sorted: bool, backend: Backend
-) -> tuple[Layout, Any, list[Any]]:
+) -> tuple[Layout, list[Any]]:
     """Choose a layout for both triangles, and store their columns.
 
     Parameters
@@ -41,17 +40,13 @@ def chosen(
     Returns
     -------
     layout : Layout
-    slices : array of int32
-        The same slices, or pieces of them.
     columns : list of two arrays
         What the layout stores in place of columns.
     """
     if slices.ndim == 2:
-        return CSR_IN_PIECES, *csr.stored(slices, patterns, backend, **CSR_IN_PIECES.order_macros)
+        return CSR_IN_PIECES, csr.stored(slices, patterns, backend, **CSR_IN_PIECES.macros)
     n, n_slices, warps = len(patterns[0][0]) - 1, len(slices) - 1, backend.resident_warps
     pays = rows_are_sorted and n >= LEAST_ROWS * n_slices and n_slices >= LEAST_SLICES * warps * n_colors
-    if warps and n and pays:
-        for layout in (DIA, DELTA):
-            if stored := layout.stored(slices, patterns, backend):
-                return layout, *stored
-    return CSR, *csr.stored(slices, patterns, backend)
+    if warps and n and pays and (lists := list_of_diagonals(slices, patterns, backend)):
+        return DIA, lists
+    return CSR, csr.stored(slices, patterns, backend)

@@ -11,15 +11,14 @@ from mcprecond.storage.layouts.layout import Layout, Pattern
 IN_PIECES = {"CUT_ROWS": 1}
 
 
-def stored(slices: Any, patterns: list[Pattern], backend: Backend, **macros: int) -> tuple[Any, list[Any]]:
-    """Return the slices, and the columns of each triangle in the order of its entries."""
+def stored(slices: Any, patterns: list[Pattern], backend: Backend, **macros: int) -> list[Any]:
+    """Return the columns of each triangle in the order of its entries."""
     if not backend.resident_warps:  # row by row, as they are
-        return slices, [columns for _, columns in patterns]
-    lists = [
+        return [columns for _, columns in patterns]
+    return [
         interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, False, **macros)
         for indptr, columns in patterns
     ]
-    return slices, lists
 
 
 def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backend: Backend) -> Any:
@@ -29,6 +28,6 @@ def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backen
 
 
 #: The layout that serves any matrix.
-CSR = Layout("csr", stored, columns_by_rows, {}, {})
+CSR = Layout("csr", columns_by_rows, {})
 #: The same where slices are records, since long rows are cut.
-CSR_IN_PIECES = Layout("csr", stored, columns_by_rows, IN_PIECES, IN_PIECES)
+CSR_IN_PIECES = Layout("csr", columns_by_rows, IN_PIECES)

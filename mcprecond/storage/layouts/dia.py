@@ -32,12 +32,6 @@ PAIRS_OF_HEAD = 2
 CUDA_CONSTANTS = {"PAIRS_OF_HEAD": PAIRS_OF_HEAD}
 
 
-def stored(slices: Any, patterns: list[Pattern], backend: Backend) -> tuple[Any, list[Any]] | None:
-    """Return the slices and the list of each triangle, int32 of shape (pairs, 2), or None where they do not pay."""
-    lists = list_of_diagonals(slices, patterns, backend)
-    return None if lists is None else (slices, lists)
-
-
 def columns_by_rows(slices: Any, indptr: Any, pairs: Any, entries: int, backend: Backend) -> Any:
     """Return the column of each entry of a triangle, row by row: int32, shape (entries,)."""
     columns = backend.xp.empty(entries, np.int32)
@@ -47,7 +41,7 @@ def columns_by_rows(slices: Any, indptr: Any, pairs: Any, entries: int, backend:
 
 
 #: The layout for slices whose rows lie on few diagonals.
-DIA = Layout("dia", stored, columns_by_rows, {"SLICED_DIA": 1}, {"SLICED_DIA": 1})
+DIA = Layout("dia", columns_by_rows, {"SLICED_DIA": 1})
 
 
 def list_of_diagonals(slices: Any, patterns: list[Pattern], backend: Backend) -> list[Any] | None:

@@ -1,8 +1,7 @@
 // Slices: runs of rows of one color, each the work of one warp, and the loops over their entries. See schedule.py.
 //
-// There are three layouts of columns. Plain ones, and those as bases and offsets (COMPRESSED_COLUMNS, see
-// delta.cuh), have one for each entry: a struct Columns with the same interface. Sliced DIA (SLICED_DIA) has a
-// struct Slice and a function for_slices of its own, in dia.cuh.
+// There are two layouts of columns. Plain ones have one for each entry. Sliced DIA (SLICED_DIA) has a struct Slice and
+// a function for_slices of its own, in dia.cuh.
 //
 // With plain columns a slice may be a piece of one long row (CUT_ROWS). Then `slices` is a list of records, and `sums`
 // holds the sums of the pieces of a row; it is zero before the first sweep.
@@ -130,7 +129,6 @@ struct Nothing {
     __device__ __forceinline__ void operator()() const {}
 };
 
-#include "delta.cuh"
 #include "dia.cuh"
 
 #ifndef SLICED_DIA
@@ -151,7 +149,6 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
     return element;
 }
 
-#ifndef COMPRESSED_COLUMNS
 // Plain columns of a slice, and the length of this thread's row. `prefetch(place)` loads what is stored of the column
 // at a place, counted from the slice's first entry; once the warp has called `stage()`, `column(prefetched)` is the
 // column.
@@ -170,7 +167,6 @@ struct Columns {
     __device__ __forceinline__ void stage() const {}
     __device__ __forceinline__ int column(int prefetched) const { return prefetched; }
 };
-#endif
 
 struct Slice : SliceRows {
     int number;
