@@ -21,8 +21,8 @@ from measure import RESULTS, peak_bytes, queued_ms, record, save, timed_in_turns
 
 from mcprecond import MulticolorSGS, pcg
 from mcprecond.backends import get_backend
+from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admitted
-from mcprecond.solvers.iteration import Product
 from mcprecond.tuning.cost_model import speeds_of
 
 RTOL, MAXITER = 1e-8, 20_000
@@ -50,7 +50,7 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
     backend, n = get_backend(device), A.shape[0]
     xp = backend.xp
     x, y = xp.asarray(np.random.default_rng(SEED).standard_normal(n)), xp.empty(n)
-    b, product = A @ x, Product(admitted(A, finite=True))
+    b, product = A @ x, product_with(admitted(A, finite=True))
     bytes_of_A = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
 
     def device_ms(function: Any) -> float:
@@ -61,7 +61,7 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
         "unknowns": n,
         "nnz": int(A.nnz),
         "longest_row": int(xp.diff(A.indptr).max()),
-        "product_ms": device_ms(lambda: product.enqueue(x, y)),
+        "product_ms": device_ms(lambda: product.apply(x, y)),
         "library_product_ms": device_ms(lambda: A @ x),
         "candidates": predicted(A, speeds_of(backend), BLOCK_SIZES.get(name, 1)),
         "solvers": [],

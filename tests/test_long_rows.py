@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
+from mcprecond.linalg import csr
+from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admitted
-from mcprecond.solvers import long_rows
-from mcprecond.solvers.iteration import Product
 from mcprecond.storage import schedule
 
 
@@ -33,7 +33,7 @@ def star_and_grid(n: int, hubs: int, dtype, seed: int) -> sp.csr_array:
 @pytest.fixture
 def short_pieces(monkeypatch):
     """Rows are cut that are longer than a few entries for each thread."""
-    monkeypatch.setattr(long_rows, "LONG", 2)
+    monkeypatch.setattr(csr, "LONG", 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
@@ -44,13 +44,13 @@ def test_products(dtype, short_pieces, backend, to_device):
     def check(n, hubs, seed):
         A = star_and_grid(n, hubs, dtype, seed)
         x = np.random.default_rng(seed).standard_normal(n).astype(dtype)
-        product, y = Product(admitted(to_device(A), finite=True)), backend.xp.empty(n, dtype)
+        product, y = product_with(admitted(to_device(A), finite=True)), backend.xp.empty(n, dtype)
         on_device = to_device(x)
-        product.enqueue(on_device, y)
+        product.apply(on_device, y)
         found = backend.to_host(y).copy()
         bound = 4 * np.sqrt(n) * eps * (abs(A) @ abs(x))
         assert (abs(found - A @ x) <= bound).all()
-        product.enqueue(on_device, y)  # nothing is left over from the first one, and sums have an order
+        product.apply(on_device, y)  # nothing is left over from the first one, and sums have an order
         np.testing.assert_array_equal(backend.to_host(y), found)
 
     check()
@@ -73,7 +73,7 @@ def test_pcg(form, dtype, short_pieces, backend, to_device):
 def test_pieces_cover_long_rows_once(short_pieces, backend):
     lengths = np.array([5, 9000, 0, 300, 1024, 2049, 17])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    cut = long_rows.long_rows(backend.xp.asarray(indptr), 9000, 8, backend)
+    cut = csr.long_rows(backend.xp.asarray(indptr), 9000, 8, backend)
     if not backend.resident_warps:
         assert cut.n_rows == cut.n_pieces == 0
         return
@@ -81,7 +81,7 @@ def test_pieces_cover_long_rows_once(short_pieces, backend):
     owners, rows, firsts = np.split(plan, [cut.n_pieces, cut.n_pieces + cut.n_rows])
     assert cut.longest == 16
     np.testing.assert_array_equal(rows, [1, 3, 4, 5, 6])
-    np.testing.assert_array_equal(np.diff(firsts), -(-lengths[rows] // long_rows.PIECE))
+    np.testing.assert_array_equal(np.diff(firsts), -(-lengths[rows] // csr.PIECE))
     np.testing.assert_array_equal(owners, np.repeat(np.arange(len(rows)), np.diff(firsts)))
 
 

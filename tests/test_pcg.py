@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -572,16 +571,6 @@ def test_a_solve_that_was_broken_off_leaves_nothing_behind(backend, to_device):
         again = solver.solve(b, rtol=1e-8)
         solver.release()
         assert same(backend, first, again) and same(backend, first, solver.solve(b, rtol=1e-8))
-
-
-def test_solves_from_several_threads(backend, to_device):
-    A = to_device(grid5(20))
-    solver = PCG(A, MulticolorSGS(A))
-    rights = [to_device(random_vector(400, seed)) for seed in range(8)]
-    expected = [pcg(A, b, M=MulticolorSGS(A), rtol=1e-8) for b in rights]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda b: solver.solve(b, rtol=1e-8), rights))
-    assert all(same(backend, ours, theirs) for ours, theirs in zip(found, expected, strict=True))
 
 
 def test_later_solves_keep_what_the_first_has_taken(backend, to_device, monkeypatch):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from graphs import grid5, random_values, spd
 
-from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond import ILU0, PCG, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.preconditioners import Preconditioner
 
 THREADS = 16
@@ -133,3 +133,14 @@ def test_one_update_at_a_time(kind, travels, backend, to_device, monkeypatch):
         M.update(A)
         each.append(backend.to_host(applied(M, b)))
     assert sum(np.array_equal(found, other) for other in each) == 1
+
+
+def test_solves_of_one_pcg(backend, to_device):
+    A, rng = to_device(grid5(20)), np.random.default_rng(0)
+    solver = PCG(A, MulticolorSGS(A))
+    rights = [to_device(rng.uniform(-1, 1, 400)) for _ in range(8)]
+    expected = [pcg(A, b, M=MulticolorSGS(A), rtol=1e-8) for b in rights]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda b: solver.solve(b, rtol=1e-8), rights))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(backend.to_host(ours.x), backend.to_host(theirs.x))

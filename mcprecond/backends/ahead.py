@@ -26,6 +26,7 @@ SOLVE = """
     solvers.eisenstat OFFSET VALUE STORED=VALUE
     solvers.eisenstat OFFSET VALUE STORED=VALUE SLICED_DIA=1
     solvers.iteration OFFSET VALUE LANES
+    linalg.csr OFFSET VALUE STORED=VALUE LANES
     storage.schedule OFFSET
     storage.layouts.dia OFFSET
     storage.layouts.interleaved OFFSET ENTRY=int32
@@ -47,7 +48,9 @@ HIERARCHY = """
     multigrid.transfer VALUE
     multigrid.spectral_radius OFFSET VALUE LANES=2,4,8,16,32
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256
-    multigrid.cycle OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
+    linalg.csr OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
+    multigrid.cycle VALUE LANES=1,32
+    solvers.cg OFFSET VALUE LANES
     sweeps.vectors VALUE RHS=1
     matrix OFFSET VALUE LANES=8
     storage.split OFFSET LANES=8 SOURCE=uint8

@@ -23,7 +23,7 @@ from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.coloring.graph import Graph
-from mcprecond.multigrid.cycle import lanes_for
+from mcprecond.linalg.csr import lanes_for
 
 KERNELS = KernelSet(__file__)
 

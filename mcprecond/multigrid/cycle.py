@@ -9,51 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import ROWS, Backend, KernelSet, compile_part, offset_type, unsigned
+from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
 from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__)
-
-
-class Transfer:
-    """A rectangular sparse matrix on vectors: a prolongator or a restriction.
-
-    Parameters
-    ----------
-    csr : sparse matrix
-    dtype : dtype
-        Of the vectors.
-    stored : dtype
-        Of the values.
-    """
-
-    def __init__(self, csr: Any, dtype: Any, stored: Any, backend: Backend) -> None:
-        xp, rows, entries = backend.xp, csr.shape[0], csr.indices.size
-        offset = offset_type(entries)
-        self.rows, self.indptr = rows, xp.asarray(csr.indptr, dtype=offset)
-        self.indices, self.values = xp.asarray(csr.indices, dtype=np.int32), csr.data.astype(stored, copy=False)
-        self._run = backend.kernels(
-            KERNELS, OFFSET=offset, VALUE=dtype, STORED=stored, LANES=lanes_for(entries / max(rows, 1))
-        )
-
-    @property
-    def _arrays(self) -> tuple[Any, Any, Any]:
-        """As kernels take them. Views that were kept would come out of a pickle as copies."""
-        return unsigned(self.indptr), unsigned(self.indices), self.values
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in bytes."""
-        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
-
-    def replace(self, csr: Any) -> None:
-        """Take the values of a matrix with the same pattern, into the same arrays."""
-        if self.values is not csr.data:
-            self.values[...] = csr.data
-
-    def apply(self, x: Any, y: Any, *, adds: bool = False) -> None:
-        """y = C x, or y += C x."""
-        self._run.multiply(self.rows, *self._arrays, x, int(adds), y)
 
 
 class Dense:
@@ -69,7 +28,7 @@ class Dense:
 
     def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:
         self.matrix = inverse_of(csr, backend) if definite else pseudo_inverse(csr, backend)
-        self._run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=csr.dtype, STORED=csr.dtype, LANES=32)
+        self._run = backend.kernels(KERNELS, VALUE=csr.dtype, LANES=32)
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +56,7 @@ def inverse_of(csr: Any, backend: Backend) -> Any:
     dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
     least = (10 * n * float(np.finfo(dtype).eps)) * xp.diagonal(dense).real
     column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
-    run = backend.kernels(KERNELS, OFFSET=np.int32, VALUE=wide, STORED=wide, LANES=1)
+    run = backend.kernels(KERNELS, VALUE=wide, LANES=1)
     run.invert(n * n, n, dense.reshape(-1), xp.ascontiguousarray(least), column, scratch)
     return ((dense + dense.conj().T) / 2).astype(dtype)
 
@@ -106,24 +65,6 @@ def pseudo_inverse(csr: Any, backend: Backend) -> Any:
     """The pseudo-inverse of any square matrix, as a dense array; computed on the host."""
     dense = backend.to_host(csr.toarray())
     return backend.xp.asarray(np.ascontiguousarray(np.linalg.pinv(dense) if dense.size else dense).astype(csr.dtype))
-
-
-def lanes_for(per_row: float) -> int:
-    """How many threads of a GPU share a row."""
-    lanes = 1
-    while lanes < 32 and lanes < per_row / 2:
-        lanes *= 2
-    return lanes
-
-
-@KERNELS.per_item
-def multiply(first, end, indptr, indices, values, x, adds, y):
-    """y = C x, or y += C x."""
-    for i in range(first, end):
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * x[indices[k]]
-        y[i] = y[i] + total if adds else total
 
 
 @KERNELS.per_item(grain=ROWS // 8)

@@ -20,8 +20,8 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.cuda_source import BLOCK, WARP
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, admitted, rows_of
-from mcprecond.multigrid.cycle import lanes_for
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__)

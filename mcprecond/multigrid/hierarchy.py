@@ -11,8 +11,9 @@ import numpy as np
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, real
 from mcprecond.backends.inputs import vector
+from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.multigrid.cycle import KERNELS, Dense, Transfer
+from mcprecond.multigrid.cycle import KERNELS, Dense
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
@@ -43,8 +44,8 @@ class Level:
     smoother: Smoother | None
     P: Any = None
     R: Any = None
-    prolongation: Transfer | None = None
-    restriction: Transfer | None = None
+    prolongation: Csr | None = None
+    restriction: Csr | None = None
 
     @property
     def nbytes(self) -> int:
@@ -55,7 +56,7 @@ class Level:
         """Take these transfers, their values stored in a dtype; in their own for None."""
         self.P, self.R = P, R
         stored = P.dtype if dtype is None else np.dtype(dtype)
-        self.prolongation, self.restriction = (Transfer(C, P.dtype, stored, backend) for C in (P, R))
+        self.prolongation, self.restriction = (Csr(C, backend, stored=stored) for C in (P, R))
 
     def replace_transfers(self) -> None:
         """Take the values that P and R have now."""
@@ -209,7 +210,7 @@ class Multigrid(Preconditioner):
             smoother.residual(own.state, own.b_again, own.x_again, own.r)
             own.steps.second(own.b, own.b_again, own.x_again, own.r, own.x)
         else:
-            run = self.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=own.x.dtype, STORED=own.x.dtype, LANES=1)
+            run = self.backend.kernels(KERNELS, VALUE=own.x.dtype, LANES=1)
             run.add(len(own.x), 1.0, own.x_again, own.x)
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:

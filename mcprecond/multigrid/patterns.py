@@ -12,8 +12,8 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, offset_type
 from mcprecond.backends.sorting import sort_in_place
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
-from mcprecond.multigrid.cycle import lanes_for
 
 KERNELS = KernelSet(__file__)
 

@@ -1,14 +1,10 @@
 // Steps of polynomial smoothers: LANES threads per row. See polynomial.py.
 
-#include "cuda/reduce.cuh"
+#include "linalg/csr.cuh"
 
 __device__ __forceinline__ VALUE rest_of_row(bool active, long long i, const OFFSET* indptr, const int* indices,
                                              const STORED* values, const VALUE* b, const VALUE* x) {
-    VALUE total = VALUE();
-    if (active)
-        for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
-            total += values[k] * x[indices[k]];
-    total = lane_sum<LANES>(total);
+    VALUE total = row_product<VALUE>(active, i, indptr, indices, values, x);
     return active ? b[i] - total : total;
 }
 

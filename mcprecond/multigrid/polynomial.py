@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, unsigned
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.cycle import lanes_for
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
 from mcprecond.backends.beside import compiled_beside, is_kept
+from mcprecond.linalg.csr import Csr
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.cycle import Dense, Transfer
+from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_parts
 from mcprecond.multigrid.smoothers import GaussSeidel
 from mcprecond.multigrid.spectral_radius import spectral_radius
@@ -48,7 +49,7 @@ def rehearse_others() -> None:
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)
-    Transfer(matrix.csr, matrix.dtype, matrix.dtype, backend).apply(b, x, adds=True)
+    Csr(matrix.csr, backend).apply(b, x, adds=True)
     Dense(matrix.csr, backend).apply(b, x)
 
 

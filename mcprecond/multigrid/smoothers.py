@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.cycle import KERNELS
 from mcprecond.multigrid.spectral_radius import start_vector
@@ -125,7 +123,7 @@ class DILU(Smoother):
     def __init__(self, matrix: AdmittedMatrix, coloring: Any, dtype: Any) -> None:
         self.M = MulticolorDILU(matrix.csr, coloring, dtype=dtype)
         self.n_colors = self.M.n_colors
-        self._run = matrix.backend.kernels(KERNELS, OFFSET=np.int32, VALUE=matrix.dtype, STORED=matrix.dtype, LANES=1)
+        self._run = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype, LANES=1)
         self.factor = self._convergent_factor(matrix)
 
     def _convergent_factor(self, matrix: AdmittedMatrix) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.cycle import lanes_for
 from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__)

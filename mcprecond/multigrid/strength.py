@@ -10,8 +10,8 @@ from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.atomics import atomic_min
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring.graph import Graph
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
-from mcprecond.multigrid.cycle import lanes_for
 
 KERNELS = KernelSet(__file__)
 

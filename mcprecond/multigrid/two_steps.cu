@@ -1,6 +1,6 @@
 // Two steps of CG, whose scalars stay on the device. See two_steps.py.
 
-#include "grid_sum.cuh"
+#include "linalg/reduce.cuh"
 
 extern "C" __global__ void find_first(long long n, const VALUE* b, const VALUE* c, const VALUE* rest, double* scalars,
                                       double* partials, uint32* arrivals) {

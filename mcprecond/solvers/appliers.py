@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend
+from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.base import Workspace
-from mcprecond.solvers.iteration import Product
 
 
 class Applier:
@@ -56,11 +56,11 @@ class Matrix(Applier):
 
     def __init__(self, M: AdmittedMatrix) -> None:
         self.exponent = M.exponent
-        self.product = Product(M)
+        self.product = product_with(M)
 
     def enqueue(self, r: Any, z: Any) -> None:
         """See `Applier`."""
-        self.product.enqueue(r, z)
+        self.product.apply(r, z)
 
 
 class Sweeping(Applier):

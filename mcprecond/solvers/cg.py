@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcprecond.backends import NUMBERS, KernelSet, compile_loop
 from mcprecond.linalg.powers import exponent_of, power_times
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import (
-    BETA_OF_QZ,
-    BETA_OF_RZ,
-    FRESH_RESIDUAL,
-    FRESH_RZ,
-    PAP,
-    RESIDUAL,
-    RESIDUAL_IS_RZ,
+    ALPHA,
+    BETA,
+    RUNNING,
+    RZ,
+    STATE,
     UNIT,
     Iteration,
+    inner,
+    is_finite,
+    multiply_numbers,
+    take_first_rz,
+    take_pAp,
+    take_rr,
+    take_rz,
 )
+
+KERNELS = KernelSet(__file__)
 
 
 class ConjugateGradients(Iteration):
@@ -31,6 +39,7 @@ class ConjugateGradients(Iteration):
     def __init__(self, matrix: AdmittedMatrix, M: Any) -> None:
         csr, backend = matrix.csr, matrix.backend
         super().__init__(csr, matrix.max_degree + 1, backend)
+        self.run = backend.kernels(KERNELS, **self.macros)
         self.b, self.x, self.r, self.p, self.q = (backend.xp.empty(self.n, csr.dtype) for _ in range(5))
         self.z = self.r if M is None else backend.xp.empty(self.n, csr.dtype)
         self.M, self.captures = M, M is None or M.captures
@@ -61,7 +70,7 @@ class ConjugateGradients(Iteration):
 
     def find_residual(self) -> None:
         """See `Iteration`."""
-        self.run.residual(self.n, *self.A, *self.long_rows, self.x, self.b, self.r, FRESH_RESIDUAL, *self.reduction)
+        self._residual(self.x, self.b, self.r)
 
     def precondition(self) -> None:
         """See `Iteration`: p = z = M r."""
@@ -70,17 +79,103 @@ class ConjugateGradients(Iteration):
             if self.M.exponent is None:  # it is known now
                 self.M.exponent = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
                 self.choose_unit_of_z(self.M.exponent)
-        self.run.inner_product(self.n, self.r, self.z, FRESH_RZ, *self.reduction)
+        self.run.find_first_rz(self.n, self.r, self.z, *self.reduction)
         self.p.fill(0)
         self.run.turn(self.n, self.z, self.p, self.control, self.scalars)
 
     def _step(self) -> None:
         run, n, workspace = self.run, self.n, self.reduction
-        run.multiply(n, *self.A, *self.long_rows, self.p, self.q, PAP, *workspace)
-        run.advance(n, self.p, self.q, self.x, self.r, RESIDUAL_IS_RZ if self.M is None else RESIDUAL, *workspace)
+        run.multiply(n, *self.A.arrays, self.p, self.q, *workspace)
+        run.advance(n, self.p, self.q, self.x, self.r, int(self.M is not None), *workspace)
         if self.M is not None:
             self.M.enqueue(self.r, self.z)
-            run.inner_product(n, self.r, self.z, BETA_OF_RZ, *workspace)
+            run.find_beta(n, self.r, self.z, *workspace)
             if not self.M.linear:
-                run.inner_product(n, self.q, self.z, BETA_OF_QZ, *workspace)
+                run.find_flexible_beta(n, self.q, self.z, *workspace)
         run.turn(n, self.z, self.p, self.control, self.scalars)
+
+
+# On the CPU.
+
+
+@KERNELS.strided
+def multiply(
+    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, control, scalars, history, partials
+):
+    """q = A p, and alpha from p'q."""
+    if control[STATE] == RUNNING:
+        take_pAp(multiply_rows(0, n, indptr, indices, values, p, q), control, scalars)
+
+
+@compile_loop
+def multiply_rows(first, end, indptr, indices, values, p, q):
+    """The rows of `multiply`."""
+    product = 0.0
+    for i in range(first, end):
+        total = p.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += values[k] * p[indices[k]]
+        q[i] = total
+        product += inner(total, p[i])
+    return product
+
+
+@KERNELS.strided
+def advance(n, p, q, x, r, is_preconditioned, control, scalars, history, partials):
+    """x += alpha p, r -= alpha q, and r'r; without M, beta from that."""
+    if control[STATE] != RUNNING:
+        return
+    rr = advance_numbers(0, n, r.dtype.type(scalars[ALPHA]), p, q, x, r)
+    take_rr(rr, control, scalars, history)
+    if not is_preconditioned:
+        take_rz(rr * scalars[UNIT], control, scalars)
+
+
+@compile_loop(grain=NUMBERS)
+def advance_numbers(first, end, alpha, p, q, x, r):
+    """The numbers of `advance`."""
+    square = 0.0
+    for i in range(first, end):
+        x[i] += alpha * p[i]
+        r[i] -= alpha * q[i]
+        square += inner(r[i], r[i])
+    return square
+
+
+@KERNELS.strided
+def find_first_rz(n, r, z, control, scalars, history, partials):
+    """r'z, with z in its unit, for the first direction."""
+    if control[STATE] == RUNNING:
+        take_first_rz(multiply_numbers(0, n, r, z, z.dtype.type(scalars[UNIT])), control, scalars)
+
+
+@KERNELS.strided
+def find_beta(n, r, z, control, scalars, history, partials):
+    """Beta from r'z."""
+    if control[STATE] == RUNNING:
+        take_rz(multiply_numbers(0, n, r, z, z.dtype.type(scalars[UNIT])), control, scalars)
+
+
+@KERNELS.strided
+def find_flexible_beta(n, q, z, control, scalars, history, partials):
+    """Beta of flexible CG, from q'z and the usual one."""
+    if control[STATE] != RUNNING:
+        return
+    qz = multiply_numbers(0, n, q, z, z.dtype.type(scalars[UNIT]))
+    if is_finite(qz, control):
+        scalars[BETA] *= -scalars[ALPHA] * qz / scalars[RZ]
+
+
+@KERNELS.strided
+def turn(n, z, p, control, scalars):
+    """p = z + beta p, with z in its unit."""
+    if control[STATE] != RUNNING:
+        return
+    turn_numbers(0, n, p.dtype.type(scalars[BETA]), p.dtype.type(scalars[UNIT]), z, p)
+
+
+@compile_loop(grain=NUMBERS)
+def turn_numbers(first, end, beta, unit, z, p):
+    """The numbers of `turn`."""
+    for i in range(first, end):
+        p[i] = unit * z[i] + beta * p[i]

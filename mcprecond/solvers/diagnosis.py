@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.inputs import first_place
+from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.matrix import AdmittedMatrix, is_hermitian
-from mcprecond.solvers.iteration import Product
 
 #: How much rounding may add up to in sums over all rows, and in a row, in units of it.
 ROUNDING, ROUNDING_OF_ROW = 100, 8
@@ -28,7 +28,7 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
     scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, _largest(matrix.data) or 1.0))
     x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
-    A = Product(matrix)
+    A = product_with(matrix)
     with np.errstate(all="ignore"):
         one, other = x * _times(A, y), y * _times(A, x)
         difference = float(abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj()))
@@ -48,7 +48,7 @@ def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
         if not part > max(limit * math.sqrt(n), ROUNDING * eps * float(abs(b).sum(dtype=np.float64))):
             return False
         ones = backend.xp.ones(n, matrix.dtype)
-        sums = abs(_times(Product(matrix), ones))
+        sums = abs(_times(product_with(matrix), ones))
         if float(sums.max()) > ROUNDING_OF_ROW * eps * (matrix.max_degree + 1) * _largest(matrix.data):
             return False
         magnitudes = backend.sparse.csr_matrix((abs(matrix.data), matrix.csr.indices, matrix.csr.indptr), matrix.shape)
@@ -72,7 +72,7 @@ def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, res
         part, norm = float(abs((v.conj() * b).sum())), _norm(b, xp)
         if not max(2 * limit, ROUNDING * eps * norm) < part < 2 * residual:
             return False
-        return _norm(_times(Product(matrix), v), xp) <= tolerance * _largest(matrix.data)
+        return _norm(_times(product_with(matrix), v), xp) <= tolerance * _largest(matrix.data)
 
 
 def _largest(v: Any) -> float:
@@ -86,10 +86,10 @@ def _norm(v: Any, xp: Any) -> float:
     return largest * float(xp.linalg.norm(v / largest)) if 0 < largest < math.inf else largest
 
 
-def _times(A: Product, v: Any) -> Any:
+def _times(A: Csr, v: Any) -> Any:
     """A v."""
     result = v.copy()
-    A.enqueue(v, result)
+    A.apply(v, result)
     return result
 
 

@@ -15,6 +15,29 @@ struct PairVector : KnownVector<Pair> {
     __device__ __forceinline__ Pair poll(int j) const { return {values[j].t, load_volatile(&values[j].s)}; }
 };
 
+// The recurrence where the first rows are kept apart: their share of each inner product follows from that at the start.
+struct EisenstatRecurrence : Recurrence {
+    __device__ void take_pAp(double pAp) {
+        double step = scalars[STEP];
+        Recurrence::take_pAp(pAp + step * step * scalars[FIRST_RZ]);
+        if (is_running()) scalars[LEFT] -= scalars[ALPHA] * step;
+    }
+
+    __device__ void take_rr_and_rz(double rr, double rz) {
+        double left = scalars[LEFT];
+        take_rr(rr + left * left * scalars[FIRST_RR]);
+        take_rz(rz + left * left * scalars[FIRST_RZ]);
+        scalars[STEP] = left + scalars[BETA] * scalars[STEP];
+    }
+
+    __device__ void begin(double first_rr, double first_rz, double rz) {
+        scalars[FIRST_RR] = first_rr;
+        scalars[FIRST_RZ] = first_rz;
+        scalars[LEFT] = scalars[STEP] = first_rz > 0;
+        take_first_rz(rz);
+    }
+};
+
 // To invert a number takes less time than to load its inverse.
 #ifdef BLOCK_SIZE
 #define INVERTED(T_i, i) Tinv[i]
@@ -92,7 +115,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
             product += inner(T_q, t_i + s_i);
         }
     });
-    finish(PAP, product, control, scalars, history, partials);
+    EisenstatRecurrence recurrence{control, scalars, history};
+    finish<1>({product}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 }
 
 extern "C" __global__ void begin_all(long long n, long long first_rows, const DiagonalEntry* T, const VectorEntry* r,
@@ -110,7 +134,9 @@ extern "C" __global__ void begin_all(long long n, long long first_rows, const Di
         rz += inner(T[i] * rho_i, rho_i);
         q[i] = VectorEntry();
     }
-    finish<3>({OF_FIRST_RR, OF_FIRST_RZ, FRESH_RZ}, {first_rr, first_rz, rz}, control, scalars, history, partials);
+    EisenstatRecurrence recurrence{control, scalars, history};
+    finish<3>({first_rr, first_rz, rz}, control, partials,
+              [&](const double* totals) { recurrence.begin(totals[0], totals[1], totals[2]); });
 }
 
 extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const VectorEntry* At,
@@ -132,7 +158,9 @@ extern "C" __global__ void advance_all(long long n, long long first_rows, const 
         rr += inner(rest, rest);
         rz += inner(T[i] * rho_i, rho_i);
     }
-    finish<2>({RESIDUAL, BETA_OF_RZ}, {rr, rz}, control, scalars, history, partials);
+    EisenstatRecurrence recurrence{control, scalars, history};
+    finish<2>({rr, rz}, control, partials,
+              [&](const double* totals) { recurrence.take_rr_and_rz(totals[0], totals[1]); });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)

@@ -36,26 +36,27 @@ from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
-    BETA_OF_RZ,
-    FRESH_RESIDUAL,
-    FRESH_RZ,
     ITERATION,
-    LEFT,
-    OF_FIRST_RR,
-    OF_FIRST_RZ,
-    PAP,
-    RESIDUAL,
     RUNNING,
+    SCALARS,
+    SHARED,
     STATE,
-    STEP,
     Iteration,
-    apply_reduction,
     inner,
+    take_first_rz,
+    take_pAp,
+    take_rr,
+    take_rz,
 )
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.sweeps.triangular import add_products, block_product
 
 KERNELS = KernelSet(__file__)
+
+# Scalars about the rows of the first color: what is left of their first r, their part in q, and their first r'r and
+# r'z.
+LEFT, STEP, FIRST_RR, FIRST_RZ = range(SHARED, SCALARS)
+CUDA_CONSTANTS = {"LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ}
 
 
 def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
@@ -118,9 +119,8 @@ class EisenstatIteration(Iteration):
         """See `Iteration`; in the order of A, with its values."""
         b = self.b[self.blocks.inverse].reshape(-1)
         residual = self.backend.xp.empty_like(b)
-        self.run.residual(
-            self.n, *self.A, *self.long_rows, self.iterate(), b, residual, FRESH_RESIDUAL, *self.reduction
-        )
+        self._residual(self.iterate(), b, residual)
+        self.scalars[LEFT : LEFT + 1].fill(1)
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
     def precondition(self) -> None:
@@ -290,7 +290,10 @@ def sweep_forward(
     product = 0.0
     for c in range(n_slices):
         product += sweep_forward_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At)
-    apply_reduction(PAP, product, control, scalars, history)
+    step = scalars[STEP]
+    take_pAp(product + step**2 * scalars[FIRST_RZ], control, scalars)
+    if control[STATE] == RUNNING:
+        scalars[LEFT] -= scalars[ALPHA] * step
 
 
 @KERNELS.strided
@@ -299,9 +302,9 @@ def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
     if control[STATE] != RUNNING:
         return
     first_rr, first_rz, rz = begin_rows(0, n, first_rows, T, r, rho, q)
-    apply_reduction(OF_FIRST_RR, first_rr, control, scalars, history)
-    apply_reduction(OF_FIRST_RZ, first_rz, control, scalars, history)
-    apply_reduction(FRESH_RZ, rz, control, scalars, history)
+    scalars[FIRST_RR], scalars[FIRST_RZ] = first_rr, first_rz
+    scalars[LEFT] = scalars[STEP] = np.float64(first_rz > 0)
+    take_first_rz(rz, control, scalars)
 
 
 @compile_loop(grain=NUMBERS)
@@ -332,8 +335,10 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
         return
     alpha = r.dtype.type(scalars[ALPHA])
     rr, rz = advance_rows(first_rows, first_rows + n, alpha, ts, At, T, x, r, rho)
-    apply_reduction(RESIDUAL, rr, control, scalars, history)
-    apply_reduction(BETA_OF_RZ, rz, control, scalars, history)
+    left = scalars[LEFT]
+    take_rr(rr + left**2 * scalars[FIRST_RR], control, scalars, history)
+    take_rz(rz + left**2 * scalars[FIRST_RZ], control, scalars)
+    scalars[STEP] = left + scalars[BETA] * scalars[STEP]
 
 
 @compile_loop(grain=NUMBERS)

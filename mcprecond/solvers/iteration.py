@@ -18,27 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part, offset_type, unsigned
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.powers import power_times, times_power
-from mcprecond.matrix import AdmittedMatrix
-from mcprecond.solvers.long_rows import long_rows
 
 KERNELS = KernelSet(__file__)
 
-# Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE.
+# Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE. At `LEAST_RZ`, the
+# first r'z times the square of the rounding unit, the recurrence has nothing more to say: the state becomes REACHED, so
+# that the host measures the residual. `UNIT` is the power of two that z is multiplied by.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
-ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, LEFT, STEP, FIRST_RR, FIRST_RZ, UNIT = range(SCALARS := 12)
-# What an inner product is for: p'Ap gives alpha; r'r ends an iteration (and gives beta if M is the identity); r'z gives
-# beta, and after it q'z that of flexible CG; a fresh r'r starts over. At `LEAST_RZ`, the first r'z times the square of
-# the rounding unit, the recurrence has nothing more to say: the state becomes REACHED, so that the host measures the
-# residual. The last four scalars and the last two products are about the rows that eisenstat.py keeps apart: what is
-# left of their first r, their part in q, and their first r'r and r'z. Elsewhere these are 0. `UNIT` is the power of two
-# that z is multiplied by.
-# Numba has a type for each int of Python that a module defines, and would compile for each what is called with it.
-PAP, RESIDUAL, RESIDUAL_IS_RZ, BETA_OF_RZ, BETA_OF_QZ, FRESH_RESIDUAL, FRESH_RZ, OF_FIRST_RR, OF_FIRST_RZ, NOTHING = (
-    map(np.int64, range(10))
-)
+ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT = range(SHARED := 8)
+SCALARS = SHARED + 4  # as many more as a method has of its own
 
 HISTORY = 1024  # residuals kept on the device between two looks
 # Iterations in one captured graph, unless M has many kernels. Between graphs a GPU pauses longer than between kernels.
@@ -48,34 +40,14 @@ CUDA_CONSTANTS = {
     **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
     **{"BAD_A": BAD_A, "BAD_M": BAD_M, "NOT_A_NUMBER": NAN},
     **{"ALPHA": ALPHA, "BETA": BETA, "RZ": RZ, "RR": RR, "TOLERANCE": TOLERANCE, "ROUNDING": ROUNDING},
-    **{"LEAST_RZ": LEAST_RZ, "LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ, "UNIT": UNIT},
-    **{"PAP": PAP, "RESIDUAL": RESIDUAL, "RESIDUAL_IS_RZ": RESIDUAL_IS_RZ, "BETA_OF_RZ": BETA_OF_RZ},
-    **{"BETA_OF_QZ": BETA_OF_QZ, "FRESH_RESIDUAL": FRESH_RESIDUAL, "FRESH_RZ": FRESH_RZ},
-    **{"OF_FIRST_RR": OF_FIRST_RR, "OF_FIRST_RZ": OF_FIRST_RZ, "NOTHING": NOTHING, "HISTORY": HISTORY},
+    **{"LEAST_RZ": LEAST_RZ, "UNIT": UNIT, "HISTORY": HISTORY},
 }
 
+ENTRIES_PER_LANE = 4  # of a row, for each of the threads that share it
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
 #: Sums of squares in between have lost nothing to overflow or underflow.
 SAFE_SQUARES = 1e-270, 1e290
-
-
-class Product:
-    """A product with a sparse matrix, which may be captured."""
-
-    def __init__(self, matrix: AdmittedMatrix) -> None:
-        csr, backend = matrix.csr, matrix.backend
-        n, entries, xp = csr.shape[0], csr.indices.size, backend.xp
-        offset, lanes = offset_type(entries), _lanes(entries / max(n, 1))
-        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=lanes)
-        rows = _csr_arrays(csr, offset, xp)
-        self.n, self.arrays = n, (*rows, *long_rows(rows[0], matrix.max_degree + 1, lanes, backend))
-        # The kernel asks for the scalars of a run, which this role leaves alone.
-        self.reduction = (xp.zeros(4, np.int64), *(xp.zeros(size, np.float64) for size in (SCALARS, 1, 1)))
-
-    def enqueue(self, x: Any, y: Any) -> None:
-        """y = A x."""
-        self.run.multiply(self.n, *self.arrays, x, y, NOTHING, *self.reduction)
 
 
 class Iteration:
@@ -93,14 +65,12 @@ class Iteration:
     x: Any
 
     def __init__(self, csr: Any, longest_row: int, backend: Backend) -> None:
-        xp, entries = backend.xp, csr.indices.size
-        self.backend, self.n = backend, csr.shape[0]
-        offset = offset_type(entries)
-        self.A, self.dtype = _csr_arrays(csr, offset, xp), csr.dtype
+        xp = backend.xp
+        self.backend, self.n, self.dtype = backend, csr.shape[0], csr.dtype
+        self.A = Csr(csr, backend, longest_row=longest_row, per_lane=ENTRIES_PER_LANE)
         self.near = int(np.finfo(csr.dtype).maxexp * NEAR)
-        lanes = _lanes(entries / max(self.n, 1))
-        self.long_rows = long_rows(self.A[0], longest_row, lanes, backend)
-        self.run = backend.kernels(KERNELS, OFFSET=offset, VALUE=csr.dtype, LANES=lanes)
+        self.macros = {"OFFSET": self.A.offset, "VALUE": csr.dtype, "LANES": self.A.lanes}
+        self._run = backend.kernels(KERNELS, **self.macros)
         # Side by side, so that one copy to the host has all that it reads.
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
         block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
@@ -166,6 +136,10 @@ class Iteration:
     def find_residual(self) -> None:
         """r = b - A x from scratch, and r'r into the scalars."""
 
+    def _residual(self, x: Any, b: Any, r: Any) -> None:
+        """The same for vectors in the order of A."""
+        self._run.residual(self.n, *self.A.arrays, x, b, r, *self.reduction)
+
     @abstractmethod
     def precondition(self) -> None:
         """The first direction from the residual, and r'z into the scalars."""
@@ -173,7 +147,7 @@ class Iteration:
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
         a = a.reshape(-1)
-        self.run.inner_product(self.n, a, a, FRESH_RESIDUAL, *self.reduction)
+        self._run.square(self.n, a, *self.reduction)
         return float(self.scalars[RR])
 
     def size(self, v: Any) -> tuple[float, int]:
@@ -278,73 +252,69 @@ class Iteration:
         return self._state
 
 
-def _csr_arrays(csr: Any, offset: Any, xp: Any) -> tuple[Any, Any, Any]:
-    return unsigned(xp.asarray(csr.indptr, dtype=offset)), unsigned(xp.asarray(csr.indices, dtype=np.int32)), csr.data
-
-
-def _lanes(per_row: float) -> int:
-    """How many threads of a GPU share a row of the matrix product."""
-    lanes = 1
-    while lanes < 32 and lanes < per_row / 4:
-        lanes *= 2
-    return lanes
+# On the CPU: what follows from an inner product. In CUDA `Recurrence` of iteration.cuh has it.
 
 
 @compile_part
-def apply_reduction(role, total, control, scalars, history):
-    """What follows from an inner product; in CUDA the last block to arrive does this."""
-    if role == NOTHING:
-        return
-    if role == FRESH_RESIDUAL:
-        scalars[RR] = total
-        scalars[LEFT] = 1
-        return
-    if role in (OF_FIRST_RR, OF_FIRST_RZ):
-        scalars[FIRST_RR if role == OF_FIRST_RR else FIRST_RZ] = total
-        return
-    left, step = scalars[LEFT], scalars[STEP]
-    if role == PAP:
-        total += step**2 * scalars[FIRST_RZ]
-    if role == RESIDUAL:
-        total += left**2 * scalars[FIRST_RR]
-    if role == BETA_OF_RZ:
-        total += left**2 * scalars[FIRST_RZ]
+def is_finite(total, control):
+    """Whether a sum is finite; if it is not, the iteration ends."""
     if not np.isfinite(total):
         control[STATE] = NAN
+    return np.isfinite(total)
+
+
+@compile_part
+def take_pAp(pAp, control, scalars):
+    """Set alpha = r'z / p'A p."""
+    if not is_finite(pAp, control):
         return
-    if role == PAP:
-        if total <= 0:
-            control[STATE] = BAD_A
-        else:
-            scalars[ALPHA] = scalars[RZ] / total
-            scalars[LEFT] = left - scalars[ALPHA] * step
-    elif role in (RESIDUAL, RESIDUAL_IS_RZ):
-        scalars[RR] = total
-        control[ITERATION] += 1
-        history[control[ITERATION] % HISTORY] = np.sqrt(total)
-        if total <= scalars[TOLERANCE]:
+    if pAp <= 0:
+        control[STATE] = BAD_A
+    else:
+        scalars[ALPHA] = scalars[RZ] / pAp
+
+
+@compile_part
+def take_rr(rr, control, scalars, history):
+    """End an iteration."""
+    if not is_finite(rr, control):
+        return
+    scalars[RR] = rr
+    control[ITERATION] += 1
+    history[control[ITERATION] % HISTORY] = np.sqrt(rr)
+    if rr <= scalars[TOLERANCE]:
+        control[STATE] = REACHED
+    elif control[ITERATION] >= control[MAXITER]:
+        control[STATE] = EXHAUSTED
+
+
+@compile_part
+def take_rz(rz, control, scalars):
+    """Set beta = r'z / r'z of before."""
+    if not is_finite(rz, control):
+        return
+    scalars[BETA] = rz / scalars[RZ]
+    scalars[RZ] = rz
+    if control[STATE] == RUNNING:
+        if rz < 0:
+            control[STATE] = BAD_M
+        elif rz <= scalars[LEAST_RZ]:
             control[STATE] = REACHED
-        elif control[ITERATION] >= control[MAXITER]:
-            control[STATE] = EXHAUSTED
-    if role == BETA_OF_QZ:
-        scalars[BETA] *= -scalars[ALPHA] * total / scalars[RZ]
-    if role in (RESIDUAL_IS_RZ, BETA_OF_RZ):
-        if role == RESIDUAL_IS_RZ:
-            total *= scalars[UNIT]
-        scalars[BETA] = total / scalars[RZ]
-        scalars[STEP] = left + scalars[BETA] * step
-    if role == FRESH_RZ:
-        scalars[LEFT] = scalars[STEP] = np.float64(scalars[FIRST_RZ] > 0)
-    if role in (RESIDUAL_IS_RZ, BETA_OF_RZ, FRESH_RZ):
-        scalars[RZ] = total
-        if role == FRESH_RZ:
-            scalars[BETA] = 0
-            scalars[LEAST_RZ] = total * scalars[ROUNDING]
-        if control[STATE] == RUNNING:
-            if total < 0 or (total == 0 and role == FRESH_RZ):
-                control[STATE] = BAD_M
-            elif total <= scalars[LEAST_RZ]:
-                control[STATE] = REACHED
+
+
+@compile_part
+def take_first_rz(rz, control, scalars):
+    """Begin with the direction z."""
+    if not is_finite(rz, control):
+        return
+    scalars[BETA] = 0
+    scalars[RZ] = rz
+    scalars[LEAST_RZ] = rz * scalars[ROUNDING]
+    if control[STATE] == RUNNING:
+        if rz <= 0:
+            control[STATE] = BAD_M
+        elif rz <= scalars[LEAST_RZ]:
+            control[STATE] = REACHED
 
 
 @compile_part
@@ -360,52 +330,11 @@ def wide(x):
 
 
 @KERNELS.strided
-def multiply(
-    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, role, control, scalars, history, partials
-):
-    """q = A p, and p'q."""
-    if control[STATE] != RUNNING:
-        return
-    product = multiply_rows(0, n, indptr, indices, values, p, q)
-    apply_reduction(role, product, control, scalars, history)
-
-
-@compile_loop
-def multiply_rows(first, end, indptr, indices, values, p, q):
-    """The rows of `multiply`."""
-    product = 0.0
-    for i in range(first, end):
-        total = p.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * p[indices[k]]
-        q[i] = total
-        product += inner(total, p[i])
-    return product
-
-
-@KERNELS.strided
 def residual(
-    n,
-    indptr,
-    indices,
-    values,
-    longest,
-    n_long,
-    n_pieces,
-    plan,
-    work,
-    x,
-    b,
-    r,
-    role,
-    control,
-    scalars,
-    history,
-    partials,
+    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, b, r, control, scalars, history, partials
 ):
     """r = b - A x, and r'r, both summed in double precision."""
-    square = residual_rows(0, n, indptr, indices, values, x, b, r)
-    apply_reduction(role, square, control, scalars, history)
+    scalars[RR] = residual_rows(0, n, indptr, indices, values, x, b, r)
 
 
 @compile_loop
@@ -422,53 +351,16 @@ def residual_rows(first, end, indptr, indices, values, x, b, r):
 
 
 @KERNELS.strided
-def inner_product(n, a, b, role, control, scalars, history, partials):
-    """a'b; where b is z, in its unit."""
-    if control[STATE] != RUNNING:
-        return
-    product = multiply_numbers(0, n, a, b, b.dtype.type(1 if role == FRESH_RESIDUAL else scalars[UNIT]))
-    apply_reduction(role, product, control, scalars, history)
+def square(n, v, control, scalars, history, partials):
+    """v'v."""
+    if control[STATE] == RUNNING:
+        scalars[RR] = multiply_numbers(0, n, v, v, v.dtype.type(1))
 
 
 @compile_loop(grain=NUMBERS)
 def multiply_numbers(first, end, a, b, unit):
-    """The numbers of `inner_product`."""
+    """The inner product of a and b, this times a power of two."""
     product = 0.0
     for i in range(first, end):
         product += inner(a[i], unit * b[i])
     return product
-
-
-@KERNELS.strided
-def advance(n, p, q, x, r, role, control, scalars, history, partials):
-    """x += alpha p, r -= alpha q, and r'r."""
-    if control[STATE] != RUNNING:
-        return
-    square = advance_numbers(0, n, r.dtype.type(scalars[ALPHA]), p, q, x, r)
-    apply_reduction(role, square, control, scalars, history)
-
-
-@compile_loop(grain=NUMBERS)
-def advance_numbers(first, end, alpha, p, q, x, r):
-    """The numbers of `advance`."""
-    square = 0.0
-    for i in range(first, end):
-        x[i] += alpha * p[i]
-        r[i] -= alpha * q[i]
-        square += inner(r[i], r[i])
-    return square
-
-
-@KERNELS.strided
-def turn(n, z, p, control, scalars):
-    """p = z + beta p, with z in its unit."""
-    if control[STATE] != RUNNING:
-        return
-    turn_numbers(0, n, p.dtype.type(scalars[BETA]), p.dtype.type(scalars[UNIT]), z, p)
-
-
-@compile_loop(grain=NUMBERS)
-def turn_numbers(first, end, beta, unit, z, p):
-    """The numbers of `turn`."""
-    for i in range(first, end):
-        p[i] = unit * z[i] + beta * p[i]

@@ -4,11 +4,11 @@
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
 
-// Sum up values over the grid in a fixed order; the last block to arrive hands the totals to a function. All threads
-// call it once, at the end.
-template <int COUNT, typename Function>
-__device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], double* partials, uint32* arrivals,
-                                              Function take) {
+// Sum up values over the grid in a fixed order; one thread of the last block to arrive hands the totals to a function.
+// All threads call it once, at the end. To the first value belong `count` more terms, which the grid has written.
+template <int COUNT, typename Arrivals, typename Function>
+__device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], double* partials, Arrivals* arrivals,
+                                              Function take, const double* terms = nullptr, long long count = 0) {
     __shared__ bool is_last;
     for (int s = 0; s < COUNT; ++s) {
         double sum = block_sum(values[s]);
@@ -16,7 +16,7 @@ __device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], dou
     }
     if (threadIdx.x == 0) {
         __threadfence();
-        is_last = atomicAdd(arrivals, 1u) == gridDim.x - 1;
+        is_last = atomicAdd(arrivals, (Arrivals)1) == gridDim.x - 1;
     }
     __syncthreads();
     if (!is_last) return;
@@ -25,6 +25,8 @@ __device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], dou
     for (int s = 0; s < COUNT; ++s) {
         double total = 0;
         for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) total += ptx::load_l2(&partials[s * gridDim.x + b]);
+        if (s == 0)
+            for (long long k = threadIdx.x; k < count; k += blockDim.x) total += ptx::load_l2(&terms[k]);
         totals[s] = block_sum(total);
     }
     if (threadIdx.x == 0) {
