@@ -12,7 +12,7 @@ import numpy as np
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part, offset_type, unsigned
 from mcprecond.matrix import rows_of
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES")
 
 
 class Transfer:

@@ -13,7 +13,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
 from mcprecond.multigrid.cycle import lanes_for
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
 #: Of the average connection: what a strong one has at least, where no limit is given.

@@ -22,7 +22,7 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compil
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.long_rows import long_rows
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 # Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
