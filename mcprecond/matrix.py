@@ -20,7 +20,7 @@ from mcprecond.backends.atomics import atomic_max, atomic_or
 from mcprecond.backends.hashing import mix64
 from mcprecond.numbering import compact_order
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 

@@ -5,12 +5,16 @@ NVRTC needs no device for that.
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import mcprecond
+from mcprecond.backends import KernelSet
 from mcprecond.backends.cuda_source import cuda_source
 from mcprecond.backends.gpu import compile_options
 
@@ -61,7 +65,8 @@ def test_there_are_sources():
 
 #: What else there is to choose in some sources.
 BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
-SHORT = {"TRUNCATED_VECTORS": 1, "LARGE_VECTORS": 1}
+TRUNCATED = {"TRUNCATED_VECTORS": 1}
+SHORT = {"LARGE_VECTORS": 1, **TRUNCATED}
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
     "multigrid/galerkin.cu": [{}, {"LANES": 256}],
@@ -70,7 +75,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "storage/node_blocks.cu": BLOCK_SIZES,
     "storage/node_values.cu": BLOCK_SIZES,
     "storage/layouts/interleaved.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
-    "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, SHORT, {"RHS": 4, **SHORT}],
+    "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, TRUNCATED, {"RHS": 4, **TRUNCATED}],
     "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "sweeps/triangular.cu": [
@@ -104,6 +109,16 @@ def test_all_sources_are_compiled():
     assert len(REAL) + len(BOTH) == len(SOURCES)
 
 
+def kernel_set(name: str) -> KernelSet:
+    """The one whose kernels a source has."""
+    return importlib.import_module("mcprecond." + name.removesuffix(".cu").replace("/", ".")).KERNELS
+
+
+def declared(name: str, variant: dict[str, Any]) -> dict[str, Any]:
+    """Those choices of a variant that the kernel set declares."""
+    return {choice: value for choice, value in variant.items() if choice in kernel_set(name).declared}
+
+
 def compilations():
     """Which source is compiled in which variant for which architecture."""
     for name, variants in REAL + BOTH:
@@ -111,15 +126,17 @@ def compilations():
             for m, choice in enumerate(CHOICES.get(name, [{}])):
                 if m > 0 and (k + m) % 2 == 0:  # of further choices half of the variants, others for each
                     continue
+                macros = kernel_set(name).compiled(declared(name, variant) | choice)
                 for architecture in ARCHITECTURES if k == m == 0 else [USUAL]:
-                    yield pytest.param(name, variant | choice, architecture, id=f"{name}-{k}-{m}-sm_{architecture}")
+                    yield pytest.param(name, macros, architecture, id=f"{name}-{k}-{m}-sm_{architecture}")
 
 
 @pytest.mark.parametrize(("name", "variant", "architecture"), list(compilations()))
 def test_compiles(name, variant, architecture):
     from cupy.cuda import nvrtc
 
-    as_it_is_run = architecture == USUAL and variant == VARIANTS[0] | CHOICES.get(name, [{}])[0]  # once for a source
+    first = declared(name, VARIANTS[0]) | CHOICES.get(name, [{}])[0]
+    as_it_is_run = architecture == USUAL and variant == kernel_set(name).compiled(first)  # once for a source
     options = (*compile_options(variant), f"-arch=sm_{architecture}", *([] if as_it_is_run else [FAST]))
     program = nvrtc.createProgram(cuda_source(SOURCES[name]), name, [], [])
     try:
@@ -133,11 +150,7 @@ def test_compiles(name, variant, architecture):
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_kernel_has_a_function_on_the_cpu(name):
     """The kernels of a .cu file are those that its module registers."""
-    import importlib
-    import re
-
-    module = importlib.import_module("mcprecond." + name.removesuffix(".cu").replace("/", "."))
     kernels = re.findall(
         r'extern "C" __global__ void(?:\s+__launch_bounds__\([^()]+\))?\s+(\w+)', cuda_source(SOURCES[name])
     )
-    assert sorted(kernels) == sorted(module.KERNELS.functions)
+    assert sorted(kernels) == sorted(kernel_set(name).functions)

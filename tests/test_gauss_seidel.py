@@ -231,8 +231,8 @@ def test_kernels_know_what_the_cache_holds(block_size, monkeypatch):
         monkeypatch.setattr(type(backend), "shared_cache", cache)
         macros.clear()
         Sweeps(blocks)
-        assert ("LARGE_MATRIX" in macros) == (large_matrix and block_size == 1)
-        assert ("LARGE_VECTORS" in macros) == large_vectors
+        assert macros["LARGE_MATRIX"] == (large_matrix and block_size == 1)
+        assert macros["LARGE_VECTORS"] == large_vectors
 
 
 @pytest.mark.gpu

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.kernels import KernelSet
+from mcprecond.backends.kernels import KernelSet, choice_of
 
-#: What MulticolorSGS and pcg need, in this order: modules with kernel sets, and what is chosen for each. OFFSET, VALUE
-#: and LANES are as chosen for the first set that is missing.
+#: What MulticolorSGS and pcg need, in this order: modules with kernel sets, and what is chosen for each, but for
+#: defaults and what only the launch needs. OFFSET, VALUE and LANES are as chosen for the first set that is missing.
 SOLVE = """
     coloring.auto OFFSET
     coloring.priority.jp OFFSET LANES NATURAL=1
     coloring.coloring
     ordering.color_order OFFSET LANES=8
     storage.split OFFSET LANES SOURCE=uint8
-    sweeps.triangular OFFSET VALUE STORED=VALUE RHS=1
-    sweeps.triangular OFFSET VALUE STORED=VALUE RHS=1 SLICED_DIA=1
+    sweeps.triangular OFFSET VALUE STORED=VALUE
+    sweeps.triangular OFFSET VALUE STORED=VALUE SLICED_DIA=1
     solvers.eisenstat OFFSET VALUE STORED=VALUE
     solvers.eisenstat OFFSET VALUE STORED=VALUE SLICED_DIA=1
     solvers.iteration OFFSET VALUE LANES
@@ -51,7 +51,7 @@ HIERARCHY = """
     linalg.csr OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
     multigrid.cycle VALUE LANES=1,32
     solvers.cg OFFSET VALUE LANES
-    sweeps.vectors VALUE RHS=1
+    sweeps.vectors VALUE
     matrix OFFSET VALUE LANES=8
     storage.split OFFSET LANES=8 SOURCE=uint8
 """
@@ -98,7 +98,7 @@ def _variants(line: str, usual: dict[str, Any]) -> list[tuple[KernelSet, dict[st
 
 
 def _choice(word: str, usual: dict[str, Any]) -> Any:
-    return int(word) if word.isdecimal() else usual[word] if word in usual else np.dtype(word)
+    return usual[word] if word in usual else choice_of(word)
 
 
 def _call_operations(device: int) -> None:

@@ -50,7 +50,8 @@ class Backend(Protocol):
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.
 
-        Macros are compile-time choices of the CUDA side (a dtype becomes its C type); Numba specializes by itself.
+        Macros are compile-time choices of the CUDA side (a dtype becomes its C type), which the set declares; Numba
+        specializes by itself. A TypeError names a choice that is not declared, or is missing.
         """
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:

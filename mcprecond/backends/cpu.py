@@ -38,6 +38,7 @@ class CpuBackend:
         return scipy.sparse.linalg
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
+        kernel_set.compiled(macros)  # refuses what a GPU would
         return Kernels({name: side.function for name, side in kernel_set.functions.items()}, self, kernel_set, macros)
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:

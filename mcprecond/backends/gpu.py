@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import threading
 from collections.abc import Callable, Hashable
 from types import ModuleType
@@ -149,10 +148,9 @@ def _variant(backend: GpuBackend, kernel_set: KernelSet, macros: tuple[tuple[str
 
 
 def _program(kernel_set: KernelSet, macros: dict[str, Any], device: int) -> Program:
-    """The program of a variant: what the text does not mention makes no other code of it."""
-    text, words = _text_and_words(kernel_set)
-    options = compile_options({name: value for name, value in macros.items() if name in words})
-    return Program(text, options, _capability(device))
+    """The program of a variant."""
+    options = compile_options(kernel_set.compiled(macros))
+    return Program(_text(kernel_set), options, _capability(device))
 
 
 @functools.cache
@@ -163,10 +161,9 @@ def _capability(device: int) -> int:
 
 
 @functools.cache
-def _text_and_words(kernel_set: KernelSet) -> tuple[str, frozenset[str]]:
-    """The text that is compiled for a kernel set, and its identifiers."""
-    text = cuda_source(kernel_set.source)
-    return text, frozenset(re.findall(r"[A-Za-z_]\w*", text))
+def _text(kernel_set: KernelSet) -> str:
+    """The text that is compiled for a kernel set."""
+    return cuda_source(kernel_set.source)
 
 
 @functools.cache

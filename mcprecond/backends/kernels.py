@@ -3,7 +3,7 @@
 Both compute the same and are called alike, through a backend. The CPU's functions are what production runs there, and
 are written to be fast; readable definitions, which tests compare both with, are in tests/reference::
 
-    KERNELS = KernelSet(__file__)              # the .cu file beside this module
+    KERNELS = KernelSet(__file__, "VALUE")     # the .cu file beside this module, and what it is compiled for
 
     @KERNELS.per_item
     def scale(first, end, factor, x): ...      # extern "C" __global__ void scale(long long items, double factor, ...)
@@ -17,11 +17,11 @@ In a kernel's signature every integer scalar is ``long long`` and every real sca
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,21 +66,76 @@ class CpuFunction:
     launch: Launch
 
 
+class Choice(NamedTuple):
+    """A compile-time choice of a kernel set.
+
+    Without a default it has to be given. The default is what the text takes where the macro is not defined.
+    """
+
+    default: int | np.dtype[Any] | None
+    is_compiled: bool
+
+
+def choice_of(word: str) -> int | np.dtype[Any]:
+    """What is chosen, as it is written: "8" or "int32"."""
+    return int(word) if word.isdecimal() else np.dtype(word)
+
+
 @dataclass
 class KernelSet:
     """The kernels of the module `module_file`: `source` is the .cu file of the same name.
 
     The decorators `per_item`, `strided` and `resident` register the functions for the CPU, and say how many threads run
     the kernel on a GPU.
+
+    Parameters
+    ----------
+    module_file : str
+    choices : str
+        The macros that kernels are compiled with, as in "OFFSET VALUE SLICED_DIA=0 (LANES)": their names, some with a
+        default. What stands in parentheses only the launch needs to know.
     """
 
     module_file: str
+    choices: str = ""
     functions: dict[str, CpuFunction] = field(default_factory=dict)
 
     @property
     def source(self) -> Path:
         """The .cu file."""
         return Path(self.module_file).with_suffix(".cu")
+
+    @cached_property
+    def declared(self) -> dict[str, Choice]:
+        """The choices by name."""
+        found = {}
+        for word in self.choices.split():
+            name, _, default = word.strip("()").partition("=")
+            found[name] = Choice(choice_of(default) if default else None, is_compiled=word[0] != "(")
+        return found
+
+    def compiled(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the macros to define, of the choices that are given: those that are not defaults.
+
+        Raises
+        ------
+        TypeError
+            If one is given that is not declared, or one is missing.
+        """
+        if unknown := given.keys() - self.declared.keys():
+            raise self._refusal(f"has no choice {', '.join(sorted(unknown))}")
+        macros = {}
+        for choice, (default, is_compiled) in self.declared.items():
+            if is_compiled and choice in given:
+                if default is None or given[choice] != default:
+                    macros[choice] = given[choice]
+            elif is_compiled and default is None:
+                raise self._refusal(f"needs {choice}")
+        return macros
+
+    def _refusal(self, reason: str) -> TypeError:
+        known = ", ".join(self.declared) or "none"
+        return TypeError(f"{'/'.join(self.source.parts[-2:])} {reason}; its choices are {known}")
 
     def per_item(self, body: Callable[..., Any] | None = None, *, grain: int = ROWS) -> Any:
         """For a kernel with one thread (or LANES threads) per item: ``body(first, end, ...)`` of a parallel loop."""

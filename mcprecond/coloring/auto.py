@@ -35,7 +35,7 @@ from mcprecond.backends import KernelSet
 from mcprecond.coloring.graph import Graph
 from mcprecond.typing import MethodName
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET (LANES)")
 
 MOSTLY_FULL = 0.9
 MOST_FRONTS = 8  # times sqrt(n): on a cube or a square there are fewer

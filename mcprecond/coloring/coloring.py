@@ -14,7 +14,7 @@ from mcprecond.coloring.history import log_of
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.typing import Matrix
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET=int32")
 
 REPORTED = 40  # classes that a report lists
 REPORTED_ROUNDS = 8

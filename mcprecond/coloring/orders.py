@@ -14,7 +14,7 @@ from mcprecond.backends.inputs import integers
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 ORDERS = ("natural", "random", "ldf", "sdl", "sdl_batch")
 

@@ -14,7 +14,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, offset_type, unsigned
 from mcprecond.matrix import AdmittedMatrix
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES")
 
 PIECE = 1024  # entries
 LONG = 32  # entries for each of the threads of a row, from which on it is cut

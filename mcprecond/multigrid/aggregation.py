@@ -25,7 +25,7 @@ from mcprecond.backends.sorting import sort_in_place
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between.
 GRAIN = 8  # vertices that are numbered in the order of their rows

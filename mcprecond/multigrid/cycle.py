@@ -12,7 +12,7 @@ import numpy as np
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
 from mcprecond.matrix import rows_of
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "VALUE LANES")
 
 
 class Dense:

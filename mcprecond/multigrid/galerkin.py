@@ -24,7 +24,7 @@ from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, admitted, rows_of
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern, transposed_pattern
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 # So many threads of a GPU, or more, hold a product's row in shared memory: each of them bytes of numbers, and places of
 # a table, of which three quarters may be taken.

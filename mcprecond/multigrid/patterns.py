@@ -15,7 +15,7 @@ from mcprecond.backends.sorting import sort_in_place
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES MARKED=0")
 
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.

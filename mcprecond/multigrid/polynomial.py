@@ -12,7 +12,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES")
 
 DAMPING = 4 / 3  # of Jacobi, beside the spectral radius
 DEGREE = 3  # of a Chebyshev sweep

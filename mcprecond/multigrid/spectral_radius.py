@@ -11,7 +11,7 @@ from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import inner
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS = 10
 #: Of a grid at most: every block leaves a number there.

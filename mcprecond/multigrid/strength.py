@@ -13,7 +13,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
 #: Of the average connection: what a strong one has at least, where no limit is given.

@@ -15,7 +15,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, compile_part
 from mcprecond.multigrid.patterns import Pattern, transposed_pattern
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "VALUE")
 
 #: What is left of a candidate after orthogonalization, as a share of it, below which an aggregate does without it.
 DEPENDENT = {"f": 1e-5, "d": 1e-10}

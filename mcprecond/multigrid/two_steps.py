@@ -19,7 +19,7 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.solvers.iteration import inner
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "VALUE")
 
 SHARE, FIRST, SECOND = range(3)  # 1 / c'A c, and the coefficients of c and d
 #: Of the energy of d so small a part must be left beside that of c, or d says nothing new: 1 / LEAST_SHARE.

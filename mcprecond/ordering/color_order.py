@@ -35,7 +35,7 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.matrix import AdmittedMatrix, admitted
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least
 SAMPLED, SAMPLED_ENTRIES = 2**13, 2**10  # rows, and entries of a row

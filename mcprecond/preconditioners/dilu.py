@@ -14,7 +14,7 @@ from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument
 from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SLICED_DIA=0 CUT_ROWS=0 (LANES)")
 
 
 class MulticolorDILU(Factored):

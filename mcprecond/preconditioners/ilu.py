@@ -44,7 +44,7 @@ from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED PLACE SHARE (LANES)")
 
 ORDERINGS = ("auto", "color", "natural")
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most

@@ -18,7 +18,7 @@ from mcprecond.backends.arguments import shown
 from mcprecond.backends.inputs import vector
 from mcprecond.problems.graphs import size_of
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 BOTTOM, TOP = 1.0, 2.0
 A1, B1 = TOP**-0.5 - BOTTOM**-0.5, BOTTOM**-0.5

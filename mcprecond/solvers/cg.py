@@ -24,7 +24,7 @@ from mcprecond.solvers.iteration import (
     take_rz,
 )
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
 class ConjugateGradients(Iteration):

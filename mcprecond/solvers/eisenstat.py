@@ -51,7 +51,7 @@ from mcprecond.solvers.iteration import (
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.sweeps.triangular import add_products, block_product
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 (LANES)")
 
 # Scalars about the rows of the first color: what is left of their first r, their part in q, and their first r'r and
 # r'z.

@@ -22,7 +22,7 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compil
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.powers import power_times, times_power
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 # Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE. At `LEAST_RZ`, the
 # first r'z times the square of the rounding unit, the recurrence has nothing more to say: the state becomes REACHED, so

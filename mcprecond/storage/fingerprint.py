@@ -14,7 +14,7 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compil
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.hashing import mix64
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE")
 
 #: How many updates share one fill with zeros.
 UPDATES_PER_FILL = 16

@@ -22,7 +22,7 @@ from mcprecond.storage.color_blocks import ColorBlocks, Triangle
 from mcprecond.storage.node_values import KERNELS as VALUE_KERNELS
 from mcprecond.storage.node_values import THREADS_PER_SLICE
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED BLOCK_SIZE LANES")
 
 
 class NodeBlocks(ColorBlocks):
@@ -86,20 +86,19 @@ class NodeBlocks(ColorBlocks):
     def _new_values(self, entries: int, dtype: Any) -> Any:
         return self.backend.xp.empty((entries, self.block_size, self.block_size), dtype)
 
-    def _kernels(self, kernel_set: KernelSet, lanes: int) -> Any:
+    def _kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         return self.backend.kernels(
             kernel_set,
             OFFSET=self.lower.indptr.dtype,
             VALUE=self.dtype,
             STORED=self._stored,
-            SOURCE=self.lower.source.dtype,
             BLOCK_SIZE=self.block_size,
-            LANES=lanes,
+            **macros,
         )
 
     def _fill_values(self, csr: Any, found: Any) -> None:
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
-        run = self._kernels(VALUE_KERNELS, THREADS_PER_SLICE)
+        run = self._kernels(VALUE_KERNELS, SOURCE=self.lower.source.dtype, LANES=THREADS_PER_SLICE)
         run.fill_blocks(
             self.n_slices,
             self.slices,
@@ -149,7 +148,7 @@ class NodeBlocks(ColorBlocks):
 
     def _values_by_rows(self, triangle: Triangle) -> Any:
         values = self.backend.xp.empty_like(triangle.values)
-        self._kernels(KERNELS, 32).blocks_by_rows(
+        self._kernels(KERNELS, LANES=32).blocks_by_rows(
             self.n_slices, self.slices, triangle.indptr, triangle.columns, triangle.values, values
         )
         return values.astype(self.dtype)
@@ -161,9 +160,7 @@ def node_pattern(matrix: AdmittedMatrix, block_size: int) -> Any:
         raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
     backend, n_nodes, pattern = matrix.backend, matrix.shape[0] // block_size, (matrix.indptr, matrix.indices)
     xp, offset, dtype = backend.xp, matrix.indptr.dtype, matrix.dtype
-    run = backend.kernels(
-        KERNELS, OFFSET=offset, VALUE=dtype, STORED=dtype, SOURCE=np.int32, BLOCK_SIZE=block_size, LANES=32
-    )
+    run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, STORED=dtype, BLOCK_SIZE=block_size, LANES=32)
     counts = xp.zeros(n_nodes + 1, offset)
     run.count_blocks(n_nodes, *pattern, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)

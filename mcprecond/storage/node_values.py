@@ -14,7 +14,7 @@ from mcprecond.backends.sorting import lower_bound
 from mcprecond.storage.fingerprint import NO_PIVOTS
 from mcprecond.storage.values import are_taken
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SOURCE BLOCK_SIZE (LANES)")
 
 #: LANES of these kernels: a block of threads.
 THREADS_PER_SLICE = BLOCK

@@ -24,7 +24,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined, unsigned
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET SOURCE LANES")
 
 PIECE = 1024  # entries; on a GPU longer rows are cut into pieces of so many, one for each warp
 CUDA_CONSTANTS = {"PIECE": PIECE}

@@ -16,7 +16,7 @@ from mcprecond.storage.fingerprint import (
     SMALLEST_FLOAT,
 )
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SOURCE LANES SLICED_DIA=0 CUT_ROWS=0")
 
 
 @compile_part

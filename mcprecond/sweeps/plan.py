@@ -53,15 +53,16 @@ class Sweeps:
         self._y = backend.xp.zeros(shape, own)
         self._spare = self._new_spare() if relaxes else None
         self._flat = shape[0], math.prod(shape[1:])  # one row for all numbers of a node
-        macros: dict[str, Any] = {**blocks.macros, "VALUE": dtype, "RHS": columns}
-        if own != dtype:
-            macros["TRUNCATED_VECTORS"] = 1
         # Whether the result stays in color order at first: a sweep reads and writes three vectors, and one of its own.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes
-        if self._orders:
-            macros["LARGE_VECTORS"] = 1
-        self._move = partial(backend.kernels, VECTOR_KERNELS, **macros)
+        of_vectors = {
+            "VALUE": dtype,
+            "RHS": columns,
+            "BLOCK_SIZE": blocks.block_size,
+            "TRUNCATED_VECTORS": int(own != dtype),
+        }
+        self._move = partial(backend.kernels, VECTOR_KERNELS, **of_vectors)
         if self._orders:
             self._move()  # loaded now: nothing may be compiled while kernels are captured
         sums = blocks.new_sums(columns)
@@ -75,10 +76,11 @@ class Sweeps:
         passes = blocks.block_size == 1 and 0 < backend.shared_cache < entries
         self._run = backend.kernels(
             KERNELS,
-            **macros,
-            **({"LARGE_MATRIX": 1} if passes else {}),
+            **of_vectors | blocks.macros,
             OFFSET=blocks.lower.indptr.dtype,
             STORED=stored,
+            LARGE_VECTORS=int(self._orders),
+            LARGE_MATRIX=int(passes),
             LANES=32,
         )
 

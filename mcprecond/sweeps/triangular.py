@@ -22,7 +22,11 @@ from __future__ import annotations
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(
+    __file__,
+    "OFFSET VALUE STORED RHS=1 BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 "
+    "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 (LANES)",
+)
 
 # c counts right-hand sides. To the functions on the CPU z is not null, and has room for sums: what a row of blocks
 # multiplies with its inverse block needs a place of its own, in an array that the row writes anyway.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mcprecond.backends import KernelSet
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "VALUE RHS=1 BLOCK_SIZE=1 TRUNCATED_VECTORS=0")
 
 
 @KERNELS.per_item

@@ -26,7 +26,7 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 # What a place in a hash table holds besides colors. NO_REUSE, in the first place: do not ask this table any more.
 EMPTY, NO_REUSE = -1, -2

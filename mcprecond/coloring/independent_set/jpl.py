@@ -15,7 +15,7 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 
 def jpl(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.independent_set.segments import color_published
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 NOBODY = -1  # the maximum over no neighbors
 CUDA_CONSTANTS = {"NOBODY": NOBODY}

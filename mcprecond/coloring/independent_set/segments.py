@@ -17,7 +17,7 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 NOBODY = -1  # in place of a neighbor that is out of the frontier
 CUDA_CONSTANTS = {"NOBODY": NOBODY}

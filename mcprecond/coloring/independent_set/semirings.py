@@ -10,7 +10,7 @@ from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 MAX_TIMES, BOOLEAN = 0, 1  # semirings
 CUDA_CONSTANTS = {"MAX_TIMES": MAX_TIMES, "BOOLEAN": BOOLEAN}

@@ -41,7 +41,7 @@ from mcprecond.coloring.priority.priorities import (
 )
 from mcprecond.coloring.priority.visits import color_in_published_rounds
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 LONG_DEGREE = 128  # a GPU's blocks sort their own vertices below
 SHORT_ROW = 8  # entries in the mean; up to here, vertices are visited in their own order

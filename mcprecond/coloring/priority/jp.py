@@ -23,7 +23,7 @@ from mcprecond.coloring.history import new_log
 from mcprecond.coloring.hubs import hubs_of, in_sequence
 from mcprecond.coloring.orders import sequence_of
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES NATURAL")
 
 PALETTE = 64
 PARTS = 64  # of a front, on the CPU

@@ -27,7 +27,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priority.priorities import LOW_DEGREE, ORDERS, lowest_bit, precedes
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 
 def color_in_published_rounds(graph: Graph, order: str, shortcut1: bool, shortcut2: bool, seed: int) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.hubs import near_hubs
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 #: Largest class over smallest that counts as balanced.
 BALANCED = 1.3

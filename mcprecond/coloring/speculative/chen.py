@@ -30,7 +30,7 @@ from mcprecond.coloring.orders import sequence_of
 from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import detect_conflicts, loses
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 
 def chen_topo(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:

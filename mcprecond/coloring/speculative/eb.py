@@ -68,7 +68,7 @@ from mcprecond.coloring.speculative.color_sets import (
 from mcprecond.coloring.speculative.edges import color_published
 from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 WORKLISTS = ("pps", "atomic")
 
 CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase; in the first round vertices

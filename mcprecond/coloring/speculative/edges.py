@@ -34,7 +34,7 @@ from mcprecond.coloring.speculative.color_sets import (
     keep_scattered,
 )
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 
 def color_published(graph: Graph, worklist: str, by_degree: bool) -> tuple[Any, Any]:

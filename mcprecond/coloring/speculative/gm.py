@@ -22,7 +22,7 @@ from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priority.jp import smallest_free_color
 from mcprecond.coloring.speculative.vertex_based import detect_conflicts
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 PROCESSORS = 64  # on the CPU: blocks of vertices, for as many threads as there are
 

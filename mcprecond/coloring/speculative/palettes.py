@@ -25,7 +25,7 @@ from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.speculative.vertex_parts import gives_way
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_BYTES = 2**30  # over all threads, unless a single block needs more; palettes of vertices take what they need

@@ -36,7 +36,7 @@ from mcprecond.coloring.speculative.eb import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.speculative.palettes import color_published
 from mcprecond.coloring.speculative.vertex_parts import check_resolution, gives_way
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 OWNERS = ("threads", "vertices")  # of palettes
 WORD = 64

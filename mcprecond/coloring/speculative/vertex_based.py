@@ -27,7 +27,7 @@ from mcprecond.coloring.hubs import colors_around_hubs
 from mcprecond.coloring.speculative.vertex_parts import MAXFORBID, check_resolution, forbid_color, gives_way, set_color
 from mcprecond.coloring.speculative.vertices import color_published
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET LONG_ROWS")
 
 WORKLISTS = ("atomic", "pps")
 

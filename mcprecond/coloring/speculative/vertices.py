@@ -20,7 +20,7 @@ from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.speculative.vertex_parts import MAXFORBID, forbid_color, gives_way, set_color
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET")
 
 CUDA_CONSTANTS = {"MAXFORBID": MAXFORBID}
 

@@ -23,7 +23,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, compile_part
 from mcprecond.storage.layouts.layout import Layout, Pattern
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET (LANES)")
 
 #: A slice of diagonals has rows x diagonals places. Diagonals pay if there are on average at most USUAL_PLACES for each
 #: entry; counting stops at a slice that has more than MOST_PLACES.

@@ -14,7 +14,7 @@ from typing import Any
 from mcprecond.backends import Backend, KernelSet
 from mcprecond.storage.schedule import MOST_ROWS
 
-KERNELS = KernelSet(__file__)
+KERNELS = KernelSet(__file__, "OFFSET ENTRY SLICED_DIA=0 CUT_ROWS=0 (LANES)")
 
 
 def interleaved(

@@ -1,0 +1,50 @@
+"""A kernel set is compiled for the choices that it declares, and for no others, on either device."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from test_cuda_compiles import SOURCES, kernel_set
+
+from mcprecond.backends import KernelSet, gpu
+from mcprecond.backends.cuda_source import cuda_source
+from mcprecond.storage.layouts.interleaved import KERNELS
+
+GIVEN = {"OFFSET": np.int32, "ENTRY": np.dtype("uint8"), "LANES": 32}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_texts_mention_what_is_declared(name):
+    """What only the launch needs they do not mention."""
+    words = set(re.findall(r"[A-Za-z_]\w*", cuda_source(SOURCES[name])))
+    for choice, (_, is_compiled) in kernel_set(name).declared.items():
+        assert (choice in words) == is_compiled, choice
+
+
+def test_defaults_and_what_only_the_launch_needs_are_not_compiled():
+    without = {name: GIVEN[name] for name in ("OFFSET", "ENTRY")}
+    assert KERNELS.compiled(GIVEN) == KERNELS.compiled(GIVEN | {"SLICED_DIA": 0}) == without
+    assert KERNELS.compiled(GIVEN | {"SLICED_DIA": 1}) == without | {"SLICED_DIA": 1}
+    with_type = KernelSet(__file__, "OFFSET=int32")
+    assert with_type.compiled({"OFFSET": np.int32}) == with_type.compiled({}) == {}
+    assert with_type.compiled({"OFFSET": np.int64}) == {"OFFSET": np.int64}
+
+
+UNKNOWN = r"layouts/interleaved.cu has no choice VALUE; its choices are OFFSET, ENTRY, SLICED_DIA, CUT_ROWS, LANES"
+MISSING = r"layouts/interleaved.cu needs ENTRY; its choices are OFFSET, ENTRY"
+
+
+def test_other_choices_are_refused(backend):
+    assert backend.kernels(KERNELS, **GIVEN)
+    with pytest.raises(TypeError, match=UNKNOWN):
+        backend.kernels(KERNELS, **GIVEN, VALUE=np.float64)
+    with pytest.raises(TypeError, match=MISSING):
+        backend.kernels(KERNELS, OFFSET=np.int32)
+
+
+def test_programs_for_other_choices_are_refused():
+    """No GPU is needed for that."""
+    with pytest.raises(TypeError, match=UNKNOWN):
+        gpu._program(KERNELS, GIVEN | {"VALUE": np.float64}, 0)
