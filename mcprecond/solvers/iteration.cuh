@@ -1,7 +1,7 @@
-// The control block of a CG run on the device, which is its state (`control`), scalars and residual history; and
-// reductions over the grid, which end in it. Reductions are deterministic: each block writes its sum into the workspace
-// `partials`, and the last block to arrive adds these in order. See iteration.py; `apply_reduction` there does this on the CPU
-// of `apply_reduction` here.
+// The control block of a CG run on the device: its state (`control`), its scalars and its residual history. And the
+// reductions over the grid whose results go into it. Reductions are deterministic: each block writes its sum into the
+// workspace `partials`, and the last block to arrive adds these in order and calls `apply_reduction`. iteration.py has
+// a function of the same name for the CPU.
 #pragma once
 
 #include "cuda/memory.cuh"
