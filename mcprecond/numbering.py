@@ -14,8 +14,8 @@ SAMPLED = 64  # pairs of rows
 NEAR = 16  # rows whose values lie in the same cache line, or in the next one
 #: Bytes of a vector that the caches of one core hold, in any numbering.
 CACHED = 2**18
-#: Shares of neighbors that lie near those of the row before: a numbering with less is bad, and another one has to have
-#: so much more.
+#: Of the neighbors of a row, the share that lies near those of the row before. A numbering with a share below BAD is
+#: bad, and is replaced by one whose share is larger by at least GAIN.
 BAD, GAIN = 0.3, 0.4
 
 

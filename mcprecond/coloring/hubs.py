@@ -22,16 +22,16 @@ from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 
 WORD = 64
 EMPTY = -1  # instead of a key
-KNOWN = 2**16  # sets of hubs, of which is remembered which words they have filled together
+KNOWN = 2**16  # sets of hubs for which it is remembered how many words they have filled together
 #: A hub has at least so many neighbors, and so many times as many as the mean vertex.
 LEAST_DEGREE = 64
 SKEWED = 8
-#: If all other rows together need more visits than this, which take seconds, or so many times as many as one visit to
-#: every pair, the first of these two conditions is enough. Where all rows are long, as in a complete graph, there is a
-#: round for every 15 colors or so, and each visits every pair again.
+#: LEAST_DEGREE alone makes a hub if the other rows together need more visits than this, which take seconds, or more
+#: than so many for each pair of vertices within distance two. Where all rows are long, as in a complete graph, there is
+#: a round for every 15 colors or so, and each visits every pair again.
 MOST_LOOKS = {"cpu": 10**9, "gpu": 10**11}
 MOST_LOOKS_PER_PAIR = {"cpu": 2, "gpu": 8}
-#: What hubs take, relative to all else, from which on they are colored in this way.
+#: Hubs are colored in this way if their visits are more than so many times all others.
 LEAST_SHARE = 1.0
 
 

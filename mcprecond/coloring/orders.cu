@@ -1,7 +1,8 @@
 // Smallest degree last, batch by batch, in one resident kernel: remove_in_batches in orders.py. A warp removes a
 // vertex.
 //
-// Who is in which batch does not depend on timing: a degree passes d once, and the atomic that takes it there tells.
+// Batches do not depend on timing: the degree of a vertex falls to d once, and the thread whose atomic takes it there
+// adds the vertex to the batch.
 
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"

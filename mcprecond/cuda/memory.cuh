@@ -64,8 +64,8 @@ __device__ __forceinline__ void store_release(T* p, const T& value) {
 }
 
 // Where the matrix does not fit into L2 (LARGE_MATRIX), nothing of it is left there from one sweep to the next. Then
-// the lines worth keeping are those that many rows read: they go before what one row reads in L1, and before the matrix
-// in L2.
+// the lines worth keeping are those that many rows read. L1 is to keep them rather than what one row reads, and L2
+// rather than the matrix.
 
 // Load what many rows read.
 template <typename T>

@@ -163,7 +163,7 @@ __device__ __forceinline__ ulonglong2 load_acquire(const ulonglong2* p) {
     return piece;
 }
 
-// ---- What the compiler is kept from.
+// ---- Keeping the compiler from moving or repeating what it computes.
 
 // A value that stays in a register. The compiler, which cannot see what it is, does not compute it again at each use.
 __device__ __forceinline__ int keep_in_register(int value) {

@@ -1,5 +1,4 @@
-// What the threads of a team, a warp or a block have, put together. Whole warps (or the whole block) call these
-// functions.
+// Reductions over the threads of a team, a warp or a block. Whole warps (or the whole block) call these functions.
 #pragma once
 
 #include "cuda/grid.cuh"

@@ -2,8 +2,8 @@
 //
 // `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
 // these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor whose
-// `least` is `OUT` stays out. Who is decided leaves the worklists every few rounds, as all warps append to the next ones
-// by an atomic. No phase reads what another thread writes in it.
+// `least` is `OUT` stays out. Decided vertices leave the worklists every few rounds only, since all warps append to the
+// next worklists by one atomic. No phase reads what another thread writes in it.
 
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
@@ -12,7 +12,7 @@
 
 // The number of a vertex, whose low bits are the vertex.
 __device__ __forceinline__ long long number_of(int v) { return (long long)mix(v / GRAIN, 0) << 31 | v; }
-#define NOT_THERE (OUT - 1)  // the `least` of vertices through which no path goes: it says nothing
+#define NOT_THERE (OUT - 1)  // the `least` of vertices that are left out: no path goes through them
 __device__ __forceinline__ int holder_of(long long number) { return (int)(number & 0x7fffffff); }
 
 struct Control {  // lies in `scratch`, which the host zeroes

@@ -2,10 +2,10 @@
 
 The set is the one that a serial search finds: it goes through the vertices in the order of their numbers and takes each
 one that has nobody of the set within distance 2. The numbers follow the order of the rows within grains of `GRAIN`
-vertices, and are random from grain to grain. So sets are nearly as regular on a mesh as those of the order of the rows,
-which makes for sparse coarse matrices, while a GPU finds all grains at once. What is left over between the aggregates
-gets aggregates of its own in a second pass, where there is room for some of three vertices or more, and joins the
-neighboring aggregate that it has most neighbors in otherwise.
+vertices, and are random from grain to grain. On a mesh the sets are then nearly as regular as in the order of the rows,
+so that coarse matrices are sparse, and yet a GPU works on all grains at once. A second pass makes aggregates of the
+vertices that are left over between the first ones, where three of them or more are together. All others join the
+neighboring aggregate in which they have the most neighbors.
 
 Bell, Dalton, Olson: Exposing Fine-Grained Parallelism in Algebraic Multigrid Methods, SIAM J. Sci. Comput. 34, 2012,
 whose numbers are random altogether.
@@ -29,9 +29,9 @@ KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between.
 GRAIN = 8  # vertices that are numbered in the order of their rows
-PERIOD = 4  # rounds after which the GPU drops from its worklists who is decided
+PERIOD = 4  # rounds after which the GPU removes decided vertices from its worklists
 LEAST_SIZE = 3  # of an aggregate of the second pass
-COUNTED = 256  # entries of a row that are compared with each one
+COUNTED = 256  # entries of a row that each of its entries is compared with, at most
 CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "GRAIN": GRAIN, "PERIOD": PERIOD, "COUNTED": COUNTED}
 
 
@@ -71,7 +71,7 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
     ----------
     graph : Graph
     roots : array of int32, shape (n,)
-        Vertices that have one, and vertices without neighbors, are not there: no path goes through them.
+        Vertices that have one, and vertices without neighbors, are left out: no path goes through them.
     """
     xp, n = graph.backend.xp, graph.n
     own, least = xp.empty(n, np.int64), xp.empty(n, np.int64)
@@ -115,9 +115,9 @@ def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, s
 
 @KERNELS.per_item
 def join_roots(first, end, indptr, indices, own, least_size, roots, sizes):
-    """Vertices of the set become roots, and free neighbors join them, where an aggregate has so many vertices.
+    """Make roots of the vertices of the set, joined by their free neighbors, if these are `least_size` together.
 
-    Two of the set have no free neighbor in common, so that all of them can do so at once.
+    Two vertices of the set have no free neighbor in common, so this is done for all of them at once.
     """
     for v in range(first, end):
         if own[v] == IN:
@@ -133,9 +133,10 @@ def join_roots(first, end, indptr, indices, own, least_size, roots, sizes):
 
 @KERNELS.per_item
 def join_neighbors(first, end, indptr, indices, roots, sizes, joined, is_root):
-    """Who has no root joins the one that most of its neighbors have; of several that with the smallest aggregate.
+    """Let each vertex without a root join the aggregate of most of its neighbors; of several, the smallest one.
 
-    Of long rows each neighbor is compared with some only, so that a hub takes no time by the square of its degree.
+    In a long row each neighbor is compared with `COUNTED` others only: the time of a hub must not grow with the square
+    of its degree.
     """
     for v in range(first, end):
         best, most = roots[v], 0

@@ -26,13 +26,13 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, produ
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-# So many threads of a GPU, or more, hold a product's row in shared memory: each of them bytes of numbers, and places of
-# a table, of which three quarters may be taken.
+# A row of a product is in shared memory where at least so many threads share it. Each of them brings so many bytes for
+# numbers, and so many places of a hash table, of which three quarters may be taken.
 LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
 CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 
-#: So many times as many entries as in A there are in A P at most. On meshes there are up to 1.6 times as many.
+#: A P has at most so many times as many entries as A; otherwise P is T. On meshes it has up to 1.6 times as many.
 MOST_GROWTH = 2.5
 
 
@@ -63,7 +63,7 @@ class GalerkinProduct:
     coarse : AdmittedMatrix
         R A P, likewise.
     smooths : bool
-        Whether P is smooth: T else.
+        Whether P is smoothed; otherwise it is T.
     """
 
     def __init__(
@@ -121,7 +121,9 @@ class GalerkinProduct:
 
 
 def lanes_that_hold(columns: float, width: int, dtype: Any, least: int) -> int:
-    """How many threads share a product's row of so many blocks on average; if they hold it, then half as many again."""
+    """How many threads share a product's row of so many blocks on average; where they hold it, rows 1.5 times as long
+    fit as well.
+    """
     lanes = least
     if lanes < LEAST_SHARING:
         return lanes

@@ -11,7 +11,7 @@ struct GridSums {
     uint32* arrivals;
     int number;
 
-    // Return the sum of a value over all threads, in a fixed order. Behind it they see what all of them wrote before.
+    // Return the sum of a value over all threads, in a fixed order. It is a barrier, behind which they see what all wrote.
     __device__ double sum(double value) {
         __shared__ double total;
         double* parts = partials + number++ % 2 * MOST_BLOCKS;

@@ -14,11 +14,11 @@ from mcprecond.solvers.iteration import inner
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS = 10
-#: Of a grid at most: every block leaves a number there.
+#: Of a grid, at most: the workspace has room for a number from each.
 MOST_BLOCKS = 2**14
 #: On a GPU a block shares a row with more entries than these.
 LONGEST = 512
-MULTIPLIER = 2654435761  # makes numbers without a pattern of numbers in a row
+MULTIPLIER = 2654435761  # turns consecutive numbers into pseudo-random ones
 CUDA_CONSTANTS = {"MOST_BLOCKS": MOST_BLOCKS, "LONGEST": LONGEST, "MULTIPLIER": MULTIPLIER}
 
 
@@ -79,7 +79,7 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
 
 
 def start_vector(n: int, dtype: Any, backend: Backend) -> Any:
-    """Numbers between -1/2 and 1/2 without a pattern, the same on every device."""
+    """Pseudo-random numbers between -1/2 and 1/2, the same on every device."""
     w = backend.xp.empty(n, dtype)
     backend.kernels(KERNELS, OFFSET=np.int32, VALUE=dtype, LANES=1).start(n, w)
     return w

@@ -16,7 +16,7 @@ from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
-#: Of the average connection: what a strong one has at least, where no limit is given.
+#: Where no limit is given, a connection is strong from this share of the average one on.
 SHARE_OF_AVERAGE = 0.5
 
 
@@ -59,7 +59,7 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float |
     indptr = xp.cumsum(counts, dtype=offset)
     indices = xp.empty(int(indptr[-1]), np.int32)
     run.list_strong(n, *arrays, indptr, indices)
-    # Values that are symmetric but for rounding may be on both sides of the limit: that is mended with the pattern.
+    # If A is symmetric but for rounding, one of two opposite entries may miss the limit: Graph.of adds it.
     unused = xp.empty(len(indices), np.float32)
     return Graph.of(canonical_csr(unused, indices, indptr, nodes.shape, backend))
 

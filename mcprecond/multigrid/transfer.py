@@ -17,7 +17,7 @@ from mcprecond.multigrid.patterns import Pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-#: What is left of a candidate after orthogonalization, as a share of it, below which an aggregate does without it.
+#: An aggregate does without a candidate of which orthogonalization leaves less than this share.
 DEPENDENT = {"f": 1e-5, "d": 1e-10}
 
 
@@ -91,7 +91,7 @@ def orthogonalize(members, b, k, tiny, B, Q, R, any_vanished):
 
 @KERNELS.per_item
 def fit_candidates(first, end, offsets, members, b, k, tiny, B, Q, R, any_vanished):
-    """Q becomes an orthonormal basis of the candidates B on each aggregate, and R what makes them of it.
+    """On each aggregate Q becomes an orthonormal basis of the candidates B, and R the factor in B = Q R.
 
     A candidate that depends on those before it is left out: its column, and its diagonal entry of R, are zero.
     """

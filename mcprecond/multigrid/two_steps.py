@@ -1,8 +1,8 @@
 """Two steps of CG on a level, preconditioned by the cycle of the levels from there on: what makes a K cycle.
 
-The first cycle finds c for the right-hand side b, and the second finds d for what the first step leaves of it. Of all
-vectors s c + t d with real s and t, these steps give the one that is nearest to the solution by the norm of A. Inner
-products are real parts. Scalars stay on the device.
+The first cycle finds the direction c for the right-hand side b, and the second finds the direction d for the residual
+of the first step. Of all vectors s c + t d with real s and t, these steps give the one that is nearest to the solution
+in the norm of A. Inner products are real parts. Scalars stay on the device.
 
 Notay, Vassilevski: Recursive Krylov-based multigrid cycles, Numerical Linear Algebra with Applications 15, 2008,
 Algorithm 3.1. It leaves the second step out where the first was good enough. Here it is always done, since the host
@@ -22,7 +22,8 @@ from mcprecond.solvers.iteration import inner
 KERNELS = KernelSet(__file__, "VALUE")
 
 SHARE, FIRST, SECOND = range(3)  # 1 / c'A c, and the coefficients of c and d
-#: Of the energy of d so small a part must be left beside that of c, or d says nothing new: 1 / LEAST_SHARE.
+#: The second step is skipped if d is nearly a multiple of c: if the part of d that is A-orthogonal to c has no more
+#: than 1 / LEAST_SHARE of the energy d'A d.
 LEAST_SHARE = 10**6
 CUDA_CONSTANTS = {"SHARE": SHARE, "FIRST": FIRST, "SECOND": SECOND, "LEAST_SHARE": LEAST_SHARE}
 MOST_BLOCKS = 2**14  # of a grid, each of which leaves three numbers
@@ -41,17 +42,17 @@ class TwoSteps:
         self._reduction = self.scalars, xp.empty(3 * min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
 
     def first(self, b: Any, c: Any, rest: Any) -> None:
-        """Of ``rest = b - A c`` make that of the first step, ``b - t A c``; b becomes A c."""
+        """Turn ``rest = b - A c`` into the residual of the first step, ``b - t A c``; b becomes A c."""
         self._run.find_first(self.n, b, c, rest, *self._reduction)
         self._run.step(self.n, self.scalars, b, rest)
 
     def second(self, product_of_c: Any, rest: Any, d: Any, last: Any, c: Any) -> None:
-        """c becomes x. Of the second step's direction d, ``last = rest - A d`` is known."""
+        """c becomes x. For the direction d of the second step, `last` is ``rest - A d``."""
         self._run.find_second(self.n, product_of_c, rest, d, last, *self._reduction)
         self._run.combine(self.n, self.scalars, d, c)
 
 
-# On the CPU. Where squares overflow or underflow, the steps are as long as the cycles have them.
+# On the CPU. Where squares overflow or underflow, the first step has length 1, as the cycle gives it.
 
 
 @compile_loop(grain=NUMBERS)
@@ -75,7 +76,7 @@ def find_first(n, b, c, rest, scalars, partials, arrivals):
 
 @KERNELS.per_item
 def step(first, end, scalars, b, rest):
-    """b becomes A c, and the rest that of the first step."""
+    """b becomes A c, and `rest` the residual of the first step."""
     factor = b.real.dtype.type(scalars[FIRST])
     for i in range(first, end):
         product = b[i] - rest[i]

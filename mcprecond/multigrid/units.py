@@ -13,7 +13,7 @@ from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
 from mcprecond.multigrid.galerkin import diagonal_places
 
-#: Units of rounding: so little is left of the sum that makes a coarse diagonal entry where it cancels.
+#: A coarse diagonal entry counts as canceled below so many units of rounding times what it would be without couplings.
 CANCELED = 100
 ADVICE = "scale rows and columns of A to a diagonal of about 1"
 
@@ -21,7 +21,7 @@ ADVICE = "scale rows and columns of A to a diagonal of about 1"
 def unit_of(matrix: AdmittedMatrix, stored: Any) -> int:
     """Return the exponent of the power of two that A is divided by before a hierarchy is computed.
 
-    0 where the positive diagonal is so far from the ends of what `stored` has room for that squares and sums are, too.
+    It is 0 where the diagonal is so far from overflow and underflow in `stored` that squares and sums are, too.
     """
     diagonal = matrix.diagonal().real
     if not len(diagonal):
@@ -42,7 +42,7 @@ def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
 
 
 def narrowed(matrix: AdmittedMatrix, stored: Any, level: int) -> AdmittedMatrix:
-    """Return the matrix of a level with zeros in place of what a narrower dtype has no room for from below.
+    """Return the matrix of a level with zeros in place of entries that would underflow in a narrower dtype.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Which color comes first: the order in which sweeps take the colors of a coloring.
 
-The numbers of colors are what a method happened to give. Any order of them is as proper, but not as good a
-preconditioner. Symmetric Gauss-Seidel adds to a symmetric A the remainder transpose(U) inv(D) U, with U all that comes
-later in the order, and the less it adds for smooth vectors, the fewer iterations CG takes. For the smoothest one, all
-ones, and with all neighbors of a vertex taken for coupled to it equally, that is proportional to
+A method numbers the colors as it happens to find them. Sweeps may take them in any order, but not every order is as
+good a preconditioner. Symmetric Gauss-Seidel adds to a symmetric A the remainder transpose(U) inv(D) U, with U all that
+comes later in the order, and the less it adds for smooth vectors, the fewer iterations CG takes. For the smoothest one,
+all ones, and with all neighbors of a vertex taken for coupled to it equally, that is proportional to
 
     sum over vertices of (neighbors of a later color)^2 / (all neighbors).
 
@@ -15,12 +15,13 @@ between them follow each other: then what is left for later ones gets less with 
 With the vertices of a color taken for equal, too, the sum depends only on how many edges there are between any two
 colors. They are counted in a sample of the rows. Then single colors are moved to their best places until no move helps,
 from the numbers of the method and from random orders. Among orders with nearly the same sum those are better that have
-few edges from one color to the next, since a sweep on a GPU then waits less: that is a part of what gets small. Only
-the pattern of A has a say, so that new values do not ask for another order, and the order is the same on every device.
+few edges from one color to the next, since a sweep on a GPU then waits less: these edges, weighted, are a part of the
+sum that is made small. Only the pattern of A counts, so that new values do not ask for another order, and the order is
+the same on every device.
 
-At the end there is to be a large color: its rows are done when the first half of a sweep gets to them, and the second
-half has nothing to do for them. Methods mostly number small colors last. Where the last one is small, the largest one
-takes the place behind it, but for the first color; a single move, which iterations hardly notice.
+The last color should be a large one: the first half of a sweep finishes its rows, and the second half skips them.
+Methods mostly number small colors last. Where the last color is small, the largest one but for the first color is moved
+to the end; a single move hardly changes the number of iterations.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from mcprecond.matrix import AdmittedMatrix, admitted
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
-MOST_COLORS = 64  # any order of more is close to a random one, at 4/3 of the least
+MOST_COLORS = 64  # of more, any order is close to a random one, whose remainder is 4/3 of the least
 SAMPLED, SAMPLED_ENTRIES = 2**13, 2**10  # rows, and entries of a row
 PARTS = 64  # of the sample, on a CPU
 STARTS = 8
@@ -136,7 +137,7 @@ def reordered(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
 
 
 def with_large_last(order: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the order with the largest color but the first one at the end, unless one about as large is there."""
+    """Return the order with the largest color but for the first one at the end, unless the last is about as large."""
     largest = order[1:][sizes[order[1:]].argmax()]
     if sizes[order[-1]] >= LARGE * sizes[largest]:
         return order

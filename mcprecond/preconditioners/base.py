@@ -26,8 +26,8 @@ from mcprecond.sweeps.plan import Sweeps
 from mcprecond.tuning.auto import Choice, chosen
 from mcprecond.typing import DeviceArray, HostArray, Matrix
 
-#: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t. Where T is so many times as large as
-#: D, which is the size of what is left, four bits cancel, and more beyond.
+#: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t, so that T t nearly cancels. Where T
+#: is so many times as large as D, that loses four bits; a larger T loses more.
 MOST_OF_DIAGONAL = 16
 
 
@@ -163,8 +163,8 @@ class Preconditioner:
         return super().__new__(cls)
 
     def __reduce__(self) -> Any:
-        """All travels but the workspaces: buffers and captured graphs belong to a stream of this process. What else a
-        LinearOperator keeps, as the module of its arrays, it finds again.
+        """Pickle everything but the workspaces, whose buffers and captured graphs belong to a stream of this process.
+        What else a LinearOperator keeps, such as the module of its arrays, is found again.
         """
         state = {
             name: value

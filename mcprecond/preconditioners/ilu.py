@@ -3,14 +3,14 @@
 The factors depend only on which of two neighbors comes first. So the rows are sorted by level, which is a coloring (see
 ordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
 
-Row i loses multiples of the upper parts of earlier rows j, wherever both have an entry. Where that is depends on the
-pattern only: on a GPU these matches are listed once, so that a factorization neither reads nor compares columns. For
-each lower entry of row i, in column j, and each entry behind it the list says which entry of the upper part of row j
-has the same column: mostly one byte. Long rows go without, to save memory: their matches are looked for each time. So
-are all on the CPU, which does that in about the time of reading a list.
+Elimination subtracts multiples of the upper parts of earlier rows j from row i, wherever both have an entry: a match.
+Matches depend on the pattern only. So a GPU lists them once, and a factorization neither reads nor compares columns.
+For each lower entry of row i, in column j, and each entry after it the list says which entry of the upper part of row j
+has the same column: mostly one byte. To save memory, the matches of long rows are not listed but searched for each
+time. The CPU searches for all of them, which takes about as long as reading a list.
 
-Entries are read from where the sweeps need them and written there. What other rows read of a row during elimination,
-its upper part, also lies together in an array of its own.
+Entries are read and written where the sweeps need them. The upper part of a row, which other rows read during
+elimination, is also stored contiguously in an array of its own.
 """
 
 from __future__ import annotations

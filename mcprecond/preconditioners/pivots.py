@@ -23,13 +23,13 @@ from mcprecond.sweeps.plan import Sweeps
 PIVOT_RULES = ("positive", "raise", "shift")
 ADVICE = "pass pivot='shift' to change such pivots"
 
-TINY = 64  # times the unit of rounding and the row's largest entry: where pivots begin that are too small
+TINY = 64  # times the unit of rounding and the row's largest entry: pivots below that are too small
 SHIFTED, LOW, TRIANGLES = range(3)  # what kernels may find
 CUDA_CONSTANTS = {"SHIFTED": SHIFTED, "LOW": LOW, "TRIANGLES": TRIANGLES}
 
-# Times the diagonal entry: what pivots have to be above, or A is shifted; and those of the shifted matrix. DILU needs
-# more than ILU(0), which drops less. Where all E_i > a_ii / 2, the eigenvalues of inv(M) A are bounded by the largest
-# 1 / (2 - a_ii / E_i).
+# Relative to the diagonal entry: A is shifted unless all pivots are above LEAST, and then by so much that they are
+# above LEAST_OF_SHIFTED, or for DILU above LEAST_OF_SHIFTED_DILU. DILU needs more than ILU(0), which drops less. Where
+# all E_i > a_ii / 2, the eigenvalues of inv(M) A are bounded by the largest 1 / (2 - a_ii / E_i).
 LEAST, LEAST_OF_SHIFTED, LEAST_OF_SHIFTED_DILU = 0.02, 0.02, 0.5
 # The alphas that are tried: the last makes the pivots of every positive definite matrix positive, since its entries are
 # bounded by |a_ij|^2 < a_ii a_jj and theta by a quarter of the inverse of their number in a row.

@@ -1,7 +1,7 @@
 """Color blocks: a matrix in color order, split into its strict triangles and its diagonal.
 
 In color order the diagonal blocks of the matrix are diagonal, so a triangular solve goes color by color, all rows of a
-color at once. The rooms behind this door: split.py finds where each entry goes, schedule.py cuts colors into slices,
+color at once. Other modules do the work: split.py finds where each entry goes, schedule.py cuts colors into slices,
 layouts/ stores the columns, values.py the values, and fingerprint.py tells whether a matrix is the one that is stored.
 """
 
@@ -184,7 +184,7 @@ class ColorBlocks:
         self._refuse_values(matrix, self._fingerprint)
 
     def _permutation(self, graph: AdmittedMatrix) -> Any:
-        """The rows by color; those of one color in a compact order where their own is bad."""
+        """Return the rows sorted by color; within a color in breadth-first order where their own numbering is bad."""
         order = graph.compact_order
         if order is None:
             return self.coloring.permutation()
@@ -207,8 +207,10 @@ class ColorBlocks:
         return len(self.slices) - 1
 
     def new_sums(self, columns: int = 1) -> Any:
-        """Zeros for what a kernel finds for the pieces of long rows, with so many right-hand sides: two elements of a
-        vector for each piece, and how many are done.
+        """Return zeros: the workspace in which a kernel adds up long rows that are cut into pieces.
+
+        For each piece it has room for two elements of a vector with so many right-hand sides, and for a counter of the
+        pieces that are done.
         """
         element = self.dtype.itemsize * columns * math.prod(self.vector_shape[1:])
         bytes_each = SUM_ALIGNMENT + -(-2 * element // SUM_ALIGNMENT) * SUM_ALIGNMENT
@@ -346,7 +348,7 @@ class ColorBlocks:
             self.__dict__.update(copy.deepcopy(self.__dict__) | {"_updating": self._updating})
 
     def divide_upper(self, pivots: Any) -> None:
-        """Divide rows of the upper triangle, which are not yet, by pivots whose inverses are in `dinv`."""
+        """Divide the rows of the upper triangle, so far undivided, by the pivots whose inverses are in `dinv`."""
         self._run.divide_rows(
             self.n_slices, self.slices, self.upper.indptr, self.upper.columns, self.upper.values, self.dinv
         )
@@ -452,11 +454,11 @@ class ColorBlocks:
         return xp.searchsorted(triangle.indptr, xp.arange(len(triangle.values)), side="right").astype(np.int32) - 1
 
     def _where_other(self, csr: Any) -> str:
-        """Where the pattern of a canonical matrix is not that of the blocks."""
+        """Say in which row the pattern of a canonical matrix differs from that of the blocks."""
         return f"in row {self._first_other(csr)}"
 
     def _first_other(self, graph: Any) -> int | None:
-        """The first row of a canonical matrix that has other columns than the blocks."""
+        """Return the first row of a canonical matrix that has other columns than the blocks; None if there is none."""
         host, perm, n = self.backend.to_host, self.backend.to_host(self.perm), len(self.perm)
         source = host(self._diagonal_source)
         diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)

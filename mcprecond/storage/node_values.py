@@ -1,7 +1,7 @@
 """The numbers of blocks of nodes: taken from A into the order of node_blocks.py, with the inverses of the diagonal's.
 
 On a GPU each slice is the work of a block of threads. It reads its rows of A once, from one end to the other, and keeps
-them in shared memory, since what the slice stores of a row, in the order of columns, is far apart in it.
+them in shared memory, since entries that a slice stores one after the other lie far apart in their row of A.
 """
 
 from __future__ import annotations

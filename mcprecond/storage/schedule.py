@@ -47,7 +47,7 @@ def cut_slices(
     lower_indptr, upper_indptr : array of int, shape (n + 1,)
         Row offsets of the triangles, in color order.
     rows : numpy.ndarray of int32, shape (n_colors,)
-        How many rows the slices of each color have: a power of two. The CPU does not ask.
+        How many rows the slices of each color have: a power of two. Not read on the CPU.
     """
     xp, n = backend.xp, len(colors)
     if not backend.resident_warps:
@@ -83,9 +83,9 @@ def cut_long_rows(slices: Any, lower_indptr: Any, upper_indptr: Any, backend: Ba
 def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     """Choose the rows per slice for colors of the given sizes in a matrix with so many entries per row: powers of two.
 
-    The more rows a color has per warp, the more a slice gets, and the fewer, the longer these are: by powers that were
-    measured on FENL matrices of several sizes and on elasticity. But more if a row had more lanes than entries in a
-    triangle, and fewer if a lane had more than half of LONG.
+    Slices have more rows where a color has more rows per warp, and fewer where rows are longer: by powers that were
+    measured on FENL matrices of several sizes and on elasticity. A slice gets more rows than that if a row would have
+    more lanes than entries in a triangle, and fewer if a lane would have more than half of LONG entries.
     """
     most_lanes = 2.0 ** np.ceil(np.log2(max(entries / 2, 1)))
     least_lanes = 2.0 ** np.ceil(np.log2(max(entries / LONG, 1)))

@@ -56,8 +56,8 @@ def split(
     xp, n, (indptr, indices) = backend.xp, len(perm), pattern
     entries, offset, source = len(indices), indptr.dtype, np.min_scalar_type(longest)  # unsigned
     lanes = 32 if entries > 32 * n else 8 if entries > 8 * n else 2
-    # Rows of this length at most are sorted: neighboring rows then read neighboring values, and first those that are
-    # there first. On the CPU that does not pay.
+    # Rows of at most this length are sorted by column, so that neighboring rows load neighboring elements of a vector
+    # at the same time, and a forward sweep first loads those that are ready first. On the CPU that does not pay.
     sorted_length = min(8 * lanes, 255) if backend.resident_warps else 0
     run = backend.kernels(KERNELS, OFFSET=offset, SOURCE=source, LANES=lanes)
     pattern = unsigned(indptr), unsigned(indices)
@@ -150,7 +150,7 @@ def count_entries(first, end, indptr, indices, inverse, uncut, lower_counts, upp
 
 @compile_inlined
 def insert(column, number, begin, end, by_column, columns, source):
-    """Add an entry to those of a row in a triangle, in the order of columns or behind the others."""
+    """Add an entry to those of a row in a triangle: in the order of columns, or after the others."""
     while by_column and end > begin and columns[end - 1] > column:
         columns[end], source[end] = columns[end - 1], source[end - 1]
         end -= 1

@@ -1,8 +1,8 @@
 """What a sweep needs beside the triangles: its own vectors, its kernels, and the order of calls.
 
-Sweeps read and write vectors in the order of the matrix, one color after another. Where lines of memory do not stay in
-L2 from color to color, so that each would be written for many colors, the result is left in color order and put into
-the other one by a pass of its own.
+Sweeps read and write vectors in the order of the matrix, one color after another, so that a line of memory is written
+by many colors. Where vectors are so large that the line does not stay in L2 meanwhile, the result is left in color
+order, and a pass of its own puts it into the order of the matrix.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECTOR = 32  # bytes that memory gives at a time
 
 
 def make_empty(values: Any) -> None:
-    """Mark all values as not there yet: all bits set, a NaN."""
+    """Mark all values as not ready: all bits set, a NaN, the sentinel of cuda/syncfree.cuh."""
     values.view(np.int32).fill(-1)
 
 
@@ -53,7 +53,7 @@ class Sweeps:
         self._y = backend.xp.zeros(shape, own)
         self._spare = self._new_spare() if relaxes else None
         self._flat = shape[0], math.prod(shape[1:])  # one row for all numbers of a node
-        # Whether the result stays in color order at first: a sweep reads and writes three vectors, and one of its own.
+        # Whether the result stays in color order at first: a sweep's three vectors and its own do not fit into L2.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes
         of_vectors = {

@@ -11,13 +11,13 @@ shortcut 1 only, and show their neighbors just the best possible color: `colors`
 colored, and `possible` all from it on, as far as they matter to low degrees.
 
 Three points differ from the paper, none of which changes a color; `published=True` has the paper's rounds instead
-(`visits.py`). Of a high degree the paper shows the worst possible color, too, the number of neighbors that it waits for
-at first. Neighbors here take it to have no worst one: a hub then waits for few that it need not, and a poll loads one
-word for a neighbor, not two. A vertex with k neighbors to wait for keeps just the k + 1 best of its possible colors,
-which is what clearing one bit per removed edge amounts to. And vertices are visited by priority, on a GPU one by one
-until they have their colors, so that most of them find all they wait for colored, and the lists of edges that the paper
-shortens exist for high degrees only. Hubs wait for each other in a long chain; a step of it takes a GPU one load from
-memory.
+(`visits.py`). In the paper a vertex of high degree also shows its worst possible color, which is the number of
+neighbors that it waits for at first. Here its neighbors assume that any color from the best one on is possible: hubs
+then wait for a few neighbors more, but a poll loads one word for each neighbor, not two. A vertex with k neighbors to
+wait for keeps just the k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to.
+And vertices are visited by priority, on a GPU one by one until they have their colors. So most of them find all
+neighbors that they wait for colored, and only high degrees need the lists of edges that the paper shortens. Hubs wait
+for each other in a long chain; a step of it takes a GPU one load from memory.
 """
 
 from __future__ import annotations

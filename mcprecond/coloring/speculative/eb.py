@@ -33,10 +33,10 @@ and no time: edges are listed with the end first that gives way.
 
 At distance 2 the edges, pairs with a common neighbor too, are too many to be listed. They are found again in every
 phase, from the uncolored vertices through the rows of their neighbors, and an uncolored vertex looks for all final
-colors itself. How many others are within distance two is not known; instead of degree + 1 colors a vertex may have one
-more than it knows others there: the neighbors of one vertex, or those whose final colors it has seen and as many more
-as uncolored ones have different hashes. Where hubs would take most of the time, they and their neighbors are colored
-before, first-fit (`mcprecond.coloring.hubs`).
+colors itself. How many others are within distance two is not known. So a vertex may use one color more than a lower
+bound of that number, in place of degree + 1: the neighbors of one vertex, or the others whose final colors it has seen
+plus the different hashes of uncolored ones. Where hubs would take most of the time, they and their neighbors are
+colored before, first-fit (`mcprecond.coloring.hubs`).
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Sliced DIA: the columns of a triangle as diagonals, each stored once for all rows of a slice that lie on it.
 
-On a structured mesh in natural order, rows that follow one another in a color have neighbors that follow one another in
-theirs: the columns of a slice lie on few diagonals. Number the rows of a slice from 0; a diagonal is a shift, and those
-rows that have an entry in column shift + row. Sweeps over large matrices take as long as it takes to read these, and a
-diagonal takes 8 bytes where its entries would take 4 each.
+On a structured mesh in natural order, consecutive rows of a color have consecutive rows of another color as neighbors,
+so that the columns of a slice lie on few diagonals. With the rows of a slice numbered from 0, a diagonal consists of a
+shift and of the set of rows that have an entry in column shift + row. It takes 8 bytes, where plain columns take 4 for
+each entry, and sweeps over large matrices take as long as it takes to read the matrix.
 
 A slice's values are stored diagonal by diagonal, by rising shift, without padding. Lane l of each row, of at most 4,
 takes the entries on diagonals l, l + lanes, l + 2 lanes, ...; neighboring threads have neighboring rows.
 
 The list of a triangle is an array of pairs of int32. It begins with a head for each slice and one more, of two pairs:
 the first row; the first diagonal, counted in pairs from the beginning of the array; and as an int64 the first value.
-Then come the diagonals: the shift, and the rows as the bits of an unsigned number. Some at the end of a slice may have
-no rows. Heads and diagonals of the slice that a warp takes next are fetched while it works on one.
+Then come the diagonals: the shift, and the rows as the bits of an unsigned number. The last diagonals of a slice may
+have no rows. While a warp works on one slice it prefetches the head and the diagonals of its next one.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def shifts_of(first, end, indptr, indices):
 
 @KERNELS.per_item_driver
 def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr, upper_indices, most_places, counts):
-    """How many diagonals each slice has, at most as many as entries; of those with very many, the entries."""
+    """Count the diagonals of each slice; for slices with very many, the number of entries stands for it."""
     for k in range(n_slices):
         first, end = slices[k], slices[k + 1]
         for t in range(2):

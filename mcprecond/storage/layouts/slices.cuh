@@ -110,8 +110,8 @@ struct SliceRows {
     }
 };
 
-// The sum over a row of inv(D) U, given that over what is stored. Stored is inv(D) U, so that sweeps need not read the
-// diagonal; but of blocks of nodes it is U, see node_blocks.py.
+// The sum over a row of inv(D) U, given the sum over the stored values. These are inv(D) U, so that sweeps need not
+// read the diagonal; only blocks of nodes are stored undivided, see node_blocks.py.
 #ifdef BLOCK_SIZE
 template <typename Sum, typename Pivot>
 __device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) {
@@ -124,7 +124,7 @@ __device__ __forceinline__ Sum divided(const Sum& sum, const Pivot&) {
 }
 #endif
 
-// A function that does nothing, and a cursor that knows nothing.
+// A function that does nothing; and the cursor of a layout that needs none.
 struct Nothing {
     __device__ __forceinline__ void operator()() const {}
 };
