@@ -254,6 +254,24 @@ def test_hermitian(to_device, backend):
     assert solved(A, to_device)[0].iterations < 20
 
 
+def test_a_matrix_is_admitted_once(to_device, monkeypatch):
+    """In the constructor, and once more for each update."""
+    from mcprecond import matrix
+
+    sizes, csr_form = [], matrix.csr_form
+
+    def counted(A, *args, **kwargs):
+        sizes.append(A.nnz)
+        return csr_form(A, *args, **kwargs)
+
+    monkeypatch.setattr(matrix, "csr_form", counted)
+    A = to_device(grid5(40))
+    M = SmoothedAggregation(A)
+    assert sizes.count(A.nnz) == 1
+    M.update(A)
+    assert sizes.count(A.nnz) == 2
+
+
 def test_one_coarse_level_is_solved_exactly(to_device, backend):
     A = grid5(12)
     np.testing.assert_allclose(dense(SmoothedAggregation(to_device(A)), backend) @ A, np.eye(144), atol=1e-10)

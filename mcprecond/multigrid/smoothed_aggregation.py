@@ -153,7 +153,7 @@ class SmoothedAggregation(Multigrid):
             raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
         self.max_levels = integer(max_levels, "max_levels", 1)
         self.max_coarse = integer(max_coarse, "max_coarse", 0, MOST_DENSE)
-        matrix = self._moved(A, device).canonical()
+        matrix = self._moved(A, device, finite=True).canonical()
         if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
             rehearse()
         stored_dtype(dtype, matrix.dtype)
@@ -232,7 +232,7 @@ class SmoothedAggregation(Multigrid):
             As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes then.
         """
         self._own_arrays()
-        matrix = admitted(self._moved_again(A), floats=True).canonical()
+        matrix = admitted(self._moved_again(A), finite=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
         unit = self._unit
@@ -314,8 +314,7 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Bac
 
 
 def refuse_unfit(matrix: AdmittedMatrix) -> None:
-    """Raise ValueError unless A is finite and Hermitian up to rounding with a positive diagonal; names a row."""
-    admitted(matrix, finite=True)
+    """Raise ValueError unless A is Hermitian up to rounding with a positive diagonal; names a row."""
     diagonal = matrix.diagonal().real
     row = first_place(~(diagonal > 0), matrix.backend.xp)
     if row is not None:

@@ -221,9 +221,12 @@ class Preconditioner:
         with self.workspace():  # which compiles the kernels now, not while somebody captures them
             pass
 
-    def _moved(self, A: Any, device: str | None) -> AdmittedMatrix:
-        """Return A, admitted, on the device that is asked for, and remember where A comes from."""
-        matrix = admitted(A, floats=True)
+    def _moved(self, A: Any, device: str | None, *, finite: bool = False) -> AdmittedMatrix:
+        """Return A, admitted, on the device that is asked for, and remember where A comes from.
+
+        Whether it is finite is checked here where no later pass over its values does so.
+        """
+        matrix = admitted(A, floats=True, finite=finite)
         self._origin = matrix.backend
         if device in (None, self._origin.name):
             return matrix
@@ -231,7 +234,7 @@ class Preconditioner:
             raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}")
         if self._origin.name == "gpu":
             raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
-        return admitted(get_backend(device).sparse.csr_matrix(matrix.csr))
+        return admitted(get_backend(device).sparse.csr_matrix(matrix.csr), finite=finite)
 
     def _own_arrays(self) -> None:
         """Before an update: replace all arrays by copies if an operator that has arrived holds read-only ones."""

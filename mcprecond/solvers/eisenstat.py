@@ -53,8 +53,8 @@ from mcprecond.sweeps.triangular import add_products, block_product
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 (LANES)")
 
-# Scalars about the rows of the first color: what is left of their first r, their part in q, and their first r'r and
-# r'z.
+# Scalars about the rows of the first color, which are kept apart: the factor that their r and rho have come to since
+# the start, the factor between their q and rho, and their r'r and r'z at the start.
 LEFT, STEP, FIRST_RR, FIRST_RZ = range(SHARED, SCALARS)
 CUDA_CONSTANTS = {"LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ}
 
