@@ -77,7 +77,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "storage/layouts/interleaved.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, TRUNCATED, {"RHS": 4, **TRUNCATED}],
     "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
-    "preconditioners/ilu.cu": [{"SHARE": 8}, {"SHARE": 1}],
+    "preconditioners/elimination.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "sweeps/triangular.cu": [
         {},
         {"SLICED_DIA": 1},

@@ -13,7 +13,7 @@ from reference import ilu
 
 from mcprecond import ILU0, AutoColoring, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
-from mcprecond.preconditioners.ilu import TRIANGLES, list_matches, list_nothing
+from mcprecond.preconditioners.elimination import TRIANGLES, list_matches, list_nothing
 
 
 def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:

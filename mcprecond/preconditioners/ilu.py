@@ -2,15 +2,6 @@
 
 The factors depend only on which of two neighbors comes first. So the rows are sorted by level, which is a coloring (see
 ordering/levels.py): color blocks store the factors, and the sweeps of Gauss-Seidel solve with them.
-
-Elimination subtracts multiples of the upper parts of earlier rows j from row i, wherever both have an entry: a match.
-Matches depend on the pattern only. So a GPU lists them once, and a factorization neither reads nor compares columns.
-For each lower entry of row i, in column j, and each entry after it the list says which entry of the upper part of row j
-has the same column: mostly one byte. To save memory, the matches of long rows are not listed but searched for each
-time. The CPU searches for all of them, which takes about as long as reading a list.
-
-Entries are read and written where the sweeps need them. The upper part of a row, which other rows read during
-elimination, is also stored contiguously in an array of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.backends import Backend
 from mcprecond.backends.arguments import one_of
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.coloring import Coloring, Graph
@@ -29,28 +20,18 @@ from mcprecond.coloring.orders import permutation
 from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, is_hermitian, rows_of
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
+from mcprecond.preconditioners.elimination import ENTRIES_AT_ONCE, KERNELS, MOST_SHARE, list_matches, list_nothing
 from mcprecond.preconditioners.pivots import (
-    LOW,
-    SHIFTED,
     TRIANGLES,
     Factored,
     check_rule,
-    is_low,
-    least_invertible,
-    safe_pivot,
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.plan import make_empty
 from mcprecond.tuning.auto import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED PLACE SHARE (LANES)")
-
 ORDERINGS = ("auto", "color", "natural")
-MOST_ENTRIES = 256  # of a row whose matches are listed, at most
-MOST_BYTES = 64  # of that list, per entry of the row, at most
-ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
-MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
 
 class ILU0(Factored):
@@ -377,272 +358,3 @@ def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) 
     else:
         name, sequence = "natural", None
     return finished(levels_of(graph, sequence), log_of([], graph.backend), f"levels of {name} order", graph.backend)
-
-
-def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:
-    """Return where the matches of rows begin, and the matches.
-
-    See `find_matches`; `place` is the type that they are listed in.
-    """
-    lower_indptr, _, upper_indptr, _ = patterns
-    n_lower = xp.diff(lower_indptr).astype(np.int64)
-    length = n_lower + 1 + xp.diff(upper_indptr)
-    counts = n_lower * length - n_lower * (n_lower + 1) // 2
-    listed = (length <= MOST_ENTRIES) & (counts * np.dtype(place).itemsize <= MOST_BYTES * length)
-    firsts = xp.zeros(len(lower_indptr), np.int64)
-    xp.cumsum(counts * listed, out=firsts[1:])
-    matches = xp.empty(int(firsts[-1]), place)
-    run.find_matches(len(pieces) - 1, pieces, *patterns, firsts, matches, found)
-    return firsts, matches
-
-
-def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:
-    """The same without any matches."""
-    return xp.zeros(len(patterns[0]), np.int64), xp.empty(0, place)
-
-
-@compile_part
-def gallop(indices, begin, end, column):
-    """The first place in the sorted indices[begin:end] that does not hold less than `column`."""
-    step = 1
-    while begin + step <= end and indices[begin + step - 1] < column:
-        begin += step
-        step *= 2
-    end = min(end, begin + step - 1)
-    while begin < end:
-        middle = (begin + end) // 2
-        if indices[middle] < column:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@compile_inlined
-def next_common(place, end, indices, other, other_end, other_indices):
-    """The next places of two sorted stretches that hold the same; one of them is an end if there are none."""
-    while place < end and other < other_end and indices[place] != other_indices[other]:
-        if indices[place] < other_indices[other]:
-            place = gallop(indices, place + 1, end, other_indices[other])
-        else:
-            other = gallop(other_indices, other + 1, other_end, indices[place])
-    return place, other
-
-
-@KERNELS.per_item_driver
-def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, upper_indices, firsts, matches, found):
-    """Which entries of the upper parts of rows have the columns of later rows' entries.
-
-    A row's entries are its lower ones, the diagonal one, its upper ones; the matches of row i are listed from firsts[i]
-    on, if firsts[i + 1] is larger. For each lower entry, in column j, they say of each entry behind it which one of row
-    j's upper part has the same column, or none: the largest number of their type. Also finds whether there are
-    triangles.
-    """
-    for i in range(pieces[n_pieces]):
-        place, begin_lower, n_lower = firsts[i], lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
-        if firsts[i + 1] > place:
-            length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
-            behind = upper_indptr[i] - n_lower - 1
-            for e in range(n_lower):
-                j = lower_indices[begin_lower + e]
-                begin, end = upper_indptr[j], upper_indptr[j + 1]
-                other = begin
-                for m in range(e + 1, length):
-                    if m < n_lower:
-                        column = lower_indices[begin_lower + m]
-                    elif m == n_lower:
-                        column = i
-                    else:
-                        column = upper_indices[behind + m]
-                    other = gallop(upper_indices, other, end, column)
-                    matches[place] = -1
-                    if other < end and upper_indices[other] == column:
-                        matches[place] = other - begin
-                        if m != n_lower:
-                            found[TRIANGLES] = 1
-                    place += 1
-
-
-@compile_part
-def eliminate_listed(i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv):
-    """Eliminate the lower part of row i, whose matches are listed; what that adds to its diagonal entry."""
-    added = dinv.dtype.type(0)
-    begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
-    length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
-    behind, place = upper_indptr[i] - n_lower - 1, firsts[i]
-    none = 256**matches.itemsize - 1
-    for e in range(n_lower):
-        j = lower_indices[begin_lower + e]
-        factor, other = theta * (lower[begin_lower + e] * dinv[j]), upper_indptr[j]
-        for m in range(e + 1, length):
-            if matches[place] != none:
-                product = factor * upper[other + np.int64(matches[place])]
-                if m < n_lower:
-                    lower[begin_lower + m] -= product
-                elif m > n_lower:
-                    upper[behind + m] -= product
-                else:
-                    added -= product
-            place += 1
-    return added
-
-
-@compile_part
-def subtract(place, end, indices, values, other, other_end, other_indices, other_values, factor):
-    """Subtract `factor` times a sorted row from another where both have entries; how many these are."""
-    changes = 0
-    while True:
-        place, other = next_common(place, end, indices, other, other_end, other_indices)
-        if place >= end or other >= other_end:
-            return changes
-        values[place] -= factor * other_values[other]
-        changes += 1
-        place += 1
-        other += 1
-
-
-@compile_part
-def eliminate_in_place(i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv):
-    """The same where matches have to be looked for; also, how many other entries have changed."""
-    changes, added = 0, dinv.dtype.type(0)
-    end_lower, begin_upper, end_upper = lower_indptr[i + 1], upper_indptr[i], upper_indptr[i + 1]
-    for e in range(lower_indptr[i], end_lower):
-        j = lower_indices[e]
-        factor = theta * (lower[e] * dinv[j])
-        begin, end = upper_indptr[j], upper_indptr[j + 1]
-        here = gallop(upper_indices, begin, end, i)
-        changes += subtract(e + 1, end_lower, lower_indices, lower, begin, here, upper_indices, upper, factor)
-        if here < end and upper_indices[here] == i:
-            added -= factor * upper[here]
-            here += 1
-        changes += subtract(begin_upper, end_upper, upper_indices, upper, here, end, upper_indices, upper, factor)
-    return added, changes
-
-
-@compile_part
-def load(begin, end, places, stored, values, largest):
-    """Fetch a triangle's part of a row from where the sweeps need it; its largest magnitude, or `largest`."""
-    for e in range(begin, end):
-        values[e] = stored[places[e]]
-        largest = max(largest, abs(values[e]))
-    return largest
-
-
-@compile_part
-def store(begin, end, places, stored, values, factor):
-    """Put it back, times a factor."""
-    for e in range(begin, end):
-        stored[places[e]] = factor * values[e]
-
-
-@compile_loop
-def factorize_rows(
-    first,
-    end,
-    lower_indptr,
-    lower_indices,
-    lower_places,
-    lower_stored,
-    lower,
-    upper_indptr,
-    upper_indices,
-    upper_places,
-    upper_stored,
-    upper,
-    firsts,
-    matches,
-    diagonal,
-    tiny,
-    least,
-    theta,
-    pivots,
-    dinv,
-    shifts,
-    found,
-):
-    """The rows of one level."""
-    changes = 0
-    for i in range(first, end):
-        d = diagonal[i]
-        largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
-        largest = load(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, largest)
-        if firsts[i + 1] > firsts[i]:
-            added = eliminate_listed(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
-            )
-        else:
-            added, changes_here = eliminate_in_place(
-                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
-            )
-            changes += changes_here
-        relaxed = d + added
-        pivot = safe_pivot(relaxed, largest, tiny, least_invertible(pivots))
-        pivots[i] = pivot
-        dinv[i] = 1 / pivots[i]
-        store(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, 1)
-        store(upper_indptr[i], upper_indptr[i + 1], upper_places, upper_stored, upper, dinv[i])
-        shifts[i] = pivot - relaxed + (1 - 1 / theta) * added  # before pivots round
-        if shifts[i] != 0:
-            found[SHIFTED] = 1
-        if is_low(relaxed, d, least):
-            found[LOW] = 1
-    if changes:
-        found[TRIANGLES] = 1
-
-
-@KERNELS.resident
-def factorize(
-    n_pieces,
-    pieces,
-    lower_indptr,
-    lower_indices,
-    lower_places,
-    lower_stored,
-    lower,
-    upper_indptr,
-    upper_indices,
-    upper_places,
-    upper_stored,
-    upper,
-    firsts,
-    matches,
-    diagonal,
-    tiny,
-    least,
-    theta,
-    pivots,
-    dinv,
-    shifts,
-    found,
-):
-    """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
-
-    `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
-    pivots, their inverses, what was added to each of them, and whether there was anything to add, or an entry off the
-    diagonal was changed where matches are not listed.
-    """
-    for c in range(n_pieces):
-        factorize_rows(
-            pieces[c],
-            pieces[c + 1],
-            lower_indptr,
-            lower_indices,
-            lower_places,
-            lower_stored,
-            lower,
-            upper_indptr,
-            upper_indices,
-            upper_places,
-            upper_stored,
-            upper,
-            firsts,
-            matches,
-            diagonal,
-            tiny,
-            least,
-            theta,
-            pivots,
-            dinv,
-            shifts,
-            found,
-        )

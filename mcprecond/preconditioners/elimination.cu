@@ -1,4 +1,4 @@
-// ILU(0) in the order of the levels, by pieces: the rows that a warp works on at once. See ilu.py.
+// ILU(0) in the order of the levels, by pieces: the rows that a warp works on at once. See elimination.py.
 //
 // The threads that share a row write it, then store the inverse of its pivot with release. Others poll that inverse and
 // load it with acquire, which also invalidates stale lines of the row in L1.
