@@ -233,7 +233,9 @@ def test_kernels_are_found_again(backend):
 
     assert WAYS["pickle"](KERNELS) is KERNELS
     assert WAYS["pickle"](backend) is backend
-    run = WAYS["pickle"](Kernels({}, get_backend("cpu"), KERNELS, {"OFFSET": np.int32, "VALUE": np.float64, "RHS": 1}))
+    run = WAYS["pickle"](
+        Kernels({}, get_backend("cpu"), KERNELS, {"OFFSET": np.int32, "VALUE": np.float64, "STORED": np.float64})
+    )
     with pytest.raises(AttributeError, match="there is no kernel 'nothing'"):
         run.nothing  # noqa: B018
 
