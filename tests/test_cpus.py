@@ -65,7 +65,8 @@ def test_a_quota_limits_the_threads(cpus, quota, expected, monkeypatch):
     monkeypatch.setattr(threads, "allowed_cpus", lambda: cpus)
     monkeypatch.setattr(threads, "quotas", lambda *_: quota)
     assert default_threads({}) == expected
-    # A variable overrides the quota, and the first one overrides the others. Values that are no number are ignored.
+    # A variable takes precedence over the quota, and the first variable over the others. A value that is not a positive
+    # number is ignored.
     for k, name in enumerate(CHOSEN):
         assert default_threads(dict.fromkeys(CHOSEN[k + 1 :], "7") | {name: "3"}) == 3
         assert default_threads({name: "all"}) == default_threads({name: "0"}) == expected

@@ -364,6 +364,7 @@ def test_no_loss_by_strength_where_connections_are_alike(to_device, name):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(degree=st.integers(3, 12), seed=st.integers(0, 99))
+@example(degree=3, seed=1)
 def test_graphs_without_a_geometry_have_sparse_levels(to_device, backend, degree, seed):
     """A smooth prolongator would make them dense: P is the tentative one there. New values need no other pattern."""
     n, rng = 3000, np.random.default_rng(seed)
@@ -372,11 +373,20 @@ def test_graphs_without_a_geometry_have_sparse_levels(to_device, backend, degree
     A = sp.csr_matrix(sp.diags_array(graph.sum(axis=1) + 0.01) - graph)
     M = SmoothedAggregation(to_device(A))
     assert M.operator_complexity < 2.5
-    assert len(M.levels[0].P.indices) <= n
+    P = M.levels[0].P
+    # Vertices without a strong neighbor are in no aggregate.
+    assert len(P.indices) <= n - int((graph.sum(axis=1) == 0).sum())
+    assert int(P.indices.min()) >= 0 and int(P.indices.max()) < P.shape[1]
     b = backend.xp.asarray(rng.standard_normal(n))
     assert pcg(to_device(A), b, M=M, rtol=1e-8).iterations <= 15
     M.update(to_device(3 * A))
     assert abs(backend.to_host(M @ b) - backend.to_host(SmoothedAggregation(to_device(3 * A)) @ b)).max() == 0
+
+
+@pytest.mark.parametrize("name", ["2d", "3d", "27 points", "anisotropic", "triangles"])
+def test_prolongators_of_meshes_are_smooth(to_device, name):
+    M = SmoothedAggregation(to_device(FAMILIES[name]()))
+    assert M._aggregations and all(aggregation.product.smooths for aggregation in M._aggregations)
 
 
 def test_cycles_alone(to_device, backend):

@@ -1,4 +1,4 @@
-"""What a first solve on a GPU compiles, known before it is needed, so that other cores compile it meanwhile."""
+"""A list of the kernels that a first solve on a GPU needs, so that other cores can compile them in advance."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from mcprecond.backends.kernels import KernelSet, choice_of
 
-#: What MulticolorSGS and pcg need, in this order: modules with kernel sets, and what is chosen for each, but for
-#: defaults and what only the launch needs. OFFSET, VALUE and LANES are as chosen for the first set that is missing.
+#: The kernel sets that MulticolorSGS and pcg use, in this order. A line names the module and the compile-time choices
+#: that differ from their defaults. A name without a value takes the value of the kernel set that was found missing.
 SOLVE = """
     coloring.auto OFFSET
     coloring.priority.jp OFFSET LANES NATURAL=1
@@ -37,7 +37,8 @@ SOLVE = """
     storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32 SLICED_DIA=1
     coloring.priority.ecl_gc OFFSET LANES=8
 """
-#: What SmoothedAggregation needs beyond that: levels differ in how many threads share a row.
+#: The kernel sets that SmoothedAggregation uses in addition. Values in a list are one variant each: the number of
+#: threads that share a row differs from level to level.
 HIERARCHY = """
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32

@@ -22,7 +22,8 @@ from mcprecond.backends import nvrtc
 from mcprecond.backends.first_use import NVRTC, cupy_folder, say_not_kept
 from mcprecond.backends.threads import default_threads
 
-#: Options of all programs. Lambdas in kernels are device code; numbers too small to be normal in float32 count as zero.
+#: Options of NVRTC for all programs: lambdas are compiled for the device, and subnormal numbers of single precision are
+#: flushed to zero.
 OPTIONS = ("--device-as-default-execution-space", "-ftz=true")
 DIGEST = 32  # bytes of SHA-256 in front of the machine code: a full disk leaves files that are cut off
 
@@ -43,7 +44,8 @@ class Program:
         return Path(cupy_folder()) / f"mcprecond-{key[:40]}.cubin"
 
 
-#: What is compiled, being compiled, or waits for a core, in which case its future can be canceled.
+#: The machine code of each program that this process has asked for. The future of a program can be canceled as long as
+#: no process has begun to compile it.
 _CODES: dict[Program, Future[bytes]] = {}
 _LOCK = threading.Lock()
 

@@ -63,9 +63,9 @@ __device__ __forceinline__ void store_release(T* p, const T& value) {
     for (int k = 0; k < sizeof(T) / sizeof(Piece); ++k) ptx::store_release((Piece*)p + k, ((const Piece*)&value)[k]);
 }
 
-// Where the matrix does not fit into L2 (LARGE_MATRIX), nothing of it is left there from one sweep to the next. Then
-// the lines worth keeping are those that many rows read. L1 is to keep them rather than what one row reads, and L2
-// rather than the matrix.
+// If the matrix does not fit into L2 (LARGE_MATRIX), a sweep finds nothing of it there that the sweep before has loaded.
+// Then the hints of these functions let the caches keep what many rows read: L1 evicts what a single row reads first,
+// and L2 evicts the matrix first.
 
 // Load what many rows read.
 template <typename T>

@@ -32,7 +32,7 @@ LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
 CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 
-#: A P has at most so many times as many entries as A; otherwise P is T. On meshes it has up to 1.6 times as many.
+#: P is smoothed unless A P would have more than this many times the entries of A.
 MOST_GROWTH = 2.5
 
 
@@ -83,8 +83,11 @@ class GalerkinProduct:
         self.touched = product_pattern(pattern, own, count, backend)
         self.between = product_pattern(pattern, self.touched, count, backend)
         self.smooths = len(self.between[1]) * self.k <= MOST_GROWTH * len(nodes.indices) * self.b
-        if not self.smooths:
-            self.touched, self.between = own, product_pattern(pattern, own, count, backend)
+        if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
+            n = nodes.shape[0]
+            identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
+            self.touched = product_pattern(identity, own, count, backend)
+            self.between = product_pattern(pattern, self.touched, count, backend)
         self.members, places = transposed_pattern(self.touched, count, backend)
         self.places = places.astype(matrix.indptr.dtype)  # P has no more blocks than A
         self.coupled = product_pattern(self.members, self.between, count, backend)

@@ -23,8 +23,8 @@ PARTS = 64
 #: On a GPU a team goes over its row once for each column of the product. If a row is longer than this, which its count
 #: then says, the library finds the pattern.
 LONGEST, TOO_LONG = 2048, 2**40
-#: A warp marks columns in shared memory where a row unites at least MANY of them on average, and the product has at
-#: most MOST_MARKED columns.
+#: If a row of the product merges at least MANY column indices on average, and the product has at most MOST_MARKED
+#: columns, a warp computes the row with a bit map of its columns in shared memory.
 MANY, MOST_MARKED = 512, 2**15
 CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG, "MOST_MARKED": MOST_MARKED}
 

@@ -59,7 +59,7 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float |
     indptr = xp.cumsum(counts, dtype=offset)
     indices = xp.empty(int(indptr[-1]), np.int32)
     run.list_strong(n, *arrays, indptr, indices)
-    # If A is symmetric but for rounding, one of two opposite entries may miss the limit: Graph.of adds it.
+    # Rounding may put a_ij above the limit and a_ji below it. Graph.of makes the pattern symmetric.
     unused = xp.empty(len(indices), np.float32)
     return Graph.of(canonical_csr(unused, indices, indptr, nodes.shape, backend))
 

@@ -17,7 +17,7 @@ from mcprecond.multigrid.patterns import Pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-#: An aggregate does without a candidate of which orthogonalization leaves less than this share.
+#: A candidate is dropped on an aggregate if orthogonalization leaves less than this fraction of its norm.
 DEPENDENT = {"f": 1e-5, "d": 1e-10}
 
 

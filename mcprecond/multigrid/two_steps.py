@@ -22,8 +22,8 @@ from mcprecond.solvers.iteration import inner
 KERNELS = KernelSet(__file__, "VALUE")
 
 SHARE, FIRST, SECOND = range(3)  # 1 / c'A c, and the coefficients of c and d
-#: The second step is skipped if d is nearly a multiple of c: if the part of d that is A-orthogonal to c has no more
-#: than 1 / LEAST_SHARE of the energy d'A d.
+#: The second step is skipped if d is nearly a multiple of c, that is, if the component of d that is A-orthogonal to c
+#: has at most 1 / LEAST_SHARE of the energy d'A d.
 LEAST_SHARE = 10**6
 CUDA_CONSTANTS = {"SHARE": SHARE, "FIRST": FIRST, "SECOND": SECOND, "LEAST_SHARE": LEAST_SHARE}
 MOST_BLOCKS = 2**14  # of a grid, each of which leaves three numbers
@@ -52,7 +52,8 @@ class TwoSteps:
         self._run.combine(self.n, self.scalars, d, c)
 
 
-# On the CPU. Where squares overflow or underflow, the first step has length 1, as the cycle gives it.
+# The kernels on the CPU. If an inner product overflows or underflows, the first step takes the correction of the coarse
+# level as it is, with the coefficient 1.
 
 
 @compile_loop(grain=NUMBERS)
