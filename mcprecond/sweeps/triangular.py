@@ -21,10 +21,11 @@ for the other one.
 from __future__ import annotations
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.storage.layouts import LAYOUT_CHOICES
 
 KERNELS = KernelSet(
     __file__,
-    "OFFSET VALUE STORED RHS=1 BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 "
+    f"OFFSET VALUE STORED RHS=1 BLOCK_SIZE=1 {LAYOUT_CHOICES} "
     "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 (LANES)",
 )
 
