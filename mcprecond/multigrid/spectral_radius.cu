@@ -1,6 +1,7 @@
 // Lanczos' method in one kernel: a product, two inner products and a new vector a step. See spectral_radius.py.
 
 #include "linalg/csr.cuh"
+#include "linalg/reduce.cuh"
 
 __device__ __forceinline__ double inverse(double norm) { return norm > 0 ? 1 / norm : 1; }
 
