@@ -77,18 +77,21 @@ class AdmittedMatrix:
     is_ours: bool = False
 
     @classmethod
-    def computed(cls, csr: Any, backend: Backend, *, is_symmetric: bool) -> AdmittedMatrix:
+    def computed(cls, csr: Any, backend: Backend, longest_row: int, *, is_symmetric: bool) -> AdmittedMatrix:
         """A matrix that this package has computed, which needs no check.
 
         Parameters
         ----------
         csr : sparse matrix
             Canonical, with all entries of the diagonal.
+        longest_row : int
+            The length of its longest row.
         is_symmetric : bool
             Whether the pattern is known to be symmetric.
         """
-        degrees = (backend.xp.diff(csr.indptr) - 1).astype(np.int32)
-        max_degree = int(degrees.max()) if len(degrees) else 0
+        degrees = (csr.indptr[1:] - csr.indptr[:-1]).astype(np.int32, copy=False)
+        degrees -= 1
+        max_degree = max(longest_row - 1, 0)
         return cls(csr, backend, degrees, max_degree, is_canonical=True, is_symmetric=is_symmetric, is_ours=True)
 
     @property

@@ -107,7 +107,7 @@ def from_pyamg(
         ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), dtype)
         if not is_last:
             P, R = (placed_transfer(C, matrix.dtype, backend) for C in (level.P, level.R))
-            ours.connect(P, R, dtype, backend)
+            ours.connect(P, R, (longest_row(P), longest_row(R)), dtype, backend)
     return PyAMGHierarchy(
         levels[0].A,
         levels,
@@ -137,6 +137,11 @@ def placed_transfer(C: Any, dtype: Any, backend: Backend) -> Any:
     csr = C.tocsr().astype(dtype)
     csr.sort_indices()
     return backend.sparse.csr_matrix(csr)
+
+
+def longest_row(C: Any) -> int:
+    """The length of the longest row of a CSR matrix."""
+    return int((C.indptr[1:] - C.indptr[:-1]).max()) if C.shape[0] else 0
 
 
 def is_symmetric(levels: list[Level]) -> bool:

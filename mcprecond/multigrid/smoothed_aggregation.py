@@ -158,7 +158,8 @@ class SmoothedAggregation(Multigrid):
                 break
             A = coarsening.coarse_matrix(A, self._dtype, len(levels))
             B, block_size = coarsening.B, coarsening.B.shape[1]
-            level.connect(coarsening.product.P, coarsening.product.R, self._dtype, backend)
+            product = coarsening.product
+            level.connect(product.P, product.R, product.longest_rows, self._dtype, backend)
             levels.append(Level(A.csr, None))
             self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
