@@ -79,7 +79,7 @@ VARIANTS = {
 
 
 #: The module, which its function of the same name hides.
-eb = importlib.import_module("mcprecond.coloring.speculative.eb")
+eb = importlib.import_module("mcprecond.coloring.published.eb")
 
 
 @pytest.fixture(params=VARIANTS)

@@ -26,9 +26,9 @@ from mcprecond.backends.hashing import mix
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
 from mcprecond.coloring.graph import UNCOLORED
-from mcprecond.coloring.speculative import vertex_based, vertices
+from mcprecond.coloring.published import vertex_based, vertices
 
-eb = importlib.import_module("mcprecond.coloring.speculative.eb")
+eb = importlib.import_module("mcprecond.coloring.published.eb")
 
 SEED = 3
 GRAPHS = {

@@ -1,4 +1,7 @@
-"""Colorings of sparse matrices: one module per published algorithm."""
+"""Colorings of sparse matrices: what defaults choose, with the orders and refinements of colorings.
+
+The methods that are there to be compared with stand in `mcprecond.coloring.published`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from typing import Any, Literal, cast
 
 from mcprecond.backends.arguments import flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
+from mcprecond.coloring.balance import balance as balanced
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.refine.balance import balance as balanced
-from mcprecond.coloring.refine.recolor import recolor as recolored
+from mcprecond.coloring.recolor import recolor as recolored
 from mcprecond.coloring.registry import COLORINGS, Method
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.typing import ColoringMethod, Integers, Matrix, Order

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.sequential.greedy import greedy
+from mcprecond.coloring.greedy import greedy
 
 
 def recolor(graph: Graph, distance: int, colors: Any, sizes: np.ndarray, passes: int) -> Any:

@@ -52,8 +52,8 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
-from mcprecond.coloring.priority.jp import smallest_free_color
-from mcprecond.coloring.speculative.color_sets import (
+from mcprecond.coloring.jp import smallest_free_color
+from mcprecond.coloring.published.color_sets import (
     ALL_FORBIDDEN,
     SET_SIZE,
     STRETCHES,
@@ -65,8 +65,8 @@ from mcprecond.coloring.speculative.color_sets import (
     keep_scattered,
     to_number,
 )
-from mcprecond.coloring.speculative.edges import color_published
-from mcprecond.coloring.speculative.vertex_based import check_resolution, gives_way
+from mcprecond.coloring.published.edges import color_published
+from mcprecond.coloring.published.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 WORKLISTS = ("pps", "atomic")
@@ -103,7 +103,7 @@ def eb(
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index.
         By default the degree decides, or if `published` the index.
     published : bool
-        Whether to run the paper's rounds, from a list of all edges (`mcprecond.coloring.speculative.edges`). At
+        Whether to run the paper's rounds, from a list of all edges (`mcprecond.coloring.published.edges`). At
         distance 1 only.
 
     Returns

@@ -16,7 +16,7 @@ from mcprecond.backends.arguments import flag
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.independent_set.segments import color_published
+from mcprecond.coloring.published.segments import color_published
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 

@@ -1,7 +1,7 @@
 // JPL in one resident kernel; see jpl.py. A vertex may see a neighbor's color of this very round or not yet: it treats
 // both alike, so that race does not change the result.
 
-#include "coloring/worklist.cuh"
+#include "worklist.cuh"
 #include "cuda/hash.cuh"
 
 __device__ bool is_local_maximum(int v, int c, const OFFSET* indptr, const int* indices, uint32 seed,

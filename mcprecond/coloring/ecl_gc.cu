@@ -14,7 +14,7 @@
 #include "cuda/grid.cuh"
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
-#include "priorities.cuh"
+#include "coloring/priorities.cuh"
 
 #define TEAMS (BLOCK / LANES)  // of a block
 

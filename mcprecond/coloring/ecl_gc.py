@@ -11,8 +11,8 @@ shortcut 1 only, and show their neighbors just the best possible color: `colors`
 colored, and `possible` all from it on, as far as they matter to low degrees.
 
 Three points differ from the paper, none of which changes a color; `published=True` has the paper's rounds instead
-(`visits.py`). In the paper a vertex of high degree also shows its worst possible color, which is the number of
-neighbors that it waits for at first. Here its neighbors assume that any color from the best one on is possible: hubs
+(`published/visits.py`). In the paper a vertex of high degree also shows its worst possible color, which is the number
+of neighbors that it waits for at first. Here its neighbors assume that any color from the best one on is possible: hubs
 then wait for a few neighbors more, but a poll loads one word for each neighbor, not two. A vertex with k neighbors to
 wait for keeps just the k + 1 best of its possible colors, which is what clearing one bit per removed edge amounts to.
 And vertices are visited by priority, on a GPU one by one until they have their colors. So most of them find all
@@ -32,14 +32,7 @@ from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.coloring.priority.priorities import (
-    LDF,
-    LOW_DEGREE,
-    ORDERS,
-    lowest_bit,
-    precedes,
-)
-from mcprecond.coloring.priority.visits import color_in_published_rounds
+from mcprecond.coloring.priorities import LDF, LOW_DEGREE, ORDERS, lowest_bit, precedes
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
@@ -98,6 +91,8 @@ def ecl_gc(
             raise ValueError(
                 "published ecl_gc colors the largest degree first, got order='natural'; leave one of them out"
             )
+        from mcprecond.coloring.published.visits import color_in_published_rounds
+
         return color_in_published_rounds(graph, order, shortcut1, shortcut2, seed)
     xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
     colors = xp.empty(n, np.int32)

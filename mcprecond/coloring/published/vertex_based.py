@@ -24,8 +24,8 @@ from mcprecond.backends.arguments import flag, integer, one_of
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
-from mcprecond.coloring.speculative.vertex_parts import MAXFORBID, check_resolution, forbid_color, gives_way, set_color
-from mcprecond.coloring.speculative.vertices import color_published
+from mcprecond.coloring.published.vertex_parts import MAXFORBID, check_resolution, forbid_color, gives_way, set_color
+from mcprecond.coloring.published.vertices import color_published
 
 KERNELS = KernelSet(__file__, "OFFSET LONG_ROWS")
 
@@ -62,7 +62,7 @@ def ipgc(
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
         (Section IV-D).
     published : bool
-        Whether to run the paper's rounds, a thread for a vertex (`mcprecond.coloring.speculative.vertices`).
+        Whether to run the paper's rounds, a thread for a vertex (`mcprecond.coloring.published.vertices`).
     worklist : {"atomic", "pps"}
         If `published`, how vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
 
@@ -141,7 +141,7 @@ def vb(
         Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
         (Section IV-D).
     published : bool
-        Whether to run the paper's rounds, a thread for a vertex (`mcprecond.coloring.speculative.vertices`). At
+        Whether to run the paper's rounds, a thread for a vertex (`mcprecond.coloring.published.vertices`). At
         distance 1 only.
     worklist : {"atomic", "pps"}
         If `published`, how vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).

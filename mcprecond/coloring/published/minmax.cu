@@ -3,7 +3,7 @@
 // The race that is meant: a vertex may see a neighbor's color of this very round or not yet. It treats both alike, so
 // that race does not change the result.
 
-#include "coloring/worklist.cuh"
+#include "worklist.cuh"
 #include "cuda/hash.cuh"
 
 __device__ int color_of(int v, int base, const OFFSET* indptr, const int* indices, uint32 seed, const int* colors) {

@@ -25,7 +25,7 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.atomics import atomic_or
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.speculative.color_sets import (
+from mcprecond.coloring.published.color_sets import (
     ALL_FORBIDDEN,
     detect_conflicts,
     first_available,

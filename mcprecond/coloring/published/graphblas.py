@@ -19,7 +19,7 @@ import numpy as np
 from mcprecond.backends.arguments import one_of
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_of
-from mcprecond.coloring.independent_set.semirings import BOOLEAN, MAX_TIMES, KernelEngine
+from mcprecond.coloring.published.semirings import BOOLEAN, MAX_TIMES, KernelEngine
 
 ENGINES = ("kernels", "suitesparse")
 
@@ -172,6 +172,6 @@ def engine_for(graph: Graph, engine: str) -> Any:
     """Return the engine of that name, with the adjacency matrix of the graph."""
     if one_of(engine, "engine", ENGINES) == "kernels":
         return KernelEngine(graph)
-    from mcprecond.coloring.independent_set.suitesparse import SuiteSparseEngine
+    from mcprecond.coloring.published.suitesparse import SuiteSparseEngine
 
     return SuiteSparseEngine(graph)

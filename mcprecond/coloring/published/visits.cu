@@ -9,7 +9,7 @@
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
-#include "priorities.cuh"
+#include "coloring/priorities.cuh"
 
 struct Published {
     const OFFSET* indptr;

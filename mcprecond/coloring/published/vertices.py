@@ -18,7 +18,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.speculative.vertex_parts import MAXFORBID, forbid_color, gives_way, set_color
+from mcprecond.coloring.published.vertex_parts import MAXFORBID, forbid_color, gives_way, set_color
 
 KERNELS = KernelSet(__file__, "OFFSET")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.independent_set.semirings import BOOLEAN, MAX_TIMES, KernelEngine
+from mcprecond.coloring.published.semirings import BOOLEAN, MAX_TIMES, KernelEngine
 
 
 class SuiteSparseEngine:

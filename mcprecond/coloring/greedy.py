@@ -16,8 +16,8 @@ from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.hubs import hubs_of, in_sequence
+from mcprecond.coloring.jp import jp
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.coloring.priority.jp import jp
 
 #: At distance two the orders "sd" and "id" are refused beyond both of these: minutes, which hubs take.
 MOST_LOOKS = 10**9

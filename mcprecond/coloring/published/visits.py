@@ -25,7 +25,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.priority.priorities import LOW_DEGREE, ORDERS, lowest_bit, precedes
+from mcprecond.coloring.priorities import LOW_DEGREE, ORDERS, lowest_bit, precedes
 
 KERNELS = KernelSet(__file__, "OFFSET")
 

@@ -23,7 +23,7 @@ from mcprecond.backends import KernelSet, compile_loop, compile_part
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.speculative.vertex_parts import gives_way
+from mcprecond.coloring.published.vertex_parts import gives_way
 
 KERNELS = KernelSet(__file__, "OFFSET")
 

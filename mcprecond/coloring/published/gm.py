@@ -19,8 +19,8 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.priority.jp import smallest_free_color
-from mcprecond.coloring.speculative.vertex_based import detect_conflicts
+from mcprecond.coloring.jp import smallest_free_color
+from mcprecond.coloring.published.vertex_based import detect_conflicts
 
 KERNELS = KernelSet(__file__, "OFFSET")
 

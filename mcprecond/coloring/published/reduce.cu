@@ -3,7 +3,7 @@
 // The race that is meant: a vertex may see a neighbor's color of this very round or not yet. It treats both alike, so
 // that race does not change the result, and coloring needs no barrier after the reduction.
 
-#include "coloring/worklist.cuh"
+#include "worklist.cuh"
 #include "cuda/hash.cuh"
 
 __device__ __forceinline__ long long number_of(int v, uint32 seed) { return (long long)mix(v, seed) << 31 | v; }

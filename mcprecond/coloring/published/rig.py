@@ -32,9 +32,9 @@ from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.speculative.eb import lanes_for, next_row, stretch_begin
-from mcprecond.coloring.speculative.palettes import color_published
-from mcprecond.coloring.speculative.vertex_parts import check_resolution, gives_way
+from mcprecond.coloring.published.eb import lanes_for, next_row, stretch_begin
+from mcprecond.coloring.published.palettes import color_published
+from mcprecond.coloring.published.vertex_parts import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
@@ -57,7 +57,7 @@ def rig(graph: Graph, *, seed: int = 0, published: bool = False) -> tuple[Any, A
     seed : int
         Accepted for uniformity; no random numbers are drawn.
     published : bool
-        Whether to run the paper's schedule, a thread to a vertex (`mcprecond.coloring.speculative.palettes`).
+        Whether to run the paper's schedule, a thread to a vertex (`mcprecond.coloring.published.palettes`).
 
     Returns
     -------
@@ -94,7 +94,7 @@ def sirg(
     doubling : bool
         Section 4.2: palettes begin with 256 colors. Otherwise they have room for the largest degree from the start.
     published : bool
-        Whether to run the paper's schedule, a thread to a vertex (`mcprecond.coloring.speculative.palettes`).
+        Whether to run the paper's schedule, a thread to a vertex (`mcprecond.coloring.published.palettes`).
     long_words : bool
         Section 4.1: palettes are of words of 64 bits. False is for `published` only: words have 32 bits then.
     palettes : {"threads", "vertices"}
