@@ -16,9 +16,6 @@ from mcprecond.studies.sources import digest_of
 
 TESTS = Path(__file__).parent
 TWO_DEVICES = 2  # tests that skip where there is one GPU only
-#: Tests that the committed record counts as skipped although they no longer exist: they applied Gauss-Seidel to a
-#: matrix with zeros on its diagonal. Remove this with the next record.
-WITHOUT_DIAGONAL = 2
 
 
 def test_record_holds_counts_and_hashes(monkeypatch):
@@ -38,7 +35,7 @@ def test_committed_record_is_of_a_clean_run():
     for counts in of_ways:
         assert counts["passed"] > 300
         assert counts["failed"] == counts["error"] == 0
-        assert counts["skipped"] == WITHOUT_DIAGONAL + (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0)
+        assert counts["skipped"] == (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0)
 
 
 def test_what_has_changed_since_is_named(tmp_path, monkeypatch, capsys):
