@@ -72,7 +72,8 @@ def color(
         to it.
 
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
-        has the rule); deterministic, without options. The result's `method` says which.
+        has the rule); deterministic, without options. The result's `method` says which. ``coloring="auto"`` of a
+        preconditioner goes by another rule, the least predicted time of a solve (`mcprecond.tuning.least_time`).
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
         "vb_bit", "jp", "greedy" and the refinements of their colorings find such pairs as they go; the other methods

@@ -26,7 +26,7 @@ from mcprecond.multigrid.transfer import tentative
 from mcprecond.multigrid.units import divided, narrowed, refuse_indefinite, unit_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.storage.node_blocks import node_pattern
-from mcprecond.tuning.auto import AutoColoring, ColoringArgument
+from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
 
 STRENGTHS = ("symmetric",)

@@ -11,7 +11,7 @@ from mcprecond.multigrid.spectral_radius import start_vector
 from mcprecond.preconditioners.dilu import MulticolorDILU
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.plan import Sweeps
-from mcprecond.tuning.auto import chosen
+from mcprecond.tuning.least_time import chosen
 
 
 class Smoother(ABC):

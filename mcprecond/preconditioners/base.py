@@ -23,7 +23,7 @@ from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, stored_dtype
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.plan import Sweeps
-from mcprecond.tuning.auto import Choice, chosen
+from mcprecond.tuning.least_time import Choice, chosen
 from mcprecond.typing import DeviceArray, HostArray, Matrix
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t, so that T t nearly cancels. Where T

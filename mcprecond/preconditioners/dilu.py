@@ -11,7 +11,7 @@ from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.sweeps.plan import make_empty
-from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SLICED_DIA=0 CUT_ROWS=0 (LANES)")

@@ -9,7 +9,7 @@ from mcprecond.backends.inputs import vector
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
 from mcprecond.sweeps.plan import Sweeps
-from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
 SWEEPS: tuple[Sweep, ...] = ("forward", "backward", "symmetric")

@@ -1,4 +1,7 @@
-"""coloring="auto" of the preconditioners: the coloring with which a solve is predicted to take least.
+"""The coloring of least time: that with which a solve is predicted to take least.
+
+This is what ``coloring="auto"`` of the preconditioners stands for. ``color(A, "auto")`` is not made for a solve and
+chooses between the same two methods by another rule, few colors first (`mcprecond.coloring.auto`).
 
 What is predicted for every candidate, by the cost model, is the time of a solve with PCG:
 
@@ -36,7 +39,9 @@ IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
 
 @dataclass(frozen=True)
 class AutoColoring:
-    """``coloring="auto"`` for another number of iterations.
+    """The coloring of least predicted time for a number of iterations; ``coloring="auto"`` stands for 100 of them.
+
+    ``color(A, "auto")`` goes by another rule: few colors first, whatever they are for.
 
     Parameters
     ----------
@@ -98,7 +103,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What ``coloring="auto"`` has chosen, and why; `print` shows it.
+    """The coloring of least predicted time, and why; `print` shows it.
 
     Attributes
     ----------
@@ -136,8 +141,8 @@ class Choice:
 
 
 def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
-    """Return the method that "auto" or an `AutoColoring` stands for, and the choice; another coloring as it is, and
-    None. On a CPU first-fit follows a compact order of the rows where their own is bad.
+    """Return the method of least time, where "auto" or an `AutoColoring` asks for it, and the choice; another coloring
+    as it is, and None. On a CPU first-fit follows a compact order of the rows where their own is bad.
 
     Raises
     ------
