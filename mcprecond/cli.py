@@ -32,7 +32,6 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import shaped_vector
 from mcprecond.problems.files import matrix_market, npz, vector
 from mcprecond.problems.placing import placed
-from mcprecond.studies import STUDIES, run
 from mcprecond.studies.surroundings import surroundings
 from mcprecond.typing import ColoringMethod
 
@@ -292,53 +291,6 @@ def _race(rows: list[dict[str, Any]]) -> Table:
         style = "bold green" if row is fastest else None
         table.add_row(row["method"], f"{row['iterations']:,}", *seconds, times, style=style)
     return table
-
-
-@command
-def fenl(
-    n: Annotated[int, Option("Elements per edge; (n + 1)^3 unknowns.")] = 50,
-    gpu: Annotated[bool, Option("Assemble, color and solve on the GPU.")] = False,
-    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
-) -> None:
-    """Solve the FENL problem by Newton's method and compare preconditioners of CG.
-
-    Example: mcprecond fenl --n 100 --gpu
-    """
-    backend = _backend(gpu)
-    from mcprecond.studies import table_v
-
-    with _working("starting") as work:
-        rows = table_v(n, device=backend.name, progress=work.update)
-    if as_json:
-        print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
-    else:
-        title = f"FENL, {n}³ elements, {(n + 1) ** 3:,} unknowns, on the {'GPU' if gpu else 'CPU'}"
-        table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)  # 80 columns have to do
-        table.add_column("method", no_wrap=True)
-        for heading in ("colors", "iterations", "setup\n[s]", "precond.\n[s]", "total\n[s]", "residual", "max\nerror"):
-            table.add_column(heading.replace("[", r"\["), justify="right", no_wrap=True)
-        for row in rows:
-            table.add_row(
-                row.method,
-                "" if row.colors is None else str(row.colors),
-                "+".join(map(str, row.iterations)),
-                f"{row.setup_seconds:.3f}",
-                f"{row.preconditioner_seconds:.3f}",
-                f"{row.total_seconds:.3f}",
-                f"{row.residual:.1e}",
-                f"{row.error:.1e}",
-            )
-        out.print(table)
-        out.print(
-            "Iterations: of CG in each Newton step (whose right-hand sides vary in z only here, which flatters "
-            "Jacobi). Setup: first build and later updates. Precond.: iterations times one application, timed by "
-            "itself. Residual: relative. Max error: against the exact solution.",
-            style="dim",
-        )
-    failed = [row.method for row in rows if not row.converged]
-    if failed:
-        err.print(f"not converged: {', '.join(failed)}", style="red")
-        raise SystemExit(1)
 
 
 @command
@@ -710,35 +662,3 @@ def plot(
         ax.set_title(file.name)
         ax.figure.savefig(output, dpi=150, bbox_inches="tight")
     print(output)
-
-
-@command
-def study(
-    name: Annotated[str, Option(f"One of {', '.join(STUDIES)}.", named=False)],
-    gpu: Annotated[bool, Option("Run it on the GPU.")] = False,
-    small: Annotated[bool, Option("Small problems: seconds on two cores, once kernels are compiled.")] = False,
-    matrix: Annotated[list[str] | None, Option("Only matrices with this in their name; can be given again.")] = None,
-    output: Annotated[Path | None, Option("Folder for a .json and a .csv file, written after every case.")] = None,
-    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
-) -> None:
-    """Run a study of the papers' questions. An interrupted one goes on when it is called again with the same --output.
-
-    Example: mcprecond study time-quality --small --output results
-    """
-    backend = _backend(gpu)
-    path = None if output is None else output / f"{name}-{backend.name}{'-small' if small else ''}.json"
-    kept = "nothing is kept without --output" if path is None else f"{path} has what was done; call again to go on"
-    with _working(f"{name}: starting") as work:
-
-        def told(message: str) -> None:
-            work.update(f"{name}: {message}")
-            work.interrupted = f"while {name}: {message}; {kept}"
-
-        work.interrupted = f"; {kept}"
-        found = run(name, device=backend.name, small=small, only=matrix or (), path=path, progress=told)
-    # Wider than a screen: lines are not folded, so that they can be piped.
-    print(json.dumps(found.rows, indent=1) if as_json else found)
-    failed = [f"{row['matrix']}: {row['method']}" for row in found.rows if not row["verified"]]
-    if failed:
-        err.print(f"improper or not converged: {', '.join(failed)}", style="red", markup=False, soft_wrap=True)
-        raise SystemExit(1)

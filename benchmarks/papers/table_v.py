@@ -4,135 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from mcprecond import problems
+from benchmarks.papers.csrcolor import csrcolor
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import function, labeled, names
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.compare import Progress, finite, run_cases
-from mcprecond.studies.csrcolor import csrcolor
-from mcprecond.studies.measure import Timing, timed, timed_on_device
+from mcprecond.studies.measure import Timing, timed
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
-#: The methods by the names that the table shows.
-METHODS = ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy")
 CSRCOLOR = "csrcolor"  # cuSPARSE's own coloring, on a GPU
 
-RTOL, MAXITER = 1e-7, 2000
-MOST_ITERATIONS = 20000  # where systems are worse conditioned than FENL
+RTOL, MOST_ITERATIONS = 1e-7, 20000
 APPLICATIONS = 15  # of the preconditioner, to time it
-
-
-@dataclass(frozen=True)
-class Row:
-    """One method.
-
-    Attributes
-    ----------
-    method : str
-    colors : int or None
-        Of the preconditioner; None where it has none.
-    iterations : tuple of int
-        Of the linear solver in each Newton step.
-    setup_seconds : float
-        Building the preconditioner in the first Newton step and updating it in the others.
-    preconditioner_seconds : float
-        Iterations times the median time of one application, measured by itself.
-    total_seconds : float
-        All Newton steps, assembly included.
-    residual : float
-        ``||R||`` at the end, relative to the initial guess.
-    error : float
-        The largest difference from the exact solution at a node.
-    converged : bool
-        Whether Newton's method and every linear solve met their tolerances.
-    """
-
-    method: str
-    colors: int | None
-    iterations: tuple[int, ...]
-    setup_seconds: float
-    preconditioner_seconds: float
-    total_seconds: float
-    residual: float
-    error: float
-    converged: bool
-
-
-def table_v(
-    n: int,
-    *,
-    device: str = "cpu",
-    methods: Iterable[str] = METHODS,
-    progress: Progress = lambda message: None,
-) -> list[Row]:
-    """Solve FENL with each method.
-
-    Parameters
-    ----------
-    n : int
-        Elements per edge.
-    device : {"cpu", "gpu"}
-    methods : iterable of str
-        Out of `METHODS`.
-    progress : function of a str
-        Told what happens now.
-
-    Returns
-    -------
-    list of Row
-
-    Raises
-    ------
-    ValueError
-        If n is out of range, a method is unknown, or there is no GPU.
-
-    Examples
-    --------
-    >>> from mcprecond import studies
-    >>> [row.converged for row in studies.table_v(4, methods=["CG", "SGS eb"])]
-    [True, True]
-    """
-    function(progress, "progress")
-    methods = names(methods, "methods")
-    for method in methods:
-        if method not in METHODS:
-            raise ValueError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
-    problem = problems.fenl(n, device=device)
-    # Compiling kernels is no part of any method's time.
-    progress("compiling kernels")
-    small = problems.fenl(2, device=device)
-    for method in methods:
-        _solve(small, method, lambda message: None)
-    return [_solve(problem, method, progress) for method in methods]
-
-
-def _solve(problem: FENL, method: str, progress: Progress) -> Row:
-    linear = LinearSolver(problem.backend, method, progress)
-    started = time.perf_counter()
-    T, steps = problem.solve(linear, callback=lambda step: progress(f"{method}: residual {step.residual:.1e}"))
-    total = time.perf_counter() - started
-    iterations = tuple(result.iterations for result in linear.results)
-    return Row(
-        method,
-        getattr(linear.M, "n_colors", None),
-        iterations,
-        linear.setup_seconds,
-        sum(iterations) * linear.application_seconds(),
-        total,
-        steps[-1].residual,
-        float(abs(T - problem.exact()).max()),
-        steps[-1].residual <= RTOL and all(result.converged for result in linear.results),
-    )
 
 
 class LinearSolver:
@@ -144,11 +35,10 @@ class LinearSolver:
     method : str
         "CG", "Jacobi", or "SGS" and a coloring.
     progress : function of a str
-    maxiter : int
     """
 
-    def __init__(self, backend: Backend, method: str, progress: Progress, maxiter: int = MAXITER) -> None:
-        self.backend, self.method, self.progress, self.maxiter = backend, method, progress, maxiter
+    def __init__(self, backend: Backend, method: str, progress: Progress) -> None:
+        self.backend, self.method, self.progress = backend, method, progress
         self.M: Any = None
         self.setup_seconds = 0.0
         self.results: list[SolveResult] = []
@@ -160,7 +50,7 @@ class LinearSolver:
         self.backend.synchronize()
         self.setup_seconds += time.perf_counter() - started
         self.progress(f"{self.method}: solving, system {len(self.results) + 1}")
-        self.results.append(pcg(J, rhs, rtol=RTOL, maxiter=self.maxiter, M=self.M))
+        self.results.append(pcg(J, rhs, rtol=RTOL, maxiter=MOST_ITERATIONS, M=self.M))
         return self.results[-1]
 
     def _set_up(self, J: Any) -> None:
@@ -178,10 +68,6 @@ class LinearSolver:
         """Of all solves, with what the preconditioner took before them."""
         return self.setup_seconds + sum(result.setup_seconds + result.solve_seconds for result in self.results)
 
-    def application_seconds(self) -> float:
-        """The median time of one application; 0 without a preconditioner."""
-        return self.applied().median
-
     def applied(self) -> Timing:
         """The time of ``M @ r``, as a user calls it; 0 without a preconditioner."""
         if self.M is None:
@@ -197,7 +83,32 @@ class LinearSolver:
         return timed_on_device(lambda: self.M.enqueue(r, z), self.backend, APPLICATIONS)
 
 
-def published_table_v(
+def timed_on_device(function: Callable[[], Any], backend: Backend, repeats: int, calls: int = 10) -> Timing:
+    """Time a call that only launches kernels: on a GPU so many of them in a captured graph, on a CPU by itself."""
+    if backend.name == "cpu":
+        return timed(function, backend.synchronize, repeats)
+    import cupy
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    function()
+    cupy.cuda.Device().synchronize()
+    times = []
+    with stream:
+        stream.begin_capture()
+        for _ in range(calls):
+            function()
+        graph = stream.end_capture()
+        for _ in range(repeats + 1):
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            graph.launch()
+            end.record()
+            end.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(start, end) / calls / 1e3)
+    return Timing.of(times[1:])
+
+
+def table_v(
     matrices: Mapping[str, Callable[[], Any]],
     methods: Iterable[str],
     *,
@@ -205,7 +116,7 @@ def published_table_v(
     repeats: int = 3,
     progress: Progress | None = None,
 ) -> Table:
-    """Make Table V with all its columns, for FENL and for linear systems.
+    """Make Table V of Deveci et al. with all its columns, for FENL and for linear systems.
 
     Parameters
     ----------
@@ -227,8 +138,6 @@ def published_table_v(
         reason, rtol, maxiter, repeats.
     """
     shared = {"rtol": RTOL, "maxiter": MOST_ITERATIONS, "repeats": repeats}
-    labeled(matrices, "matrices")
-    methods = names(methods, "methods")
     record = Record("table-v", ("matrix", "method", *shared), path)
     cases = [{"matrix": matrix, "method": method, **shared} for matrix in matrices for method in methods]
 
@@ -262,9 +171,7 @@ def published_table_v(
         told = progress or (lambda message: None)
         times = []
         for run in range(repeats + 1):
-            linear = LinearSolver(
-                backend, case["method"], lambda message: told(f"{case['matrix']}: {message}"), MOST_ITERATIONS
-            )
+            linear = LinearSolver(backend, case["method"], lambda message: told(f"{case['matrix']}: {message}"))
             residual = solve(linear)
             if run:  # the first one compiles kernels
                 times.append(linear.seconds)

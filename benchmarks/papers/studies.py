@@ -1,4 +1,4 @@
-"""Studies by name, as `mcprecond study` runs them: the papers' questions, asked of this machine."""
+"""Studies by name, as `python -m benchmarks.papers` runs them: the papers' questions, asked of this machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.mesh_families import FAMILIES, Family
+from benchmarks.papers.table_v import table_v
 from mcprecond import problems
 from mcprecond.backends import backend_of, get_backend
-from mcprecond.backends.arguments import flag, names, shown
 from mcprecond.coloring import COLORINGS, Graph, color
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
@@ -22,9 +23,7 @@ from mcprecond.problems.fenl import CONDUCTIVITY
 from mcprecond.solvers import Reason, SolveResult, pcg
 from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
 from mcprecond.studies.measure import timed
-from mcprecond.studies.mesh_families import FAMILIES, Family
 from mcprecond.studies.table import Record, Table
-from mcprecond.studies.table_v import published_table_v
 from mcprecond.typing import MethodName
 
 Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
@@ -110,7 +109,7 @@ def table_v_of_all(setting: Setting) -> Table:
         stand_ins = {f"small {name}": make for name, make in stand_ins.items()}
     makers = setting.chosen(fenl | stand_ins)
     methods = ["CG", "SGS eb", "SGS cc", *(["SGS csrcolor"] if device == "gpu" else [])]
-    return published_table_v(makers, methods, path=setting.path, progress=setting.progress)
+    return table_v(makers, methods, path=setting.path, progress=setting.progress)
 
 
 def families(setting: Setting) -> Table:
@@ -415,20 +414,11 @@ def run(
     ------
     ValueError
         If there is no such study or matrix, no GPU, or the file at `path` holds another study, machine or versions.
-
-    Examples
-    --------
-    >>> from mcprecond import studies
-    >>> table = studies.run("coloring-effect", small=True)
-    >>> all(row["verified"] for row in table.rows)
-    True
     """
-    if not isinstance(study, str):
-        raise TypeError(f"study must be a string, a name in STUDIES, got {shown(study)}")
     if study not in STUDIES:
         raise ValueError(f"unknown study {study!r}; known are {', '.join(STUDIES)}")
     get_backend(device)
-    return STUDIES[study](Setting(device, flag(small, "small"), tuple(names(only, "only")), path, progress))
+    return STUDIES[study](Setting(device, small, tuple(only), path, progress))
 
 
 def _by_name(names: Iterable[str]) -> Methods:

@@ -3,50 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mcprecond import problems
-from mcprecond.backends.arguments import integer, real, shown
 from mcprecond.coloring import color
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS
 from mcprecond.problems import FENL
 from mcprecond.problems.fenl import CONDUCTIVITY
+from mcprecond.studies import Table
 
-ORDERINGS = ("natural", "eb", "downwind")
+ORDERINGS = ("natural", "colored", "downwind")
 PRECONDITIONERS = ("none", "GS", "DILU", "ILU0")
 SOLVERS = ("bicgstab", "gmres")
 
 RTOL, MOST_PRODUCTS, RESTART = 1e-7, 2000, 30
-
-
-@dataclass(frozen=True)
-class PecletRow:
-    """One solve.
-
-    Attributes
-    ----------
-    peclet : float
-        The mesh Péclet number ``|a| h / (2 k)``.
-    solver, preconditioner, ordering : str
-        The ordering is empty without a preconditioner.
-    colors : int
-        Levels of the sweeps; 0 without a preconditioner.
-    products : int
-        With the matrix: two per iteration of bicgstab, one per inner iteration of gmres(30), and some for residuals.
-    converged : bool
-        Whether the solver says so and the true residual is below 1e-5.
-    """
-
-    peclet: float
-    solver: str
-    preconditioner: str
-    ordering: str
-    colors: int
-    products: int
-    converged: bool
 
 
 def peclet(
@@ -54,11 +26,11 @@ def peclet(
     *,
     numbers: Iterable[float] = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0),
     device: str = "cpu",
-) -> list[PecletRow]:
+) -> Table:
     """Solve the first Newton step of FENL with advection along (1, 1, 1), by SciPy's or CuPy's solvers.
 
     Preconditioners are forward Gauss-Seidel, DILU and ILU(0), each with the rows in natural order (by its levels), by
-    the colors of "eb", and by the same colors renumbered downwind: colors whose rows lie further upstream on average
+    the colors of `color`, and by the same colors renumbered downwind: colors whose rows lie further upstream on average
     come first. Bad pivots are shifted. The right-hand side belongs to a random solution with a fixed seed.
 
     From a mesh Péclet number of about 5 on most combinations fail, in every order. The matrix has much to do with it:
@@ -78,26 +50,14 @@ def peclet(
 
     Returns
     -------
-    list of PecletRow
-
-    Raises
-    ------
-    ValueError
-        If n or a number is out of range, or there is no GPU.
-
-    Examples
-    --------
-    >>> from mcprecond import studies
-    >>> rows = studies.peclet(4, numbers=[5.0])
-    >>> len(rows)
-    20
+    Table
+        A row for each solve. Columns: peclet (the mesh Péclet number ``|a| h / (2 k)``), solver, preconditioner,
+        ordering (empty without a preconditioner), colors (levels of the sweeps; 0 without a preconditioner), products
+        (with the matrix: two per iteration of bicgstab, one per inner iteration of gmres(30), and some for residuals),
+        verified (whether the solver says that it converged, and the true residual is below 1e-5).
     """
-    rows: list[PecletRow] = []
-    if not isinstance(numbers, Iterable):
-        raise TypeError(f"numbers must be a list of Péclet numbers, got {shown(numbers)}")
-    n = integer(n, "n", 1)
+    rows: list[dict[str, Any]] = []
     for number in numbers:
-        real(number, "every number in numbers", 0.0)
         advection = 2 * number * CONDUCTIVITY * n / np.sqrt(3)
         problem = problems.fenl(n, advection=advection, device=device)
         J = problem.jacobian(problem.initial())
@@ -110,23 +70,31 @@ def peclet(
                 for solver in SOLVERS:
                     products, converged = _solve(problem, solver, J, b, M)
                     rows.append(
-                        PecletRow(number, solver, kind, ordering, getattr(M, "n_colors", 0), products, converged)
+                        {
+                            "peclet": number,
+                            "solver": solver,
+                            "preconditioner": kind,
+                            "ordering": ordering,
+                            "colors": getattr(M, "n_colors", 0),
+                            "products": products,
+                            "verified": converged,
+                        }
                     )
-    return rows
+    return Table(rows)
 
 
 def _colorings(problem: FENL, J: Any) -> dict[str, Any]:
-    """Natural order as the levels of ILU(0), eb, and eb with its colors renumbered downwind."""
+    """Natural order as the levels of ILU(0), the colors of `color`, and the same renumbered downwind."""
     backend = problem.backend
-    eb = color(J)
-    colors = backend.to_host(eb.colors)
+    found = color(J)
+    colors = backend.to_host(found.colors)
     stream = backend.to_host(problem.coordinates) @ np.array(problem.advection)
-    along = np.bincount(colors, weights=stream) / eb.sizes
-    new_number = np.empty(eb.n_colors, np.int32)
-    new_number[np.argsort(along, kind="stable")] = np.arange(eb.n_colors)
+    along = np.bincount(colors, weights=stream) / found.sizes
+    new_number = np.empty(found.n_colors, np.int32)
+    new_number[np.argsort(along, kind="stable")] = np.arange(found.n_colors)
     return {
         "natural": ILU0(J, ordering="natural").coloring,
-        "eb": eb,
+        "colored": found,
         "downwind": backend.xp.asarray(new_number[colors]),
     }
 
