@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from papers.csrcolor import library
@@ -23,7 +25,6 @@ class CsrIlu(Preconditioner):
     """
 
     symmetric = True
-    eisenstat_incompatibility = "the triangles of ILU(0) are not those of A"
 
     def __init__(self, A: Any) -> None:
         import cupy
@@ -119,12 +120,20 @@ class CsrIlu(Preconditioner):
         r, z = cupy.ones_like(self._t), cupy.empty_like(self._t)
         self.captured = True
         try:
-            self.backend.repeatable(lambda: self.enqueue(r, z))()
+            self.backend.repeatable(lambda: self.enqueue(None, r, z))()
             cupy.cuda.Device().synchronize()
         except (RuntimeError, cupy.cuda.runtime.CUDARuntimeError):
             self.captured = False
 
-    def enqueue(self, r: Any, z: Any) -> None:
+    def new_state(self, columns: int = 1) -> None:
+        """There is none: one application at a time."""
+
+    @contextmanager
+    def lend_state(self, columns: int = 1) -> Iterator[None]:
+        """See `new_state`."""
+        yield None
+
+    def enqueue(self, state: None, r: Any, z: Any) -> None:
         """z = inv(U) inv(L) r."""
         self._set_stream()
         for vector, array in zip(self._vectors, (r, self._t, z), strict=True):
@@ -134,7 +143,7 @@ class CsrIlu(Preconditioner):
 
     def _matvec(self, r: Any) -> Any:
         z = self._t.copy()
-        self.enqueue(r.reshape(-1), z)
+        self.enqueue(None, r.reshape(-1), z)
         return z
 
     def _arguments(self, matrix: Any, x: Any, y: Any, descriptor: Any) -> tuple[Any, ...]:

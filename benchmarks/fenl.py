@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import RESULTS, graph_ms, queued_ms, record, save, wall_ms
+from measure import RESULTS, application, graph_ms, queued_ms, record, save, wall_ms
 
 from mcprecond import MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
@@ -119,9 +119,7 @@ def measure_solvers(A: Any, b: Any, backend: Any, repeats: int) -> list[dict[str
 
         M, z = setup(), xp.empty_like(b)
 
-        def apply() -> None:
-            M.enqueue(b, z)
-
+        apply = application(M, b, z)
         apply_ms = graph_ms(apply) if backend.name == "gpu" else wall_ms(apply, backend.synchronize, repeats)
         for form in ("plain", "eisenstat"):
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from cases import MATRICES, SEED
-from measure import RESULTS, Times, graph_ms, queued_ms, record, save, wall_ms
+from measure import RESULTS, Times, application, graph_ms, queued_ms, record, save, wall_ms
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
@@ -108,8 +108,8 @@ class Case:
             costs = {"setup_ms": self._wall(setup), "update_ms": self._wall(lambda: M.update(A))}
             if isinstance(M, ILU0):
                 costs["factor_ms"] = self._factor_ms(M)
-            costs["apply_ms"] = self._device(lambda: M.enqueue(self.b, z))
-            costs["apply_four_ms"] = self._device(lambda: M.enqueue(four, four_results))
+            costs["apply_ms"] = self._device(application(M, self.b, z))
+            costs["apply_four_ms"] = self._device(application(M, four, four_results))
             self._add(name, lambda M=M: self._solve(A, self.b, M), levels=M.n_colors, **costs)  # type: ignore[misc]
 
     def measure_cusparse(self) -> None:
@@ -134,7 +134,7 @@ class Case:
             opponent.try_capture()
             z = cupy.empty_like(b)
             apply = graph_ms if opponent.captured else queued_ms
-            costs["apply_ms"] = apply(lambda: opponent.enqueue(b, z), repeats=self.repeats)
+            costs["apply_ms"] = apply(application(opponent, b, z), repeats=self.repeats)
             costs["setup_ms"] = sum(costs[part] for part in costs if part != "apply_ms")
             self._add(
                 f"cuSPARSE {ordering}",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg
-from measure import RESULTS, Times, record, save
+from measure import RESULTS, Times, application, record, save
 
 from mcprecond import MulticolorSGS, pcg, problems
 from mcprecond.backends.team import get_threads
@@ -35,20 +35,20 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS / "marks-cpu.json")
     arguments = parser.parse_args()
     cases = [
-        *application(12 if arguments.small else 100, arguments.repeats),
+        *measure_application(12 if arguments.small else 100, arguments.repeats),
         *solve(12 if arguments.small else 50, arguments.repeats),
     ]
     facts = {"seed": SEED, "rtol": RTOL, "threads": get_threads(), "small": arguments.small}
     save(record("marks", "cpu", cases, **facts), arguments.output)
 
 
-def application(n: int, repeats: int) -> list[dict[str, Any]]:
+def measure_application(n: int, repeats: int) -> list[dict[str, Any]]:
     """An SGS application beside SciPy's product."""
     A, b = system(n)
     rows = []
     for label, coloring in COLORINGS.items():
         M, z = MulticolorSGS(A, coloring), np.empty_like(b)
-        ours, theirs = in_turns([lambda: M.enqueue(b, z), lambda: A @ b], repeats)
+        ours, theirs = in_turns([application(M, b, z), lambda: A @ b], repeats)
         name = f"SGS application / SciPy's A @ x, fenl_{n}, {label}"
         rows.append({"name": name, **MARKS["application"], "ratio": ours / theirs, "colors": M.n_colors})
         rows[-1] |= {"ours_ms": ours, "theirs_ms": theirs}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from cases import BLOCK_SIZES, SEED, SOLVED
 from choices import predicted
-from measure import RESULTS, peak_bytes, queued_ms, record, save, timed_in_turns, wall_ms
+from measure import RESULTS, application, peak_bytes, queued_ms, record, save, timed_in_turns, wall_ms
 
 from mcprecond import MulticolorSGS, pcg
 from mcprecond.backends import get_backend
@@ -61,7 +61,7 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
         "unknowns": n,
         "nnz": int(A.nnz),
         "longest_row": int(xp.diff(A.indptr).max()),
-        "product_ms": device_ms(lambda: product.apply(x, y)),
+        "product_ms": device_ms(application(product, x, y)),
         "library_product_ms": device_ms(lambda: A @ x),
         "candidates": predicted(A, speeds_of(backend), BLOCK_SIZES.get(name, 1)),
         "solvers": [],
@@ -97,7 +97,7 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
             pcg(A, b, rtol=RTOL, maxiter=MAXITER, M=M).iterations,
             method=M.coloring.method,
             colors=M.n_colors,
-            apply_ms=device_ms(lambda M=M: M.enqueue(b, y)),
+            apply_ms=device_ms(application(M, b, y)),
             peak_over_matrix=peak_bytes(build, device) / bytes_of_A,
         )
         setups[f"SGS {coloring}"] = build

@@ -63,6 +63,8 @@ class AdmittedMatrix:
         Whether the pattern is symmetric; known only if `is_canonical`, and False otherwise.
     largest : float or None
         The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
+    is_ours : bool
+        Whether this package has computed the matrix, so that nobody else changes its values.
     """
 
     csr: Any
@@ -72,6 +74,22 @@ class AdmittedMatrix:
     is_canonical: bool
     is_symmetric: bool
     largest: float | None = None
+    is_ours: bool = False
+
+    @classmethod
+    def computed(cls, csr: Any, backend: Backend, *, is_symmetric: bool) -> AdmittedMatrix:
+        """A matrix that this package has computed, which needs no check.
+
+        Parameters
+        ----------
+        csr : sparse matrix
+            Canonical, with all entries of the diagonal.
+        is_symmetric : bool
+            Whether the pattern is known to be symmetric.
+        """
+        degrees = (backend.xp.diff(csr.indptr) - 1).astype(np.int32)
+        max_degree = int(degrees.max()) if len(degrees) else 0
+        return cls(csr, backend, degrees, max_degree, is_canonical=True, is_symmetric=is_symmetric, is_ours=True)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -133,7 +133,7 @@ def test_an_application_of_several_can_be_enqueued(block_size, count, backend, t
     """As a solver of the caller does."""
     M, R = MulticolorSGS(to_device(spd(grid5(6))), block_size=block_size), to_device(columns(36, count))
     expected, Z = M @ R, backend.xp.empty_like(R)
-    M.enqueue(R, Z)
+    M.enqueue(M.new_state(count), R, Z)
     np.testing.assert_array_equal(backend.to_host(Z), backend.to_host(expected))
 
 
@@ -155,7 +155,7 @@ def test_nothing_keeps_sweeps_alive(to_device):
     M @ to_device(np.ones((16, 2)))
     M @ to_device(np.ones(16))
     with M.workspace(2) as own:
-        sweeps = weakref.ref(own.state)
+        sweeps = weakref.ref(own.state.substitution)
     del own
     gc.disable()
     try:

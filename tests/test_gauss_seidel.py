@@ -12,7 +12,7 @@ from reference.gauss_seidel import dense_inverse
 
 from mcprecond import MulticolorGS, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
-from mcprecond.sweeps.plan import Sweeps
+from mcprecond.sweeps.substitution import Substitution
 
 TOLERANCE = dict(zip(DTYPES, (2e-5, 1e-13, 2e-5, 1e-13), strict=True))
 
@@ -230,7 +230,7 @@ def test_kernels_know_what_the_cache_holds(block_size, monkeypatch):
     ):
         monkeypatch.setattr(type(backend), "shared_cache", cache)
         macros.clear()
-        Sweeps(blocks)
+        Substitution(blocks)
         assert macros["LARGE_MATRIX"] == (large_matrix and block_size == 1)
         assert macros["LARGE_VECTORS"] == large_vectors
 

@@ -9,7 +9,7 @@ import scipy.sparse.linalg as sla
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
+from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.linalg import csr
 from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admitted
@@ -46,11 +46,12 @@ def test_products(dtype, short_pieces, backend, to_device):
         x = np.random.default_rng(seed).standard_normal(n).astype(dtype)
         product, y = product_with(admitted(to_device(A), finite=True)), backend.xp.empty(n, dtype)
         on_device = to_device(x)
-        product.apply(on_device, y)
+        state = product.new_state()
+        product.enqueue(state, on_device, y)
         found = backend.to_host(y).copy()
         bound = 4 * np.sqrt(n) * eps * (abs(A) @ abs(x))
         assert (abs(found - A @ x) <= bound).all()
-        product.apply(on_device, y)  # nothing is left over from the first one, and sums have an order
+        product.enqueue(state, on_device, y)  # nothing is left over from the first one, and sums have an order
         np.testing.assert_array_equal(backend.to_host(y), found)
 
     check()
@@ -188,3 +189,15 @@ def test_cut_rows_are_covered_once(backend):
     expected = [[0, 1, 0, 0], [1, -2, 0, 0], [1, -2, 1, 0], [2, 3, 0, 0]]
     expected += [[3, -6, piece, 2] for piece in range(6)] + [[4, 6, 0, 0], [6, 6, 0, 0]]
     np.testing.assert_array_equal(backend.to_host(records), expected)
+
+
+@pytest.mark.parametrize("smoother", ["jacobi", "chebyshev", "dilu"])
+def test_smoothers_and_transfers_with_long_rows(smoother, short_pieces, to_device, backend):
+    """The same as with rows that nothing cuts, but for rounding."""
+    A = star_and_grid(3000, 2, np.float64, 7)
+    b = np.random.default_rng(0).standard_normal(3000)
+    M = SmoothedAggregation(to_device(A), smoother=smoother)
+    result = pcg(to_device(A), to_device(b), M=M, rtol=1e-10)
+    assert len(M.levels) > 1 and result.converged
+    x = sla.spsolve(sp.csc_array(A), b)
+    np.testing.assert_allclose(backend.to_host(result.x), x, atol=1e-7 * abs(x).max())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from reference.aggregation import independent_set
 
 from benchmarks.papers.mesh_families import anisotropic, jumping
-from mcprecond import MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
+from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
+from mcprecond.backends import get_backend
 from mcprecond.coloring.graph import Graph
 from mcprecond.matrix import admitted
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
@@ -102,7 +104,7 @@ def test_aggregates_are_the_same_in_every_run_and_of_a_good_size(to_device, back
 def test_weak_connections_are_left_out(to_device, backend):
     A = sp.csr_matrix(sp.kron(sp.eye_array(20), grid5(20)) + 1e-3 * sp.kron(grid5(20)[:20, :20], sp.eye_array(400)))
     M = SmoothedAggregation(to_device(A), theta=0.1, max_coarse=10)
-    labels = backend.to_host(M._aggregations[0].labels)
+    labels = backend.to_host(M._coarsenings[0].labels)
     assert all(
         len(np.unique(part)) == len(np.unique(labels)) // 20 or part.min() >= 0 for part in labels.reshape(20, -1)
     )
@@ -147,7 +149,7 @@ def test_a_given_limit_falls_from_level_to_level(to_device, monkeypatch):
         limits.append(theta)
         return strength_graph(matrix, nodes, theta)
 
-    monkeypatch.setattr("mcprecond.multigrid.smoothed_aggregation.strength_graph", noted)
+    monkeypatch.setattr("mcprecond.multigrid.coarsening.strength_graph", noted)
     SmoothedAggregation(to_device(grid5(40)), theta=0.2, max_coarse=5)
     assert limits[:3] == [0.2, 0.1, 0.05]
 
@@ -174,10 +176,10 @@ def test_tentative_and_galerkin(to_device, backend, block_size):
     B = np.random.default_rng(0).uniform(0.5, 1.5, (A.shape[0], 3 if block_size == 2 else 2))
     M = SmoothedAggregation(to_device(A), to_device(B), block_size=block_size, max_coarse=10)
     candidates = B
-    for level, coarser, aggregation in zip(M.levels, M.levels[1:], M._aggregations, strict=False):
-        Q, labels = backend.to_host(aggregation.Q), backend.to_host(aggregation.labels)
-        k, b = Q.shape[1], len(Q) // len(labels)
-        T = np.zeros((len(Q), aggregation.count * k))
+    for level, coarser, aggregation in zip(M.levels, M.levels[1:], M._coarsenings, strict=False):
+        product, labels = aggregation.product, backend.to_host(aggregation.labels)
+        Q, k, b = backend.to_host(product.Q).reshape(-1, product.k), product.k, product.b
+        T = np.zeros((len(Q), product.count * k))
         for i in range(len(Q)):
             if labels[i // b] >= 0:
                 T[i, labels[i // b] * k : (labels[i // b] + 1) * k] = Q[i]
@@ -386,7 +388,7 @@ def test_graphs_without_a_geometry_have_sparse_levels(to_device, backend, degree
 @pytest.mark.parametrize("name", ["2d", "3d", "27 points", "anisotropic", "triangles"])
 def test_prolongators_of_meshes_are_smooth(to_device, name):
     M = SmoothedAggregation(to_device(FAMILIES[name]()))
-    assert M._aggregations and all(aggregation.product.smooths for aggregation in M._aggregations)
+    assert M._coarsenings and all(aggregation.product.smooths for aggregation in M._coarsenings)
 
 
 def test_cycles_alone(to_device, backend):
@@ -612,9 +614,9 @@ def test_levels_that_do_not_shrink_are_visited_seldom(to_device, backend, cycle,
     M = from_pyamg(ml, cycle=cycle, device=backend.name)
     solve = Multigrid._solve_coarsest
     monkeypatch.setattr(Multigrid, "_solve_coarsest", lambda *arguments: seen.append(1) or solve(*arguments))
-    own, r = M._new_state(1), to_device(np.ones(64))
+    own, r = M.new_state(), to_device(np.ones(64))
     z = backend.xp.empty_like(r)
-    M._apply(own, r, z)
+    M.enqueue(own, r, z)
     assert 1 < len(seen) <= 80 and np.isfinite(backend.to_host(z)).all()
 
 
@@ -728,13 +730,13 @@ def bits_of(M, backend):
 
 
 STEPS = [
-    "smoothed_aggregation.spectral_radius",
-    "galerkin.GalerkinProduct.compute",
-    "hierarchy.Level.replace_transfers",
-    "cycle.inverse_of",
-    "smoothers.GaussSeidel.update",
-    "smoothers.DILU.update",
-    "polynomial.Polynomial.update",
+    "multigrid.coarsening.spectral_radius",
+    "multigrid.galerkin.GalerkinProduct.compute",
+    "multigrid.hierarchy.Level.replace_transfers",
+    "linalg.dense.inverse_of",
+    "multigrid.smoothers.GaussSeidel.update",
+    "multigrid.smoothers.Correction.update",
+    "multigrid.polynomial.Polynomial.update",
 ]
 
 
@@ -747,7 +749,7 @@ def test_an_update_that_fails_anywhere_changes_nothing(to_device, backend, smoot
     A = poisson(12, 12) if block_size == 1 else problems.elasticity(3)
     M = SmoothedAggregation(to_device(A), block_size=block_size, smoother=smoother, max_coarse=6, max_levels=4)
     before, count = bits_of(M, backend), 0
-    owner, name = f"mcprecond.multigrid.{step}".rsplit(".", 1)
+    owner, name = f"mcprecond.{step}".rsplit(".", 1)
     original = pkgutil.resolve_name(f"{owner}.{name}")
 
     def failing(*arguments, **options):
@@ -795,7 +797,7 @@ def test_odd_matrices(to_device, A, max_coarse):
 def test_dirichlet_rows_stay_out(to_device, backend):
     A = problems.fenl(8).jacobian(problems.fenl(8).initial())
     M = SmoothedAggregation(to_device(A), max_coarse=20)
-    labels = backend.to_host(M._aggregations[0].labels)
+    labels = backend.to_host(M._coarsenings[0].labels)
     alone = np.diff(sp.csr_matrix(abs(A) > 0).indptr) == 1
     assert alone.sum() == 2 * 81
     np.testing.assert_array_equal(labels < 0, alone)
@@ -914,3 +916,49 @@ def test_patterns_of_products(backend, to_device, A, B):
         indptr, columns = map(backend.to_host, product(*pair, n, backend))
         np.testing.assert_array_equal(indptr, expected.indptr)
         np.testing.assert_array_equal(columns, expected.indices)
+
+
+# ---- Smoothers of the caller
+
+
+def jacobi_of(A):
+    """A smoother that no part of this package has made."""
+    backend = get_backend("cpu" if type(A).__module__.startswith("scipy") else "gpu")
+    return backend.linalg.aslinearoperator(backend.sparse.diags(0.6 / A.diagonal()).tocsr())
+
+
+@pytest.mark.parametrize(
+    ("build", "most"),
+    [
+        (MulticolorSGS, 9),
+        (partial(MulticolorSGS, omega=1.2), 10),
+        (lambda A: MulticolorGS(A, sweep="forward"), 13),
+        (ILU0, 9),
+        (lambda A: MulticolorSGS(A.astype(np.float32)), 9),
+        (jacobi_of, 17),
+    ],
+)
+def test_any_operator_smooths(build, most, to_device, backend):
+    """On both sides by adjoints, so that M is symmetric; and new values reach it."""
+    A, rng = poisson(60, 60), np.random.default_rng(0)
+    b, other = (to_device(v) for v in rng.standard_normal((2, A.shape[0])))
+    M = SmoothedAggregation(to_device(A), smoother=build)
+    assert pcg(to_device(A), b, M=M, rtol=1e-8).iterations <= most
+    one, two = float(other @ (M @ b)), float(b @ (M @ other))
+    assert abs(one - two) <= 1e-6 * abs(one)
+    M.update(to_device(8 * A))
+    fresh = SmoothedAggregation(to_device(8 * A), smoother=build)
+    np.testing.assert_array_equal(backend.to_host(M @ b), backend.to_host(fresh @ b))
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "why"),
+    [
+        (lambda A: 3, TypeError, "returns an operator, got int"),
+        (lambda A: MulticolorSGS(A[:9, :9]), ValueError, "of the shape"),
+        ("sor", ValueError, "smoother must be one of"),
+    ],
+)
+def test_what_does_not_smooth_is_refused(build, error, why, to_device):
+    with pytest.raises(error, match=why):
+        SmoothedAggregation(to_device(poisson(30, 30)), smoother=build)

@@ -56,8 +56,9 @@ def test_an_application_captured_by_the_caller(kind):
     cupy.cuda.Device().synchronize()
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
+        state = M.new_state()
         stream.begin_capture()
-        M.enqueue(b, z)
+        M.enqueue(state, b, z)
         graph = stream.end_capture()
         for _ in range(3):
             z.fill(0)

@@ -70,7 +70,9 @@ def test_preconditioners_and_solvers(kind, listed, to_device, backend, widened, 
 
 
 def forms(M):
-    return [(M, "plain"), (None, "plain")] + ([] if M.eisenstat_incompatibility or M._dtype else [(M, "eisenstat")])
+    return [(M, "plain"), (None, "plain")] + (
+        [] if getattr(M, "eisenstat_incompatibility", True) or M._dtype else [(M, "eisenstat")]
+    )
 
 
 def test_smoothing(to_device, backend, widened):

@@ -50,7 +50,8 @@ HIERARCHY = """
     multigrid.spectral_radius OFFSET VALUE LANES=2,4,8,16,32
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256
     linalg.csr OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
-    multigrid.cycle VALUE LANES=1,32
+    linalg.dense VALUE LANES=1,32
+    linalg.vectors VALUE
     solvers.cg OFFSET VALUE LANES
     sweeps.vectors VALUE
     matrix OFFSET VALUE LANES=8

@@ -144,6 +144,15 @@ class KernelSet:
         self._register(body.__name__, partial(loop := compile_loop(body, grain=grain), 0), "per_item")
         return loop
 
+    def in_parts(self, parts: int) -> Any:
+        """The same where the CPU does its work in so many parts: ``body(first_part, end_part, items, ...)``."""
+
+        def register(body: Callable[..., Any]) -> Any:
+            self._register(body.__name__, partial(loop := compile_loop(body, grain=1), 0, parts), "per_item")
+            return loop
+
+        return register
+
     def per_item_driver(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The same where the function on the CPU is serial code that calls parallel loops, as drivers are."""
         return self._register(function.__name__, compile_part(function), "per_item")

@@ -82,7 +82,7 @@ def kept_values(*parts: Any) -> Callable[[], None]:
             if id(part) not in attributes:
                 attributes[id(part)] = part, dict(part.__dict__)
                 waiting += part.__dict__.values()
-        elif isinstance(getattr(part, "ndim", None), int) and part.ndim and part.dtype.kind in "fc":
+        elif isinstance(getattr(part, "nbytes", None), int) and part.ndim and part.dtype.kind in "fc":
             arrays[id(part)] = arrays.get(id(part)) or (part, part.copy())
 
     def put_back() -> None:

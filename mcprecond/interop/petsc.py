@@ -143,7 +143,7 @@ class Context:
         backend = self.M.backend
         with on_device(backend.name), self.M.workspace() as own:
             own.r[:, 0] = backend.xp.asarray(x.array_r)
-            own.applied(self.M)
+            own.apply(self.M)
             y.setArray(backend.to_host(own.z[:, 0]))
 
     def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:

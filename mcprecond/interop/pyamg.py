@@ -9,7 +9,7 @@ import numpy as np
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
-from mcprecond.typing import ColoringMethod
+from mcprecond.typing import ColoringMethod, Sweep
 
 __all__ = ["Smoother", "change_smoothers"]
 
@@ -25,7 +25,7 @@ class Smoother:
     iterations : int
     """
 
-    def __init__(self, M: MulticolorGS, sweep: str, iterations: int) -> None:
+    def __init__(self, M: MulticolorGS, sweep: Sweep, iterations: int) -> None:
         self.M, self.sweep, self.iterations = M, sweep, iterations
 
     def __call__(self, A: Any, x: np.ndarray, b: np.ndarray) -> None:
@@ -33,12 +33,7 @@ class Smoother:
         dtype, M = self.M.dtype, self.M
         own = np.ascontiguousarray(x, dtype=dtype).reshape(-1)
         right = np.ascontiguousarray(b, dtype=dtype).reshape(-1)
-        with M.workspace() as borrowed:
-            borrowed.state.begin(own)
-            for _ in range(self.iterations):
-                for backwards in {"forward": [False], "backward": [True], "symmetric": [False, True]}[self.sweep]:
-                    borrowed.state.relax(right, own, omega=M.omega, backwards=backwards)
-            borrowed.state.forget()
+        M.enqueue_sweep(own, right, self.sweep, sweeps=self.iterations)
         if not np.shares_memory(own, x):
             x[...] = own.reshape(x.shape)
 

@@ -11,10 +11,11 @@
     for (long long i = thread_id() / LANES, i##_of_warp = (thread_id() - lane_id()) / LANES; i##_of_warp < n; \
          i += thread_count() / LANES, i##_of_warp += thread_count() / LANES)
 
-// Row i of A times x, summed over the LANES threads that share it; all of them get it. SUM is the type of the sum.
-template <typename SUM, typename STORED_VALUE>
+// Row i of A times x, summed over the LANES threads that share it; all of them get it. SUM is the type of the sum; x is a
+// pointer, or what reads a vector in another way.
+template <typename SUM, typename STORED_VALUE, typename Vector>
 __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
-                                           const STORED_VALUE* values, const VALUE* x) {
+                                           const STORED_VALUE* values, Vector x) {
     SUM total = SUM();
     if (active)
         for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
@@ -32,9 +33,9 @@ struct LongRows {
 
     // Multiply the long rows with x: `row_done(i, total)` puts the product of row i where it belongs, and returns what it adds
     // to the inner product.
-    template <typename SUM, typename STORED_VALUE, typename RowDone>
+    template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
     __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const STORED_VALUE* values,
-                                             const VALUE* x, RowDone row_done) const {
+                                             Vector x, RowDone row_done) const {
         const int *rows = plan + n_pieces, *firsts = rows + n_rows;
         uint64* done = (uint64*)(work + n_rows);
         SUM* sums = (SUM*)(work + 2 * n_rows);
@@ -66,9 +67,9 @@ struct LongRows {
 
 // All rows of A times x. `row_done(i, total)` is called by one thread for each row, and returns what the row adds to an
 // inner product; the sum of that over the short rows of this thread is returned, and the long rows' share is in `work`.
-template <typename SUM, typename STORED_VALUE, typename RowDone>
+template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
 __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indptr, const int* indices,
-                                                const STORED_VALUE* values, const LongRows& long_rows, const VALUE* x,
+                                                const STORED_VALUE* values, const LongRows& long_rows, Vector x,
                                                 RowDone row_done) {
     long_rows.multiply<SUM>(indptr, indices, values, x, row_done);
     double sum = 0;
@@ -78,4 +79,18 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
         if (is_short && threadIdx.x % LANES == 0) sum += row_done(i, total);
     }
     return sum;
+}
+
+// The same, but nothing is returned, where the grid has a team of threads for each row: without long rows nothing loops.
+template <typename SUM, typename STORED_VALUE, typename RowDone>
+__device__ __forceinline__ void multiply_each_row(long long n, const OFFSET* indptr, const int* indices,
+                                                  const STORED_VALUE* values, const LongRows& long_rows, const VALUE* x,
+                                                  RowDone row_done) {
+    if (long_rows.n_rows) {
+        multiply_rows<SUM>(n, indptr, indices, values, long_rows, x, row_done);
+        return;
+    }
+    long long i = thread_id() / LANES;
+    SUM total = row_product<SUM>(i < n, i, indptr, indices, values, x);
+    if (i < n && threadIdx.x % LANES == 0) row_done(i, total);
 }

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, offset_type, unsigned
+from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type, unsigned
+from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES")
@@ -21,23 +22,24 @@ LONG = 32  # entries for each of the threads of a row, from which on it is cut
 CUDA_CONSTANTS = {"PIECE": PIECE}
 
 
-class Csr:
-    """A sparse matrix on vectors. It only launches kernels once it is made, so that products can be captured.
+class Csr(Operator):
+    """A sparse matrix on vectors.
 
     Parameters
     ----------
     csr : sparse matrix of SciPy or CuPy
         Its values are referred to where they are stored as they are.
     backend : Backend
-    dtype : dtype, optional
-        Of the vectors; that of the values by default.
     stored : dtype, optional
-        In which values are stored; that of the vectors by default.
+        In which values are stored; their own by default, which is that of vectors.
     longest_row : int, optional
-        The length of the longest row, or more. Without it no row is cut into pieces. With it, one product at a time
-        may run, since pieces have a place for their sums.
+        The length of the longest row, or more. Without it no row is cut into pieces.
     per_lane : int
         Entries of a row for each of the threads that share it.
+    exponent : int, optional
+        See `Operator`.
+    copies : bool
+        Whether to copy values in any case.
     """
 
     def __init__(
@@ -45,26 +47,37 @@ class Csr:
         csr: Any,
         backend: Backend,
         *,
-        dtype: Any = None,
         stored: Any = None,
         longest_row: int = 0,
         per_lane: int = 2,
+        exponent: int | None = None,
+        copies: bool = False,
     ) -> None:
         xp, entries = backend.xp, csr.indices.size
-        self.dtype = np.dtype(dtype or csr.dtype)
+        self.shape, self.dtype, self._backend, self._exponent = csr.shape, csr.dtype, backend, exponent
         self.rows, self.offset = csr.shape[0], offset_type(entries)
         self.indptr = xp.asarray(csr.indptr, dtype=self.offset)
         self.indices = xp.asarray(csr.indices, dtype=np.int32)
-        self.values = csr.data.astype(stored or self.dtype, copy=False)
+        self.values = csr.data.astype(stored or self.dtype, copy=copies)
         self.lanes = lanes_for(entries / max(self.rows, 1), per_lane)
-        self.long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
-        macros = {"OFFSET": self.offset, "VALUE": self.dtype, "STORED": self.values.dtype, "LANES": self.lanes}
-        self._run = backend.kernels(KERNELS, **macros)
+        self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
+        self.macros = {"OFFSET": self.offset, "VALUE": self.dtype, "LANES": self.lanes}
+        self._run = backend.kernels(KERNELS, STORED=self.values.dtype, **self.macros)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def exponent(self) -> int | None:
+        """See `Operator`."""
+        return self._exponent
+
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`: the sums of the pieces of long rows."""
+        return self._backend.xp.zeros(self._long_rows.work_size, np.float64)
+
+    def arrays(self, state: Any) -> tuple[Any, ...]:
         """As kernels take them. Views that were kept would come out of a pickle as copies."""
-        return unsigned(self.indptr), unsigned(self.indices), self.values, *self.long_rows
+        rows = self._long_rows
+        cut = rows.longest, rows.n_rows, rows.n_pieces, rows.plan
+        return unsigned(self.indptr), unsigned(self.indices), self.values, *cut, state
 
     @property
     def nbytes(self) -> int:
@@ -76,14 +89,30 @@ class Csr:
         if self.values is not csr.data:
             self.values[...] = csr.data
 
-    def apply(self, x: Any, y: Any, *, adds: bool = False) -> None:
-        """y = A x, or y += A x."""
-        self._run.multiply(self.rows, *self.arrays, x, int(adds), y)
+    def enqueue(self, state: Any, x: Any, y: Any) -> None:
+        """See `Operator`: y = A x."""
+        self._run.multiply(self.rows, *self.arrays(state), x, 0, y)
+
+    def enqueue_sum(self, state: Any, x: Any, y: Any) -> None:
+        """The same, added: y += A x."""
+        self._run.multiply(self.rows, *self.arrays(state), x, 1, y)
+
+    def enqueue_residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
+        """r = b - A x."""
+        self._run.residual(self.rows, *self.arrays(state), b, x, r)
 
 
-def product_with(matrix: AdmittedMatrix) -> Csr:
-    """A on vectors, its long rows in pieces."""
-    return Csr(matrix.csr, matrix.backend, longest_row=matrix.max_degree + 1)
+def product_with(matrix: AdmittedMatrix, **options: Any) -> Csr:
+    """A on vectors, its long rows in pieces; with other arguments of `Csr`."""
+    exponent = None if matrix.largest is None else matrix.exponent
+    return Csr(matrix.csr, matrix.backend, longest_row=matrix.max_degree + 1, exponent=exponent, **options)
+
+
+def longest_row_of(csr: Any, backend: Backend) -> int:
+    """The length of the longest row; 0 on the CPU, where nobody needs it."""
+    if not backend.resident_warps or not csr.shape[0]:
+        return 0
+    return int(backend.xp.diff(csr.indptr).max())
 
 
 def lanes_for(per_row: float, per_lane: int = 2) -> int:
@@ -104,16 +133,19 @@ class LongRows(NamedTuple):
     n_rows, n_pieces : int
     plan : array of int32
         For each piece the number of its row among the long ones; for each long row, its row; where its pieces begin.
-    work : array of float64
-        For each long row what it adds to the inner product, and how many of its pieces are done; for each piece its
-        sum, of two numbers at most.
     """
 
     longest: int
     n_rows: int
     n_pieces: int
     plan: Any
-    work: Any
+
+    @property
+    def work_size(self) -> int:
+        """How many numbers of float64 a product needs, zero at first: for each long row what it adds to the inner
+        product, and how many of its pieces are done; for each piece its sum, of two numbers at most.
+        """
+        return 2 * (self.n_rows + self.n_pieces)
 
 
 def long_rows(indptr: Any, longest_row: int, lanes: int, backend: Backend) -> LongRows:
@@ -130,7 +162,7 @@ def long_rows(indptr: Any, longest_row: int, lanes: int, backend: Backend) -> Lo
     """
     xp, longest = backend.xp, LONG * lanes
     if not backend.resident_warps or longest_row <= longest:
-        return LongRows(2**62, 0, 0, xp.zeros(1, np.int32), xp.zeros(1, np.float64))
+        return LongRows(2**62, 0, 0, xp.zeros(1, np.int32))
     lengths = xp.diff(indptr.astype(np.int64))
     rows = xp.flatnonzero(lengths > longest)
     firsts = xp.zeros(len(rows) + 1, np.int64)
@@ -138,14 +170,28 @@ def long_rows(indptr: Any, longest_row: int, lanes: int, backend: Backend) -> Lo
     pieces = int(firsts[-1])
     owners = xp.searchsorted(firsts, xp.arange(pieces), side="right") - 1
     plan = xp.concatenate([owners, rows, firsts]).astype(np.int32)
-    return LongRows(longest, len(rows), pieces, plan, xp.zeros(2 * (len(rows) + pieces), np.float64))
+    return LongRows(longest, len(rows), pieces, plan)
+
+
+@compile_inlined
+def row_product(i, indptr, indices, values, x):
+    """Row i of A times x."""
+    total = x.dtype.type(0)
+    for k in range(indptr[i], indptr[i + 1]):
+        total += values[k] * x[indices[k]]
+    return total
 
 
 @KERNELS.per_item
 def multiply(first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, adds, y):
     """y = A x, or y += A x."""
     for i in range(first, end):
-        total = y.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * x[indices[k]]
+        total = row_product(i, indptr, indices, values, x)
         y[i] = y[i] + total if adds else total
+
+
+@KERNELS.per_item
+def residual(first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, b, x, r):
+    """r = b - A x."""
+    for i in range(first, end):
+        r[i] = b[i] - row_product(i, indptr, indices, values, x)

@@ -6,10 +6,10 @@ from typing import Any, NoReturn
 
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import integer, one_of
+from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian, stored_dtype
-from mcprecond.multigrid.cycle import Dense
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
-from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.units import narrowed
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
@@ -84,7 +84,7 @@ def from_pyamg(
     >>> info
     0
     """
-    one_of(smoother, "smoother", SMOOTHERS)
+    known_smoother(smoother)
     one_of(cycle, "cycle", CYCLES)
     presweeps, postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
     if presweeps + postsweeps == 0:

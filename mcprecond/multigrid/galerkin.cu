@@ -14,15 +14,15 @@ __device__ __forceinline__ long long begin_of(long long v, long long r, long lon
 // Each thread of a team adds up one number of the row at a time; the team reads the entries of A together.
 extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
                                        const int* indices, const VALUE* values, double factor, const VALUE* dinv,
-                                       const int* labels, const VALUE* Q, const long long* touched_indptr,
-                                       const int* touched, VALUE* P) {
+                                       const int* labels, const VALUE* Q, const long long* P_indptr,
+                                       const int* P_columns, VALUE* P) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    long long v = i / b, list = touched_indptr[v];
-    int width = (int)k, numbers = (int)(touched_indptr[v + 1] - list) * width;
-    VALUE *own = P + begin_of(v, i - v * b, b, k, touched_indptr), scale = (REAL)factor * dinv[i];
+    long long v = i / b, list = P_indptr[v];
+    int width = (int)k, numbers = (int)(P_indptr[v + 1] - list) * width;
+    VALUE *own = P + begin_of(v, i - v * b, b, k, P_indptr), scale = (REAL)factor * dinv[i];
     for (int first = 0; first < numbers; first += LANES) {
-        int q = first + team_lane(), label = q < numbers ? touched[list + q / width] : -1, c = q % width;
+        int q = first + team_lane(), label = q < numbers ? P_columns[list + q / width] : -1, c = q % width;
         VALUE sum = VALUE();
         for (OFFSET before = indptr[i]; before < indptr[i + 1]; before += LANES) {
             OFFSET e = before + team_lane();
@@ -40,28 +40,28 @@ extern "C" __global__ void smooth_rows(long long n, long long b, long long k, lo
     }
 }
 
-extern "C" __global__ void take_adjoint(long long n, long long b, long long k, const long long* member_indptr,
-                                        const int* members, const OFFSET* places, const long long* touched_indptr,
-                                        const int* touched, const VALUE* P, VALUE* R) {
+extern "C" __global__ void take_adjoint(long long n, long long b, long long k, const long long* R_indptr,
+                                        const int* R_columns, const OFFSET* places, const long long* P_indptr,
+                                        const int* P_columns, const VALUE* P, VALUE* R) {
     long long e = thread_id();
     if (e >= n) return;
-    long long place = places[e], v = members[e], a = touched[place];
+    long long place = places[e], v = R_columns[e], a = P_columns[place];
     for (long long c = 0; c < k; ++c)
         for (long long r = 0; r < b; ++r)
-            R[begin_of(a, c, k, b, member_indptr) + (e - member_indptr[a]) * b + r] =
-                conjugate(P[begin_of(v, r, b, k, touched_indptr) + (place - touched_indptr[v]) * k + c]);
+            R[begin_of(a, c, k, b, R_indptr) + (e - R_indptr[a]) * b + r] =
+                conjugate(P[begin_of(v, r, b, k, P_indptr) + (place - P_indptr[v]) * k + c]);
 }
 
 extern "C" __global__ void multiply_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
-                                         const int* indices, const VALUE* values, const long long* touched_indptr,
-                                         const int* touched, const VALUE* P, const long long* between_indptr,
-                                         const int* between, VALUE* AP) {
+                                         const int* indices, const VALUE* values, const long long* P_indptr,
+                                         const int* P_columns, const VALUE* P, const long long* AP_indptr,
+                                         const int* AP_columns, VALUE* AP) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    long long v = i / b, list = between_indptr[v], length = between_indptr[v + 1] - list;
-    RowSum own(between + list, (int)length, (int)k, AP + begin_of(v, i - v * b, b, k, between_indptr));
+    long long v = i / b, list = AP_indptr[v], length = AP_indptr[v + 1] - list;
+    RowSum own(AP_columns + list, (int)length, (int)k, AP + begin_of(v, i - v * b, b, k, AP_indptr));
     OFFSET first = indptr[i];
-    own.add(indptr[i + 1] - first, touched_indptr, touched, P, [&](long long e) {
+    own.add(indptr[i + 1] - first, P_indptr, P_columns, P, [&](long long e) {
         long long j = indices[first + e];
         return Addend{values[first + e], j / b, j % b, b};
     });
@@ -69,16 +69,16 @@ extern "C" __global__ void multiply_rows(long long n, long long b, long long k, 
 }
 
 extern "C" __global__ void restrict_rows(long long n, long long b, long long k, long long count,
-                                         const long long* member_indptr, const int* members, const VALUE* R,
-                                         const long long* between_indptr, const int* between, const VALUE* AP,
-                                         const long long* coupled_indptr, const int* coupled, VALUE* coarse) {
+                                         const long long* R_indptr, const int* R_columns, const VALUE* R,
+                                         const long long* AP_indptr, const int* AP_columns, const VALUE* AP,
+                                         const long long* Ac_indptr, const int* Ac_columns, VALUE* Ac) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    long long a = i / k, c = i - a * k, list = coupled_indptr[a], length = coupled_indptr[a + 1] - list;
-    RowSum own(coupled + list, (int)length, (int)k, coarse + begin_of(a, c, k, k, coupled_indptr));
-    const VALUE* factors = R + begin_of(a, c, k, b, member_indptr);
-    long long first = member_indptr[a], rows = (member_indptr[a + 1] - first) * b;
-    own.add(rows, between_indptr, between, AP,
-            [&](long long e) { return Addend{factors[e], members[first + e / b], e % b, b}; });
+    long long a = i / k, c = i - a * k, list = Ac_indptr[a], length = Ac_indptr[a + 1] - list;
+    RowSum own(Ac_columns + list, (int)length, (int)k, Ac + begin_of(a, c, k, k, Ac_indptr));
+    const VALUE* factors = R + begin_of(a, c, k, b, R_indptr);
+    long long first = R_indptr[a], rows = (R_indptr[a + 1] - first) * b;
+    own.add(rows, AP_indptr, AP_columns, AP,
+            [&](long long e) { return Addend{factors[e], R_columns[first + e / b], e % b, b}; });
     own.write();
 }

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_inlined, compile_part
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
-from mcprecond.matrix import AdmittedMatrix, admitted, rows_of
+from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern, transposed_pattern
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -47,8 +47,8 @@ class GalerkinProduct:
         With the pattern of its nodes; A itself where a node has one unknown.
     labels : array of int32, shape (n / block_size,)
         The aggregate of each node, or -1.
-    own : pattern
-        Of T, see `tentative`.
+    T_pattern : pattern
+        See `tentative`.
     count : int
         How many aggregates there are.
     Q : array, shape (n, k)
@@ -71,7 +71,7 @@ class GalerkinProduct:
         matrix: AdmittedMatrix,
         nodes: AdmittedMatrix,
         labels: Any,
-        own: Pattern,
+        T_pattern: Pattern,
         count: int,
         Q: Any,
         vanished: Any,
@@ -80,45 +80,46 @@ class GalerkinProduct:
         self.labels, self.Q = labels, Q.reshape(-1)
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
         pattern = nodes.indptr, nodes.indices
-        self.touched = product_pattern(pattern, own, count, backend)
-        self.between = product_pattern(pattern, self.touched, count, backend)
-        self.smooths = len(self.between[1]) * self.k <= MOST_GROWTH * len(nodes.indices) * self.b
+        self.P_pattern = product_pattern(pattern, T_pattern, count, backend)
+        self.AP_pattern = product_pattern(pattern, self.P_pattern, count, backend)
+        self.smooths = len(self.AP_pattern[1]) * self.k <= MOST_GROWTH * len(nodes.indices) * self.b
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             n = nodes.shape[0]
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
-            self.touched = product_pattern(identity, own, count, backend)
-            self.between = product_pattern(pattern, self.touched, count, backend)
-        self.members, places = transposed_pattern(self.touched, count, backend)
+            self.P_pattern = product_pattern(identity, T_pattern, count, backend)
+            self.AP_pattern = product_pattern(pattern, self.P_pattern, count, backend)
+        self.R_pattern, places = transposed_pattern(self.P_pattern, count, backend)
         self.places = places.astype(matrix.indptr.dtype)  # P has no more blocks than A
-        self.coupled = product_pattern(self.members, self.between, count, backend)
-        self.P = matrix_of_blocks(self.touched, self.b, self.k, count, dtype, backend)
-        self.R = matrix_of_blocks(self.members, self.k, self.b, nodes.shape[0], dtype, backend)
-        coarse = matrix_of_blocks(self.coupled, self.k, self.k, count, dtype, backend)
-        self.coarse = admitted(coarse, "the matrix of a coarse level")
+        self.Ac_pattern = product_pattern(self.R_pattern, self.AP_pattern, count, backend)
+        self.P = matrix_of_blocks(self.P_pattern, self.b, self.k, count, dtype, backend)
+        self.R = matrix_of_blocks(self.R_pattern, self.k, self.b, nodes.shape[0], dtype, backend)
+        coarse = matrix_of_blocks(self.Ac_pattern, self.k, self.k, count, dtype, backend)
+        self.coarse = AdmittedMatrix.computed(coarse, backend, is_symmetric=nodes.is_symmetric)
         self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
 
     def compute(self, matrix: AdmittedMatrix, factor: float, dinv: Any) -> None:
         """``P = T - factor diag(dinv) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
         backend, n, b, k = matrix.backend, matrix.shape[0], self.b, self.k
         macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype}
-        AP = backend.xp.empty(len(self.between[1]) * b * k, matrix.dtype)
+        AP = backend.xp.empty(len(self.AP_pattern[1]) * b * k, matrix.dtype)
         A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
         smoothing = A if self.smooths else (backend.xp.zeros_like(A[0]), A[1][:0], A[2][:0])
-        per_touched, per_between, per_coupled = (
-            len(columns) / max(len(indptr) - 1, 1) for indptr, columns in (self.touched, self.between, self.coupled)
+        per_P, per_AP, per_Ac = (
+            len(columns) / max(len(indptr) - 1, 1)
+            for indptr, columns in (self.P_pattern, self.AP_pattern, self.Ac_pattern)
         )
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_touched))
-        run.smooth_rows(n, b, k, self.count, *smoothing, factor, dinv, self.labels, self.Q, *self.touched, P)
-        run.take_adjoint(len(self.places), b, k, *self.members, self.places, *self.touched, P, self.R.data)
-        lanes = lanes_that_hold(per_between, k, matrix.dtype, lanes_for(2 * k * per_touched))
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_P))
+        run.smooth_rows(n, b, k, self.count, *smoothing, factor, dinv, self.labels, self.Q, *self.P_pattern, P)
+        run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *self.P_pattern, P, self.R.data)
+        lanes = lanes_that_hold(per_AP, k, matrix.dtype, lanes_for(2 * k * per_P))
         run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
-        run.multiply_rows(n, b, k, self.count, *A, *self.touched, P, *self.between, AP)
-        lanes = lanes_that_hold(per_coupled, k, matrix.dtype, lanes_for(2 * k * per_between))
+        run.multiply_rows(n, b, k, self.count, *A, *self.P_pattern, P, *self.AP_pattern, AP)
+        lanes = lanes_that_hold(per_Ac, k, matrix.dtype, lanes_for(2 * k * per_AP))
         if self.count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
             lanes = BLOCK
         run = backend.kernels(KERNELS, **macros, LANES=lanes)
-        product = *self.between, AP, *self.coupled, self.coarse.data
-        run.restrict_rows(self.count * k, b, k, self.count, *self.members, self.R.data, *product)
+        product = *self.AP_pattern, AP, *self.Ac_pattern, self.coarse.data
+        run.restrict_rows(self.count * k, b, k, self.count, *self.R_pattern, self.R.data, *product)
         if self._ones is not None:
             self.coarse.data[self._ones] = 1
 
@@ -176,38 +177,32 @@ def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slo
             P[place + c] += Q[i * k + c]
 
 
-@KERNELS.per_item_driver
-def smooth_rows(n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P):
-    """P = T - factor diag(dinv) A T."""
-    smooth_parts(0, PARTS, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P)
-
-
-@compile_loop(grain=1)
-def smooth_parts(
-    first_part, end_part, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, touched_indptr, touched, P
+@KERNELS.in_parts(PARTS)
+def smooth_rows(
+    first_part, end_part, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, P_indptr, P_columns, P
 ):
-    """The parts of `smooth_rows`."""
+    """P = T - factor diag(dinv) A T."""
     nodes = n // b
     for part in range(first_part, end_part):
         slots = np.empty(count, np.int32)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
-            note_slots(v, touched_indptr, touched, slots)
-            P[begin_of(v, 0, b, k, touched_indptr) : begin_of(v, b, b, k, touched_indptr)] = 0
+            note_slots(v, P_indptr, P_columns, slots)
+            P[begin_of(v, 0, b, k, P_indptr) : begin_of(v, b, b, k, P_indptr)] = 0
             for r in range(b):
-                i, begin = v * b + r, begin_of(v, r, b, k, touched_indptr)
+                i, begin = v * b + r, begin_of(v, r, b, k, P_indptr)
                 scale = dinv.real.dtype.type(factor) * dinv[i]
                 smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P)
 
 
 @KERNELS.per_item
-def take_adjoint(first, end, b, k, member_indptr, members, places, touched_indptr, touched, P, R):
+def take_adjoint(first, end, b, k, R_indptr, R_columns, places, P_indptr, P_columns, P, R):
     """R = P^H, by the blocks of R."""
     for e in range(first, end):
-        v, a = members[e], touched[places[e]]
+        v, a = R_columns[e], P_columns[places[e]]
         for c in range(k):
             for r in range(b):
-                own = begin_of(v, r, b, k, touched_indptr) + (places[e] - touched_indptr[v]) * k + c
-                R[begin_of(a, c, k, b, member_indptr) + (e - member_indptr[a]) * b + r] = np.conj(P[own])
+                own = begin_of(v, r, b, k, P_indptr) + (places[e] - P_indptr[v]) * k + c
+                R[begin_of(a, c, k, b, R_indptr) + (e - R_indptr[a]) * b + r] = np.conj(P[own])
 
 
 @compile_inlined
@@ -221,117 +216,57 @@ def add_row(factor, u, begin, k, indptr, columns, values, slots, own):
 
 
 @compile_part
-def multiply_row(i, b, k, indptr, indices, values, touched_indptr, touched, P, slots, own):
+def multiply_row(i, b, k, indptr, indices, values, P_indptr, P_columns, P, slots, own):
     """own = row i of A P."""
     own[:] = 0
     for e in range(indptr[i], indptr[i + 1]):
         j = indices[e]
         u = j if b == 1 else j // b
-        begin = begin_of(u, j - u * b, b, k, touched_indptr)
-        add_row(values[e], u, begin, k, touched_indptr, touched, P, slots, own)
+        begin = begin_of(u, j - u * b, b, k, P_indptr)
+        add_row(values[e], u, begin, k, P_indptr, P_columns, P, slots, own)
 
 
-@KERNELS.per_item_driver
-def multiply_rows(n, b, k, count, indptr, indices, values, touched_indptr, touched, P, between_indptr, between, AP):
-    """A P."""
-    multiply_parts(
-        0, PARTS, n, b, k, count, indptr, indices, values, touched_indptr, touched, P, between_indptr, between, AP
-    )
-
-
-@compile_loop(grain=1)
-def multiply_parts(
-    first_part,
-    end_part,
-    n,
-    b,
-    k,
-    count,
-    indptr,
-    indices,
-    values,
-    touched_indptr,
-    touched,
-    P,
-    between_indptr,
-    between,
-    AP,
+@KERNELS.in_parts(PARTS)
+def multiply_rows(
+    first_part, end_part, n, b, k, count, indptr, indices, values, P_indptr, P_columns, P, AP_indptr, AP_columns, AP
 ):
-    """The parts of `multiply_rows`."""
+    """A P."""
     nodes = n // b
     for part in range(first_part, end_part):
         slots = np.empty(count, np.int32)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
-            note_slots(v, between_indptr, between, slots)
+            note_slots(v, AP_indptr, AP_columns, slots)
             for r in range(b):
-                begin = begin_of(v, r, b, k, between_indptr)
-                end = begin_of(v, r + 1, b, k, between_indptr)
+                begin = begin_of(v, r, b, k, AP_indptr)
+                end = begin_of(v, r + 1, b, k, AP_indptr)
                 own = AP[begin:end]
-                multiply_row(v * b + r, b, k, indptr, indices, values, touched_indptr, touched, P, slots, own)
+                multiply_row(v * b + r, b, k, indptr, indices, values, P_indptr, P_columns, P, slots, own)
 
 
 @compile_part
-def restrict_row(a, c, b, k, member_indptr, members, R, between_indptr, between, AP, slots, own):
+def restrict_row(a, c, b, k, R_indptr, R_columns, R, AP_indptr, AP_columns, AP, slots, own):
     """own = row c of aggregate a of R A P."""
     own[:] = 0
-    place = begin_of(a, c, k, b, member_indptr)
-    for e in range(member_indptr[a], member_indptr[a + 1]):
-        v = members[e]
+    place = begin_of(a, c, k, b, R_indptr)
+    for e in range(R_indptr[a], R_indptr[a + 1]):
+        v = R_columns[e]
         for r in range(b):
-            begin = begin_of(v, r, b, k, between_indptr)
-            add_row(R[place], v, begin, k, between_indptr, between, AP, slots, own)
+            begin = begin_of(v, r, b, k, AP_indptr)
+            add_row(R[place], v, begin, k, AP_indptr, AP_columns, AP, slots, own)
             place += 1
 
 
-@KERNELS.per_item_driver
+@KERNELS.in_parts(PARTS)
 def restrict_rows(
-    n, b, k, count, member_indptr, members, R, between_indptr, between, AP, coupled_indptr, coupled, coarse
+    first_part, end_part, n, b, k, count, R_indptr, R_columns, R, AP_indptr, AP_columns, AP, Ac_indptr, Ac_columns, Ac
 ):
     """R A P."""
-    restrict_parts(
-        0,
-        PARTS,
-        n,
-        b,
-        k,
-        count,
-        member_indptr,
-        members,
-        R,
-        between_indptr,
-        between,
-        AP,
-        coupled_indptr,
-        coupled,
-        coarse,
-    )
-
-
-@compile_loop(grain=1)
-def restrict_parts(
-    first_part,
-    end_part,
-    n,
-    b,
-    k,
-    count,
-    member_indptr,
-    members,
-    R,
-    between_indptr,
-    between,
-    AP,
-    coupled_indptr,
-    coupled,
-    coarse,
-):
-    """The parts of `restrict_rows`."""
     for part in range(first_part, end_part):
         slots = np.empty(count, np.int32)
         for a in range(part * count // PARTS, (part + 1) * count // PARTS):
-            note_slots(a, coupled_indptr, coupled, slots)
+            note_slots(a, Ac_indptr, Ac_columns, slots)
             for c in range(k):
-                begin = begin_of(a, c, k, k, coupled_indptr)
-                end = begin_of(a, c + 1, k, k, coupled_indptr)
-                own = coarse[begin:end]
-                restrict_row(a, c, b, k, member_indptr, members, R, between_indptr, between, AP, slots, own)
+                begin = begin_of(a, c, k, k, Ac_indptr)
+                end = begin_of(a, c + 1, k, k, Ac_indptr)
+                own = Ac[begin:end]
+                restrict_row(a, c, b, k, R_indptr, R_columns, R, AP_indptr, AP_columns, AP, slots, own)

@@ -11,9 +11,10 @@ import numpy as np
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, real
 from mcprecond.backends.inputs import vector
-from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.csr import Csr, longest_row_of
+from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.multigrid.cycle import KERNELS, Dense
+from mcprecond.linalg.vectors import KERNELS
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
@@ -55,8 +56,9 @@ class Level:
     def connect(self, P: Any, R: Any, dtype: Any, backend: Backend) -> None:
         """Take these transfers, their values stored in a dtype; in their own for None."""
         self.P, self.R = P, R
-        stored = P.dtype if dtype is None else np.dtype(dtype)
-        self.prolongation, self.restriction = (Csr(C, backend, stored=stored) for C in (P, R))
+        self.prolongation, self.restriction = (
+            Csr(C, backend, stored=dtype, longest_row=longest_row_of(C, backend)) for C in (P, R)
+        )
 
     def replace_transfers(self) -> None:
         """Take the values that P and R have now."""
@@ -66,12 +68,15 @@ class Level:
 
 
 class Space:
-    """What a cycle writes on one level: the state of the smoother, x, the right-hand side and the residual."""
+    """What a cycle writes on one level: states of the operators, x, the right-hand side and the residual."""
 
     def __init__(self, level: Level, backend: Backend, cycle: str) -> None:
         """`cycle` is "V" for a level with one correction, whatever the others do."""
         new = partial(backend.xp.empty, level.A.shape[0], level.A.dtype)
-        self.state = None if level.smoother is None else level.smoother.new_state()
+        self.smoothing, self.prolongation, self.restriction = (
+            None if part is None else part.new_state()
+            for part in (level.smoother, level.prolongation, level.restriction)
+        )
         self.b, self.x, self.r = new(), new(), new()
         # For a second correction.
         self.b_again: Any = None if cycle == "V" else new()
@@ -85,8 +90,6 @@ class Multigrid(Preconditioner):
     A subclass makes the levels, and opens them by `_open_levels`.
     """
 
-    eisenstat_incompatibility = "M is a multigrid cycle, not one sweep"
-    columns_at_once = 1
     has_many_kernels = True
 
     #: From the finest to the coarsest one.
@@ -106,20 +109,23 @@ class Multigrid(Preconditioner):
         if coarse is not None:
             entries[-1] = coarse.matrix.size
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
-        self.symmetric, self.linear = self.presweeps == self.postsweeps, self.cycle != "K"
+        smoothers = [level.smoother for level in levels if level.smoother is not None]
+        self.only_launches = all(smoother.captures for smoother in smoothers)
+        self.symmetric = self.presweeps == self.postsweeps and all(smoother.symmetric for smoother in smoothers)
+        self.linear = self.cycle != "K"
         self._become_operator(levels[0].A.shape, levels[0].A.dtype)
 
     @property
-    def backend(self) -> Backend:
+    def backend(self) -> Backend:  # type: ignore[override]
         """Where the cycle runs."""
         return self._backend
 
     @property
     def exponent(self) -> int:
-        """See `Preconditioner`."""
+        """See `Operator`: M is about the inverse of A."""
         A = self.levels[0].A
         largest = float(abs(A.diagonal()).max()) if A.shape[0] else 0.0
-        return int(np.frexp(largest)[1])
+        return -int(np.frexp(largest)[1])
 
     @property
     def n_colors(self) -> int | None:  # type: ignore[override]
@@ -128,7 +134,7 @@ class Multigrid(Preconditioner):
         return None if smoother is None else smoother.n_colors
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> int:  # type: ignore[override]
         """Memory of everything that a cycle reads, in bytes."""
         return sum(level.nbytes for level in self.levels) + (self._coarse.nbytes if self._coarse else 0)
 
@@ -165,14 +171,15 @@ class Multigrid(Preconditioner):
             lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {colors:>6}")
         return "\n".join(lines)
 
-    def _new_state(self, columns: int) -> list[Space]:
+    def new_state(self, columns: int = 1) -> list[Space]:
+        """See `Operator`: a space for each level. Columns take turns."""
         return [
             Space(level, self.backend, self.cycle if twice else "V")
             for level, twice in zip(self.levels, self._twice, strict=True)
         ]
 
-    def _apply(self, state: list[Space], r: Any, z: Any) -> None:
-        """See `Preconditioner`: one cycle for each column."""
+    def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
+        """See `Operator`: one cycle for each column."""
         if r.ndim == 1:
             self._cycle(state, 0, r, z)
             return
@@ -189,38 +196,41 @@ class Multigrid(Preconditioner):
             self._solve_coarsest(level, own, b, x)
             return
         assert level.smoother is not None and level.restriction is not None and level.prolongation is not None
-        level.smoother.before(own.state, b, x, own.r, self.presweeps)
+        if self.presweeps:
+            level.smoother.before(own.smoothing, b, x, own.r, self.presweeps)
+        else:
+            x.fill(0)
         coarser = state[number + 1]
-        level.restriction.apply(own.r, coarser.b)
+        level.restriction.enqueue(own.restriction, own.r if self.presweeps else b, coarser.b)
         self._cycle(state, number + 1, coarser.b, coarser.x)
         if coarser.b_again is not None:
             self._correct_again(state, number + 1)
-        level.prolongation.apply(coarser.x, x, adds=True)
-        level.smoother.after(own.state, b, x, self.postsweeps)
+        level.prolongation.enqueue_sum(own.prolongation, coarser.x, x)
+        if self.postsweeps:
+            level.smoother.after(own.smoothing, b, x, self.postsweeps)
 
     def _correct_again(self, state: list[Space], number: int) -> None:
         """A second cycle on a level, for what the first has left of b: it is added to x, or CG weighs both of them."""
         smoother, own = self.levels[number].smoother, state[number]
         assert smoother is not None
-        smoother.residual(own.state, own.b, own.x, own.b_again)
+        smoother.residual(own.smoothing, own.b, own.x, own.b_again)
         if own.steps is not None:
             own.steps.first(own.b, own.x, own.b_again)
         self._cycle(state, number, own.b_again, own.x_again)
         if own.steps is not None:
-            smoother.residual(own.state, own.b_again, own.x_again, own.r)
+            smoother.residual(own.smoothing, own.b_again, own.x_again, own.r)
             own.steps.second(own.b, own.b_again, own.x_again, own.r, own.x)
         else:
-            run = self.backend.kernels(KERNELS, VALUE=own.x.dtype, LANES=1)
-            run.add(len(own.x), 1.0, own.x_again, own.x)
+            self.backend.kernels(KERNELS, VALUE=own.x.dtype).add(len(own.x), 1.0, own.x_again, own.x)
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
         """By the dense inverse; where the level is too large for that, by a forward and a backward sweep."""
         if self._coarse is not None:
-            self._coarse.apply(b, x)
+            self._coarse.enqueue(None, b, x)
         else:
             assert level.smoother is not None
-            level.smoother.before(own.state, b, x, own.r, 1)
-            level.smoother.after(own.state, b, x, 1)
+            level.smoother.before(own.smoothing, b, x, own.r, 1)
+            level.smoother.after(own.smoothing, b, x, 1)
 
     def solve(
         self, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int = 100
@@ -256,8 +266,9 @@ class Multigrid(Preconditioner):
         b = xp.asarray(vector(b, n, self._origin, self.dtype))
         x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
         near, shift = np.finfo(self.dtype).maxexp // 4, 0
-        if max(abs(exponent_of(b, xp)), abs(self.exponent)) > near:
-            shift = exponent_of(b, xp) - self.exponent // 3  # neither squares of b nor x overflow or vanish
+        exponent_of_A = -self.exponent
+        if max(abs(exponent_of(b, xp)), abs(exponent_of_A)) > near:
+            shift = exponent_of(b, xp) - exponent_of_A // 3  # neither squares of b nor x overflow or vanish
         b, x = (times_power(v, -shift, xp) for v in (b, x))
         limit, r = max(rtol * norm_of(b, xp), power_times(atol, -shift)), b - A @ x
         residuals = [norm_of(r, xp)]
@@ -265,7 +276,7 @@ class Multigrid(Preconditioner):
         with self.workspace() as own:
             while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
                 own.r[:, 0] = r
-                own.applied(self)
+                own.apply(self)
                 x += own.z[:, 0]
                 r = b - A @ x
                 residuals.append(norm_of(r, xp))
@@ -277,7 +288,7 @@ class Multigrid(Preconditioner):
             else Reason.MAX_ITERATIONS
         )
         x = times_power(x, shift, xp)
-        x = x if self.captures else self.backend.to_host(x)
+        x = x if self._stays else self.backend.to_host(x)
         residuals = [power_times(norm, shift) for norm in residuals]
         seconds = ready - started, time.perf_counter() - ready
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
@@ -296,16 +307,6 @@ class Multigrid(Preconditioner):
 
     def _transposed(self, conjugate: bool) -> Preconditioner:
         return self._adjoint() if conjugate else self._transpose()
-
-    @property
-    def splitting(self) -> Any:
-        """There is none; see `eisenstat_incompatibility`."""
-        raise TypeError(self.eisenstat_incompatibility)
-
-    @property
-    def keeps_diagonal(self) -> bool:
-        """See `splitting`."""
-        return False
 
 
 def corrected_twice(entries: list[int]) -> list[bool]:

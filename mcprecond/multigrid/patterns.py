@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, offset_type
+from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
@@ -122,30 +122,18 @@ def unite(v, indptr, members, list_indptr, lists, last_row, own):
     return count
 
 
-@KERNELS.per_item_driver
-def count_union(n, width, indptr, members, list_indptr, lists, counts):
+@KERNELS.in_parts(PARTS)
+def count_union(first, end, n, width, indptr, members, list_indptr, lists, counts):
     """How many columns each row of a product has."""
-    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts)
-
-
-@compile_loop(grain=1)
-def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts):
-    """The parts of `count_union`."""
     for part in range(first, end):
         last_row, nothing = np.full(width, -1, np.int32), np.empty(0, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
             counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, nothing)
 
 
-@KERNELS.per_item_driver
-def list_union(n, width, indptr, members, list_indptr, lists, result_indptr, result):
+@KERNELS.in_parts(PARTS)
+def list_union(first, end, n, width, indptr, members, list_indptr, lists, result_indptr, result):
     """These columns, sorted."""
-    list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, result_indptr, result)
-
-
-@compile_loop(grain=1)
-def list_parts(first, end, n, width, indptr, members, list_indptr, lists, result_indptr, result):
-    """The parts of `list_union`."""
     for part in range(first, end):
         last_row = np.full(width, -1, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):

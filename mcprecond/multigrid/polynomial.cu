@@ -1,34 +1,23 @@
-// Steps of polynomial smoothers: LANES threads per row. See polynomial.py.
+// A step of polynomial smoothers: LANES threads per row, all warps for long rows. See polynomial.py.
 
 #include "linalg/csr.cuh"
 
-__device__ __forceinline__ VALUE rest_of_row(bool active, long long i, const OFFSET* indptr, const int* indices,
-                                             const STORED* values, const VALUE* b, const VALUE* x) {
-    VALUE total = row_product<VALUE>(active, i, indptr, indices, values, x);
-    return active ? b[i] - total : total;
-}
-
-extern "C" __global__ void find_rest(long long n, const OFFSET* indptr, const int* indices, const STORED* values,
-                                     const VALUE* b, const VALUE* x, VALUE* r) {
-    long long i = thread_id() / LANES;
-    VALUE rest = rest_of_row(i < n, i, indptr, indices, values, b, x);
-    if (i < n && threadIdx.x % LANES == 0) r[i] = rest;
-}
-
 extern "C" __global__ void step(long long n, const OFFSET* indptr, const int* indices, const STORED* values,
+                                long long longest, long long n_long, long long n_pieces, const int* plan, double* work,
                                 const VALUE* dinv, const VALUE* b, long long from_zero, const VALUE* x, double alpha,
-                                double beta, VALUE* d, VALUE* result) {
-    long long i = thread_id() / LANES;
-    bool is_leader = i < n && threadIdx.x % LANES == 0;
-    VALUE rest = VALUE();
-    if (!from_zero)
-        rest = rest_of_row(i < n, i, indptr, indices, values, b, x);
-    else if (is_leader)
-        rest = b[i];
-    if (is_leader) {
+                                double beta, VALUE* d, VALUE* y) {
+    auto finish = [&](long long i, VALUE rest) {
         VALUE move = rounded_product((REAL)beta, dinv[i] * rest);
         if (alpha != 0) move += rounded_product((REAL)alpha, d[i]);
         d[i] = move;
-        result[i] = from_zero ? move : x[i] + move;
+        y[i] = from_zero ? move : x[i] + move;
+        return 0.0;
+    };
+    if (from_zero) {
+        for (long long i = thread_id(); i < n; i += thread_count()) finish(i, b[i]);
+        return;
     }
+    LongRows long_rows{longest, n_long, n_pieces, plan, work};
+    multiply_each_row<VALUE>(n, indptr, indices, values, long_rows, x,
+                             [&](long long i, VALUE total) { return finish(i, b[i] - total); });
 }

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined, unsigned
-from mcprecond.linalg.csr import lanes_for
+from mcprecond.backends import KernelSet
+from mcprecond.linalg.csr import product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
@@ -33,38 +33,29 @@ class Polynomial(Smoother):
     """
 
     def __init__(self, matrix: AdmittedMatrix, degree: int, dtype: Any) -> None:
-        self.backend, self.degree, self.n = matrix.backend, degree, matrix.shape[0]
-        stored = matrix.dtype if dtype is None else np.dtype(dtype)
-        xp = self.backend.xp
-        self.indptr, self.indices = matrix.indptr, matrix.indices
-        self.values, self.dinv = xp.empty(len(matrix.data), stored), xp.empty(self.n, matrix.dtype)
-        self._run = self.backend.kernels(
-            KERNELS,
-            OFFSET=self.indptr.dtype,
-            VALUE=matrix.dtype,
-            STORED=stored,
-            LANES=lanes_for(matrix.indices.size / max(self.n, 1)),
-        )
+        self.shape, self.dtype, self.degree, self._backend = matrix.shape, matrix.dtype, degree, matrix.backend
+        self.A = product_with(matrix, stored=dtype, copies=not matrix.is_ours)
+        self.dinv = self._backend.xp.empty(self.shape[0], self.dtype)
+        self._run = matrix.backend.kernels(KERNELS, STORED=self.A.values.dtype, **self.A.macros)
         self.update(matrix)
-
-    @property
-    def _arrays(self) -> tuple[Any, Any, Any]:
-        """As kernels take them. Views that were kept would come out of a pickle as copies."""
-        return unsigned(self.indptr), unsigned(self.indices), self.values
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""
-        self.values[...] = matrix.data
+        self.A.replace(matrix.csr)
         with np.errstate(all="ignore"):  # what is not finite is refused
             self.dinv[...] = 1 / matrix.diagonal()
         self.coefficients = coefficients(self.degree, spectral_radius(matrix, self.dinv))
 
-    def new_state(self) -> tuple[Any, Any]:
-        """See `Smoother`: d, and a second x."""
-        return tuple(self.backend.xp.empty(self.n, self.dinv.dtype) for _ in range(2))
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`: that of A, d, and a second x."""
+        return self.A.new_state(), *(self._backend.xp.empty(self.shape[0], self.dtype) for _ in range(2))
 
-    def _sweep(self, state: tuple[Any, Any], b: Any, x: Any, sweeps: int, from_zero: bool) -> None:
-        d, other = state
+    def enqueue(self, state: Any, b: Any, x: Any) -> None:
+        """See `Smoother`."""
+        self._sweep(state, b, x, 1, from_zero=True)
+
+    def _sweep(self, state: Any, b: Any, x: Any, sweeps: int, *, from_zero: bool) -> None:
+        of_A, d, other = state
         steps = self.coefficients * sweeps
         # The last step has to write x.
         places = [x, other] if len(steps) % 2 else [other, x]
@@ -72,14 +63,11 @@ class Polynomial(Smoother):
             other[...] = x
         for number, (alpha, beta) in enumerate(steps):
             new, old = places[number % 2], places[1 - number % 2]
-            self._run.step(
-                self.n, *self._arrays, self.dinv, b, int(from_zero and number == 0), old, alpha, beta, d, new
-            )
+            begins, A = int(from_zero and number == 0), self.A.arrays(of_A)
+            self._run.step(len(b), *A, self.dinv, b, begins, old, alpha, beta, d, new)
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""
-        if sweeps == 0:
-            x.fill(0)
         self._sweep(state, b, x, sweeps, from_zero=True)
         self.residual(state, b, x, r)
 
@@ -89,12 +77,12 @@ class Polynomial(Smoother):
 
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         """See `Smoother`."""
-        self._run.find_rest(self.n, *self._arrays, b, x, r)
+        self.A.enqueue_residual(state[0], b, x, r)
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> int:  # type: ignore[override]
         """See `Smoother`."""
-        return sum(array.nbytes for array in (self.indptr, self.indices, self.values, self.dinv))
+        return self.A.nbytes + self.dinv.nbytes
 
 
 def coefficients(degree: int, radius: float) -> list[tuple[float, float]]:
@@ -116,29 +104,15 @@ def coefficients(degree: int, radius: float) -> list[tuple[float, float]]:
     return found
 
 
-@compile_inlined
-def rest_of_row(i, indptr, indices, values, b, x):
-    """Row i of b - A x."""
-    total = b.dtype.type(0)
-    for k in range(indptr[i], indptr[i + 1]):
-        total += values[k] * x[indices[k]]
-    return b[i] - total
-
-
 @KERNELS.per_item
-def find_rest(first, end, indptr, indices, values, b, x, r):
-    """r = b - A x."""
+def step(
+    first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, dinv, b, from_zero, x, alpha, beta, d, y
+):
+    """d = alpha d + beta inv(D) (b - A x), and y = x + d; from zero x is not read, and d is not if alpha is 0."""
     for i in range(first, end):
-        r[i] = rest_of_row(i, indptr, indices, values, b, x)
-
-
-@KERNELS.per_item
-def step(first, end, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, result):
-    """d = alpha d + beta inv(D) (b - A x), and x + d; from zero x is not read, and d is not if alpha is 0."""
-    for i in range(first, end):
-        rest = b[i] if from_zero else rest_of_row(i, indptr, indices, values, b, x)
+        rest = b[i] if from_zero else b[i] - row_product(i, indptr, indices, values, x)
         move = dinv.real.dtype.type(beta) * (dinv[i] * rest)
         if alpha != 0:
             move += dinv.real.dtype.type(alpha) * d[i]
         d[i] = move
-        result[i] = move if from_zero else x[i] + move
+        y[i] = move if from_zero else x[i] + move

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from mcprecond.backends import get_backend
 from mcprecond.backends.beside import compiled_beside, is_kept
 from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.cycle import Dense
-from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_parts
+from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_rows
 from mcprecond.multigrid.smoothers import GaussSeidel
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import strength_graph
@@ -24,7 +24,7 @@ N = 60
 
 def rehearse() -> None:
     """Compile all of it, unless it is kept."""
-    if not is_kept(restrict_parts):
+    if not is_kept(restrict_rows):
         with compiled_beside(f"{__name__}:rehearse_products"):
             rehearse_others()
 
@@ -49,8 +49,9 @@ def rehearse_others() -> None:
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)
-    Csr(matrix.csr, backend).apply(b, x, adds=True)
-    Dense(matrix.csr, backend).apply(b, x)
+    product = Csr(matrix.csr, backend)
+    product.enqueue_sum(product.new_state(), b, x)
+    Dense(matrix.csr, backend).enqueue(None, b, x)
 
 
 def _line() -> AdmittedMatrix:

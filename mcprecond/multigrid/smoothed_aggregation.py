@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -12,47 +12,20 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.memory import kept_values
 from mcprecond.backends.updates import one_at_a_time
+from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
-from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.cycle import Dense
-from mcprecond.multigrid.galerkin import GalerkinProduct
+from mcprecond.multigrid.coarsening import Coarsening, coarsen
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
-from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
+from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.rehearsal import rehearse
-from mcprecond.multigrid.smoothers import Smoother
-from mcprecond.multigrid.spectral_radius import spectral_radius
-from mcprecond.multigrid.strength import refuse_unsymmetric, strength_graph
-from mcprecond.multigrid.transfer import tentative
-from mcprecond.multigrid.units import divided, narrowed, refuse_indefinite, unit_of
+from mcprecond.multigrid.strength import refuse_unsymmetric
+from mcprecond.multigrid.units import divided, narrowed, unit_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
-from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
 
 STRENGTHS = ("symmetric",)
-OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
 FALL = 0.5  # of a given limit of strength, from level to level
-MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
-
-
-@dataclass
-class Aggregation:
-    """What of a level's transfers does not depend on the values of A.
-
-    Attributes
-    ----------
-    labels, count
-        As `aggregates` returns them.
-    Q : array, shape (n, k)
-        See `tentative`.
-    product : GalerkinProduct
-        P, R and R A P.
-    """
-
-    labels: Any
-    count: int
-    Q: Any
-    product: GalerkinProduct
 
 
 class SmoothedAggregation(Multigrid):
@@ -79,10 +52,12 @@ class SmoothedAggregation(Multigrid):
         rows: ``|a_ij| >= sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` where rows i and j have m_i and m_j neighbors. Where the
         aggregates of strong neighbors would leave more than 0.8 of a level's unknowns, all neighbors count as strong,
         and where that does not help either, the level is the coarsest one.
-    smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"}
+    smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"} or function of a sparse matrix
         "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu":
         solves with the M of `MulticolorDILU`, of points. "jacobi" is damped by 4/3 of the inverse spectral radius of
-        inv(D) A, and "chebyshev" of degree 3; these need no coloring.
+        inv(D) A, and "chebyshev" of degree 3; these need no coloring. A function, as the class `ILU0` is one, is called
+        with the matrix of each level and returns an operator M: sweeps are then ``x += w M (b - A x)``, with the
+        adjoint of M after the correction, and with a w that makes them converge.
     coloring : str, AutoColoring, Coloring or array of int
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
     presweeps, postsweeps : int
@@ -133,7 +108,7 @@ class SmoothedAggregation(Multigrid):
         block_size: int = 1,
         strength: Literal["symmetric"] = "symmetric",
         theta: float | None = None,
-        smoother: SmootherName = "gauss_seidel",
+        smoother: SmootherName | Callable[[Any], Any] = "gauss_seidel",
         coloring: ColoringArgument = "auto",
         presweeps: int = 1,
         postsweeps: int = 1,
@@ -147,7 +122,7 @@ class SmoothedAggregation(Multigrid):
         one_of(strength, "strength", STRENGTHS)
         self.theta = None if theta is None else real(theta, "theta", 0, 1)
         self.cycle = one_of(cycle, "cycle", CYCLES)
-        self.smoother = one_of(smoother, "smoother", SMOOTHERS)
+        self.smoother = known_smoother(smoother)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
         if self.presweeps + self.postsweeps == 0:
             raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
@@ -165,27 +140,27 @@ class SmoothedAggregation(Multigrid):
 
     def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
         """Make the levels, until one is small enough or cannot be made coarser."""
-        levels: list[Level] = []
-        self._aggregations: list[Aggregation] = []
-        backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
         refuse_unfit(matrix)
-        finest, matrix = matrix, self._in_its_unit(matrix)
+        backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
+        levels = [Level(matrix.csr, None)]
+        self._coarsenings: list[Coarsening] = []
+        A = self._in_its_unit(matrix)
         while True:
-            level = Level(matrix.csr if levels else finest.csr, None)
-            levels.append(level)
-            goes_on = matrix.shape[0] > self.max_coarse and len(levels) < self.max_levels
-            theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
-            found = aggregation_of(matrix, B, block_size, theta) if goes_on else None
-            if found is None and matrix.shape[0] <= MOST_DENSE:
-                coarse = Dense(matrix.csr, backend)
+            level, coarsening = levels[-1], None
+            if A.shape[0] > self.max_coarse and len(levels) < self.max_levels:
+                theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
+                coarsening = coarsen(A, B, block_size, theta)
+            if coarsening is None and A.shape[0] <= MOST_DENSE:
+                coarse = Dense(A.csr, backend)
                 break
-            level.smoother = self._smoother_of(matrix, coloring, block_size)
-            if found is None:
+            level.smoother = new_smoother(self.smoother, A, coloring, block_size, self._dtype)
+            if coarsening is None:
                 break
-            aggregation, B = found
-            self._aggregations.append(aggregation)
-            matrix, block_size = self._next_matrix(matrix, aggregation.product, len(levels)), B.shape[1]
-            level.connect(aggregation.product.P, aggregation.product.R, self._dtype, backend)
+            A = coarsening.coarse_matrix(A, self._dtype, len(levels))
+            B, block_size = coarsening.B, coarsening.B.shape[1]
+            level.connect(coarsening.product.P, coarsening.product.R, self._dtype, backend)
+            levels.append(Level(A.csr, None))
+            self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         self._open_levels(levels, coarse, backend)
 
@@ -195,23 +170,11 @@ class SmoothedAggregation(Multigrid):
         self._unit = unit_of(matrix, stored)
         return narrowed(divided(matrix, self._unit), stored, 0)
 
-    def _next_matrix(self, matrix: AdmittedMatrix, product: GalerkinProduct, level: int) -> AdmittedMatrix:
-        """The matrix of the next level, of that number, with new values of it and of the transfers."""
-        diagonal = matrix.diagonal()
-        with np.errstate(all="ignore"):  # what is not finite is refused
-            dinv = 1 / diagonal
-        product.compute(matrix, OMEGA / spectral_radius(matrix, dinv), dinv)
-        refuse_indefinite(product.coarse, product.R, diagonal.real, level)
-        return narrowed(product.coarse, stored_dtype(self._dtype, matrix.dtype), level)
-
-    def _apply(self, state: list[Space], r: Any, z: Any) -> None:
-        """See `Preconditioner`: a cycle in the hierarchy's unit."""
-        super()._apply(state, r, z)
+    def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
+        """See `Operator`: a cycle in the hierarchy's unit."""
+        super().enqueue(state, r, z)
         if self._unit:
             z *= 2.0**-self._unit
-
-    def _smoother_of(self, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
-        return new_smoother(self.smoother, matrix, coloring, block_size, self._dtype)
 
     @one_at_a_time
     def update(self, A: Matrix) -> None:
@@ -247,37 +210,16 @@ class SmoothedAggregation(Multigrid):
         self.levels[0].A = matrix.csr
         self._open_workspaces()  # graphs that were captured hold the damping of before
 
-    def _take_values(self, matrix: AdmittedMatrix) -> None:
+    def _take_values(self, A: AdmittedMatrix) -> None:
         """Level by level, into the arrays that are there: captured applications read them."""
         for number, level in enumerate(self.levels):
             if level.smoother is not None:
-                level.smoother.update(matrix)
-            if number < len(self._aggregations):
-                matrix = self._next_matrix(matrix, self._aggregations[number].product, number + 1)
+                level.smoother.update(A)
+            if number < len(self._coarsenings):
+                A = self._coarsenings[number].coarse_matrix(A, self._dtype, number + 1)
                 level.replace_transfers()
         if self._coarse is not None:
-            self._coarse.update(matrix.csr, self.backend)
-
-
-def aggregation_of(
-    matrix: AdmittedMatrix, B: Any, block_size: int, theta: float | None
-) -> tuple[Aggregation, Any] | None:
-    """The aggregation of a level and the candidates of the next one; None where that would hardly be smaller."""
-    backend, k = matrix.backend, B.shape[1]
-    nodes = matrix if block_size == 1 else admitted(node_pattern(matrix, block_size))
-    for limit in (theta, 0.0):
-        labels, count = aggregates(strength_graph(matrix, nodes, limit))
-        if count * k <= MOST_KEPT * matrix.shape[0]:
-            break
-    else:
-        return None
-    if count == 0:
-        return None
-    xp = backend.xp
-    own = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
-    Q, coarse, vanished = tentative(own, count, B, block_size, backend)
-    product = GalerkinProduct(matrix, nodes, labels, own, count, Q, vanished)
-    return Aggregation(labels, count, Q, product), coarse
+            self._coarse.update(A.csr, self.backend)
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Backend) -> Any:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
+from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.operator import Operator, operator_for
+from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.cycle import KERNELS
 from mcprecond.multigrid.spectral_radius import start_vector
-from mcprecond.preconditioners.dilu import MulticolorDILU
-from mcprecond.storage import ColorBlocks, NodeBlocks
-from mcprecond.sweeps.plan import Sweeps
-from mcprecond.tuning.least_time import chosen
+from mcprecond.preconditioners import Preconditioner
+from mcprecond.preconditioners.colored import blocks_of
+from mcprecond.sweeps.relaxation import Relaxation
 
 
-class Smoother(ABC):
-    """The smoothing of one level, for A x = b. What an application writes is in a state of its own."""
+class Smoother(Operator):
+    """The smoothing of one level, for A x = b; as an operator, x after one sweep from zero."""
 
     #: The number of colors, if there are any.
     n_colors: int | None = None
-
-    @abstractmethod
-    def new_state(self) -> Any:
-        """What an application writes, beside its vectors."""
+    #: Whether sweeps after the correction are adjoints of those before.
+    symmetric = True
+    #: Memory of what an application reads, in bytes.
+    nbytes: int
 
     @abstractmethod
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
-        """So many sweeps from zero: x, and the residual r = b - A x."""
+        """So many sweeps from zero, one at least: x, and the residual r = b - A x."""
 
     @abstractmethod
     def after(self, state: Any, b: Any, x: Any, sweeps: int) -> None:
@@ -40,11 +42,6 @@ class Smoother(ABC):
     def update(self, matrix: AdmittedMatrix) -> None:
         """Take new values from a matrix with the same pattern."""
 
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Memory of what an application reads, in bytes."""
-
 
 class GaussSeidel(Smoother):
     """Multicolor Gauss-Seidel: forward sweeps before, backward sweeps after; or symmetric ones both times.
@@ -54,50 +51,43 @@ class GaussSeidel(Smoother):
     """
 
     def __init__(
-        self, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any, *, symmetric: bool = False
+        self, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any, *, both_ways: bool = False
     ) -> None:
-        self.symmetric = symmetric
-        coloring, _ = chosen(matrix, coloring, block_size)
-        self.blocks = (
-            ColorBlocks(matrix, coloring, dtype=dtype, divides=True)
-            if block_size == 1
-            else NodeBlocks(matrix, coloring, block_size=block_size, dtype=dtype)
-        )
+        self.shape, self.dtype, self._both_ways = matrix.shape, matrix.dtype, both_ways
+        self.blocks, _ = blocks_of(matrix, coloring, dtype, block_size=block_size, divides=True)
         self.blocks.refuse_singular_diagonal()
         self.n_colors = self.blocks.n_colors
 
-    def new_state(self) -> Sweeps:
-        """See `Smoother`."""
-        return Sweeps(self.blocks, relaxes=True)
+    def new_state(self, columns: int = 1) -> Relaxation:
+        """See `Operator`."""
+        return Relaxation(self.blocks, columns)
 
-    def before(self, state: Sweeps, b: Any, x: Any, r: Any, sweeps: int) -> None:
+    def enqueue(self, state: Relaxation, b: Any, x: Any) -> None:
         """See `Smoother`."""
-        if sweeps == 0:
-            x.fill(0)
-            r[...] = b
-            return
-        state.forget()
-        state.solve_triangle(b, x, omega=1.0, scale=1.0, backwards=False)
+        self._before(state, b, x, 1)
+
+    def before(self, state: Relaxation, b: Any, x: Any, r: Any, sweeps: int) -> None:
+        """See `Smoother`."""
+        self._before(state, b, x, sweeps).residual(b, r)
+
+    def _before(self, state: Relaxation, b: Any, x: Any, sweeps: int) -> Any:
+        iterate = state.start_from_zero(b, x, "forward")
         for sweep in range(sweeps):
             if sweep:
-                state.relax(b, x, omega=1.0, backwards=False)
-            if self.symmetric:
-                state.relax(b, x, omega=1.0, backwards=True)
-        state.residual(b, r, substituted=sweeps == 1 and not self.symmetric)
+                iterate.sweep(b, "forward")
+            if self._both_ways:
+                iterate.sweep(b, "backward")
+        return iterate
 
-    def after(self, state: Sweeps, b: Any, x: Any, sweeps: int) -> None:
+    def after(self, state: Relaxation, b: Any, x: Any, sweeps: int) -> None:
         """See `Smoother`."""
-        if sweeps:
-            state.begin(x)
+        iterate = state.start(x)
         for _ in range(sweeps):
-            if self.symmetric:
-                state.relax(b, x, omega=1.0, backwards=False)
-            state.relax(b, x, omega=1.0, backwards=True)
+            iterate.sweep(b, "symmetric" if self._both_ways else "backward")
 
-    def residual(self, state: Sweeps, b: Any, x: Any, r: Any) -> None:
+    def residual(self, state: Relaxation, b: Any, x: Any, r: Any) -> None:
         """See `Smoother`."""
-        state.begin(x)
-        state.residual(b, r)
+        state.start(x).residual(b, r)
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""
@@ -105,7 +95,7 @@ class GaussSeidel(Smoother):
         self.blocks.refuse_singular_diagonal()
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> int:  # type: ignore[override]
         """See `Smoother`."""
         return self.blocks.nbytes
 
@@ -114,67 +104,98 @@ class GaussSeidel(Smoother):
 POWER_STEPS, MARGIN = 12, 1.1
 
 
-class DILU(Smoother):
-    """``x += w inv(M) (b - A x)`` with the symmetric M of `MulticolorDILU`, before and after.
+class Correction(Smoother):
+    """``x += w M (b - A x)`` with any operator M, and its adjoint after the correction from the coarser level.
 
-    The factor w is below 1 where eigenvalues of inv(M) A are so large that the step would not converge.
+    The factor w is below 1 where eigenvalues of M A are so large that the step would not converge.
+
+    Parameters
+    ----------
+    matrix : AdmittedMatrix
+    build : function of a sparse matrix
+        Returns M: an `Operator`, as the preconditioners of this package are, or anything that has ``@``. It is called
+        again for new values; but M is updated if the function is one of these classes, or a `functools.partial` of one.
+    stored : dtype, optional
+        In which A is stored for residuals.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, coloring: Any, dtype: Any) -> None:
-        self.M = MulticolorDILU(matrix.csr, coloring, dtype=dtype)
-        self.n_colors = self.M.n_colors
-        self._run = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype, LANES=1)
-        self.factor = self._convergent_factor(matrix)
+    def __init__(self, matrix: AdmittedMatrix, build: Callable[[Any], Any], stored: Any = None) -> None:
+        self.shape, self.dtype, self._backend, self._build = matrix.shape, matrix.dtype, matrix.backend, build
+        self.A = product_with(matrix, stored=stored, copies=not matrix.is_ours)
+        self._add = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype).add
+        builder = getattr(build, "func", build)
+        self._is_updated = isinstance(builder, type) and issubclass(builder, Preconditioner)
+        self._take(build(matrix if self._is_updated else matrix.csr))
 
-    def _convergent_factor(self, matrix: AdmittedMatrix) -> float:
-        """1, or a smaller factor that makes the largest eigenvalue of inv(M) A about 4/3 where it is above 5/3."""
-        xp, n, sweeps = self.M.backend.xp, self.M.shape[0], Sweeps(self.M.blocks)
+    def _take(self, M: Any) -> None:
+        if not isinstance(M, Operator) and not hasattr(M, "__matmul__"):
+            raise TypeError(f"smoother must be a function that returns an operator, got {type(M).__name__} from it")
+        if M.shape != self.shape:
+            raise ValueError(f"smoother must return an operator of the shape {self.shape} of its matrix, got {M.shape}")
+        self._given, self.M = M, operator_for(M, self.dtype, self._backend)
+        self.n_colors, self.captures = getattr(M, "n_colors", None), self.M.captures
+        is_symmetric = getattr(M, "symmetric", True)
+        self.adjoint = self.M if is_symmetric else operator_for(M.H, self.dtype, self._backend)
+        self.factor = self._convergent_factor()
+
+    def _convergent_factor(self) -> float:
+        """1, or a smaller factor that makes the largest eigenvalue of M A about 4/3 where it is above 5/3."""
+        xp, n = self._backend.xp, self.shape[0]
         if n == 0:
             return 1.0
-        v, z, norm = start_vector(n, matrix.dtype, self.M.backend), xp.empty(n, matrix.dtype), 0.0
+        v, z, norm = start_vector(n, self.dtype, self._backend), xp.empty(n, self.dtype), 0.0
+        of_A, of_M, Av = self.A.new_state(), self.M.new_state(), xp.empty(n, self.dtype)
         for _ in range(POWER_STEPS):
-            sweeps.solve(matrix.csr @ v, z)
+            self.A.enqueue(of_A, v, Av)
+            self.M.enqueue(of_M, Av, z)
             norm = float(xp.sqrt(xp.sum(abs(z) ** 2) / xp.sum(abs(v) ** 2)))
             v = z / (norm or 1.0)
         radius = MARGIN * norm
         return 1.0 if radius <= 5 / 3 else 4 / (3 * radius)
 
-    def new_state(self) -> tuple[Sweeps, Any, Any]:
-        """See `Smoother`: the sweeps, a residual and a correction."""
-        xp, blocks = self.M.backend.xp, self.M.blocks
-        return Sweeps(blocks), *(xp.empty(self.M.shape[0], self.M.dtype) for _ in range(2))
+    def new_state(self, columns: int = 1) -> tuple[Any, ...]:
+        """See `Operator`: those of A, M and its adjoint, a residual and a correction."""
+        xp, n = self._backend.xp, self.shape[0]
+        operators = self.A, self.M, self.adjoint
+        return *(operator.new_state() for operator in operators), xp.empty(n, self.dtype), xp.empty(n, self.dtype)
 
-    def before(self, state: tuple[Sweeps, Any, Any], b: Any, x: Any, r: Any, sweeps: int) -> None:
+    def enqueue(self, state: Any, b: Any, x: Any) -> None:
         """See `Smoother`."""
-        if sweeps == 0:
-            x.fill(0)
-            r[...] = b
-            return
-        state[0].forget()
-        state[0].solve(b, x, scale=self.factor)
-        self.after(state, b, x, sweeps - 1)
+        self.M.enqueue(state[1], b, x)
+        if self.factor != 1:
+            x *= self.factor
+
+    def _correct(self, M: Operator, of_M: Any, state: Any, rest: Any, x: Any) -> None:
+        """x += w M rest."""
+        M.enqueue(of_M, rest, state[4])
+        self._add(len(x), self.factor, state[4], x)
+
+    def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
+        """See `Smoother`."""
+        self.enqueue(state, b, x)
         self.residual(state, b, x, r)
-
-    def after(self, state: tuple[Sweeps, Any, Any], b: Any, x: Any, sweeps: int) -> None:
-        """See `Smoother`."""
-        own, r, z = state
-        for _ in range(sweeps):
+        for _ in range(sweeps - 1):
+            self._correct(self.M, state[1], state, r, x)
             self.residual(state, b, x, r)
-            own.forget()
-            own.solve(r, z, scale=self.factor)
-            self._run.add(len(x), 1.0, z, x)
 
-    def residual(self, state: tuple[Sweeps, Any, Any], b: Any, x: Any, r: Any) -> None:
+    def after(self, state: Any, b: Any, x: Any, sweeps: int) -> None:
         """See `Smoother`."""
-        state[0].begin(x)
-        state[0].residual(b, r)
+        for _ in range(sweeps):
+            self.residual(state, b, x, state[3])
+            self._correct(self.adjoint, state[2], state, state[3], x)
+
+    def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
+        """See `Smoother`."""
+        self.A.enqueue_residual(state[0], b, x, r)
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""
-        self.M.update(matrix.csr)
-        self.factor = self._convergent_factor(matrix)
+        self.A.replace(matrix.csr)
+        if self._is_updated:
+            self._given.update(matrix.csr)
+        self._take(self._given if self._is_updated else self._build(matrix.csr))
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> int:  # type: ignore[override]
         """See `Smoother`."""
-        return self.M.nbytes
+        return self.A.nbytes + getattr(self._given, "nbytes", 0)

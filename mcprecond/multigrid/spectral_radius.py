@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
-from mcprecond.linalg.csr import lanes_for
+from mcprecond.linalg.csr import product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import inner
 
@@ -16,10 +16,8 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 STEPS = 10
 #: Of a grid, at most: the workspace has room for a number from each.
 MOST_BLOCKS = 2**14
-#: On a GPU a block shares a row with more entries than these.
-LONGEST = 512
 MULTIPLIER = 2654435761  # turns consecutive numbers into pseudo-random ones
-CUDA_CONSTANTS = {"MOST_BLOCKS": MOST_BLOCKS, "LONGEST": LONGEST, "MULTIPLIER": MULTIPLIER}
+CUDA_CONSTANTS = {"MOST_BLOCKS": MOST_BLOCKS, "MULTIPLIER": MULTIPLIER}
 
 
 def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> float:
@@ -47,25 +45,11 @@ def spectral_radius(matrix: AdmittedMatrix, dinv: Any, steps: int = STEPS) -> fl
         return 1.0
     xp, steps = backend.xp, min(steps, n)
     w, scalars = xp.empty(n, matrix.dtype), xp.empty(2 * steps + 1)
-    run = backend.kernels(
-        KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes_for(matrix.indices.size / n)
-    )
+    A = product_with(matrix)
+    run = backend.kernels(KERNELS, **A.macros)
     run.start(n, w)
-    run.lanczos(
-        n,
-        matrix.max_degree + 1,
-        steps,
-        matrix.indptr,
-        matrix.indices,
-        matrix.data,
-        dinv,
-        w,
-        xp.zeros_like(w),
-        xp.empty_like(w),
-        scalars,
-        xp.empty(2 * MOST_BLOCKS),
-        xp.zeros(1, np.int32),
-    )
+    own = dinv, w, xp.zeros_like(w), xp.empty_like(w)
+    run.lanczos(n, steps, *A.arrays(A.new_state()), *own, scalars, xp.empty(2 * MOST_BLOCKS), xp.zeros(1, np.int32))
     scalars = backend.to_host(scalars)
     if not np.isfinite(scalars).all():
         raise ValueError(
@@ -112,13 +96,11 @@ def square_of(first, end, w, dinv):
 
 
 @compile_loop
-def product_with(first, end, indptr, indices, values, w, Aw):
+def multiply(first, end, indptr, indices, values, w, Aw):
     """Aw = A w; returns w' A w."""
     product = 0.0
     for i in range(first, end):
-        total = w.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * w[indices[k]]
+        total = row_product(i, indptr, indices, values, w)
         Aw[i] = total
         product += inner(w[i], total)
     return product
@@ -137,13 +119,31 @@ def next_vector(first, end, scale, of_w, of_before, dinv, Aw, w, before):
 
 
 @KERNELS.resident
-def lanczos(n, longest, steps, indptr, indices, values, dinv, w, before, Aw, scalars, partials, arrivals):
+def lanczos(
+    n,
+    steps,
+    indptr,
+    indices,
+    values,
+    longest,
+    n_long,
+    n_pieces,
+    plan,
+    work,
+    dinv,
+    w,
+    before,
+    Aw,
+    scalars,
+    sums,
+    arrivals,
+):
     """All steps, from w; `before` is zero."""
     beta, last_inverse = np.sqrt(square_of(0, len(w), w, dinv)), 0.0
     scalars[0] = beta
     for k in range(steps):
         scale = inverse(beta)
-        alpha = scale * scale * product_with(0, n, indptr, indices, values, w, Aw)
+        alpha = scale * scale * multiply(0, n, indptr, indices, values, w, Aw)
         beta = np.sqrt(next_vector(0, n, scale, alpha * scale, beta * last_inverse, dinv, Aw, w, before))
         last_inverse = scale
         scalars[2 * k + 1], scalars[2 * k + 2] = alpha, beta

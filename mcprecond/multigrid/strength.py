@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mcprecond.backends.atomics import atomic_min
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
-from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, place_of
+from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -72,7 +73,7 @@ def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMa
     kernels_for(matrix).find_norms(
         nodes.shape[0], block_size, matrix.indptr, matrix.indices, matrix.data, nodes.indptr, nodes.indices, norms
     )
-    return admitted(canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
+    return replace(nodes, csr=canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
 
 
 def kernels_for(matrix: AdmittedMatrix) -> Any:

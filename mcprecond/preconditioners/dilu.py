@@ -9,8 +9,9 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_loop
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.updates import one_at_a_time
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
-from mcprecond.sweeps.plan import make_empty
+from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
@@ -71,7 +72,7 @@ class MulticolorDILU(Factored):
 
     def __init__(
         self,
-        A: Matrix,
+        A: Matrix | AdmittedMatrix,
         coloring: ColoringArgument = "auto",
         *,
         pivot: PivotRule = "positive",
@@ -117,7 +118,7 @@ class MulticolorDILU(Factored):
         pattern = blocks.pattern_of(csr)
 
         def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
-            make_empty(self._pivots)
+            store_sentinel(self._pivots)
             found.fill(0)
             run.find_pivots(
                 blocks.n_slices,
@@ -185,51 +186,11 @@ def find_pivots_of_rows(
 
 
 @KERNELS.resident
-def find_pivots(
-    n_slices,
-    slices,
-    sums,
-    lower_indptr,
-    lower_columns,
-    lower,
-    upper_indptr,
-    upper_columns,
-    upper,
-    diagonal,
-    perm,
-    indptr,
-    indices,
-    values,
-    tiny,
-    least,
-    theta,
-    pivots,
-    shifts,
-    found,
-):
+def find_pivots(n_slices, slices, sums, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, *rows):
     """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
 
     The product of two entries might underflow or overflow where their matrix does not. Also finds what was added to
     what theta = 1 would give here, whether there was anything to add, and whether a pivot is low.
     """
     for c in range(n_slices):
-        find_pivots_of_rows(
-            slices[c],
-            slices[c + 1],
-            lower_indptr,
-            lower_columns,
-            lower,
-            upper_indptr,
-            upper,
-            diagonal,
-            perm,
-            indptr,
-            indices,
-            values,
-            tiny,
-            least,
-            theta,
-            pivots,
-            shifts,
-            found,
-        )
+        find_pivots_of_rows(slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, *rows)

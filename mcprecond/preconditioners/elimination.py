@@ -246,30 +246,7 @@ def factorize_rows(
 
 
 @KERNELS.resident
-def factorize(
-    n_pieces,
-    pieces,
-    lower_indptr,
-    lower_indices,
-    lower_places,
-    lower_stored,
-    lower,
-    upper_indptr,
-    upper_indices,
-    upper_places,
-    upper_stored,
-    upper,
-    firsts,
-    matches,
-    diagonal,
-    tiny,
-    least,
-    theta,
-    pivots,
-    dinv,
-    shifts,
-    found,
-):
+def factorize(n_pieces, pieces, *rows):
     """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
     `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
@@ -277,27 +254,4 @@ def factorize(
     diagonal was changed where matches are not listed.
     """
     for c in range(n_pieces):
-        factorize_rows(
-            pieces[c],
-            pieces[c + 1],
-            lower_indptr,
-            lower_indices,
-            lower_places,
-            lower_stored,
-            lower,
-            upper_indptr,
-            upper_indices,
-            upper_places,
-            upper_stored,
-            upper,
-            firsts,
-            matches,
-            diagonal,
-            tiny,
-            least,
-            theta,
-            pivots,
-            dinv,
-            shifts,
-            found,
-        )
+        factorize_rows(pieces[c], pieces[c + 1], *rows)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
 from mcprecond.backends.updates import one_at_a_time
-from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner, Workspace
-from mcprecond.sweeps.plan import Sweeps
+from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
+from mcprecond.storage import ColorBlocks
+from mcprecond.sweeps.relaxation import Relaxation
+from mcprecond.sweeps.substitution import Substitution
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
@@ -16,7 +19,32 @@ SWEEPS: tuple[Sweep, ...] = ("forward", "backward", "symmetric")
 LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
 
 
-class MulticolorGS(Preconditioner):
+class Sweeps:
+    """What sweeps write: of substitution, and of relaxation. `substitutes` says which is made now.
+
+    Parameters
+    ----------
+    blocks, columns
+        As for `Substitution`.
+    substitutes : bool
+    """
+
+    def __init__(self, blocks: ColorBlocks, columns: int, *, substitutes: bool) -> None:
+        self._new = blocks, columns
+        _ = self.substitution if substitutes else self.relaxation
+
+    @cached_property
+    def substitution(self) -> Substitution:
+        """Symmetric sweeps from zero."""
+        return Substitution(*self._new)
+
+    @cached_property
+    def relaxation(self) -> Relaxation:
+        """All other sweeps."""
+        return Relaxation(*self._new)
+
+
+class MulticolorGS(Colored):
     """Multicolor Gauss-Seidel or SOR preconditioner, from a zero guess.
 
     With A = L + D + U in the order of the colors, ``M @ r`` is one or more sweeps on A z = r:
@@ -97,7 +125,7 @@ class MulticolorGS(Preconditioner):
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
-        """See `Preconditioner`."""
+        """See `Colored`."""
         if self.sweep != "symmetric":
             return "M is not symmetric"
         if self.omega * MOST_OF_DIAGONAL < 1:
@@ -106,13 +134,13 @@ class MulticolorGS(Preconditioner):
 
     @property
     def splitting(self) -> tuple[Any, Any, float]:
-        """See `Preconditioner`: D / w."""
+        """See `Colored`: D / w."""
         D, Dinv, omega = self.blocks.diagonal, self.blocks.dinv, self.dtype.type(self.omega)
         return (D, Dinv, 1.0) if omega == 1 else (D / omega, Dinv * omega, self.omega)
 
     @property
     def keeps_diagonal(self) -> bool:
-        """See `Preconditioner`."""
+        """See `Colored`."""
         return self.omega == 1
 
     @one_at_a_time
@@ -133,18 +161,22 @@ class MulticolorGS(Preconditioner):
         self.blocks.update(self._moved_again(A))
         self.blocks.refuse_singular_diagonal()
 
-    @property
-    def relaxes(self) -> bool:
-        """See `Preconditioner`."""
-        return self.sweeps > 1
+    def new_state(self, columns: int = 1) -> Sweeps:
+        """See `Operator`."""
+        return Sweeps(self.blocks, columns, substitutes=self._substitutes)
 
-    def _apply(self, state: Sweeps, r: Any, z: Any) -> None:
-        """See `Preconditioner`. The first sweep starts from zero, so it reads each triangle once at most."""
+    @property
+    def _substitutes(self) -> bool:
+        """Whether an application is symmetric substitution, and nothing else."""
+        return self.sweep == "symmetric" and self.sweeps == 1
+
+    def enqueue(self, state: Sweeps, r: Any, z: Any) -> None:
+        """See `Operator`. The first sweep starts from zero, so it reads each triangle once at most."""
         omega = self.omega
-        if self.sweep == "symmetric" and self.sweeps == 1:
-            state.solve(r, z, omega=omega, scale=omega * (2 - omega))
+        if self._substitutes:
+            state.substitution.solve(r, z, omega=omega, scale=omega * (2 - omega))
         else:
-            state.sweep(z, r, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
+            state.relaxation.sweep(z, r, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
 
     def smooth(self, x: Any, b: Any) -> Any:
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
@@ -177,7 +209,7 @@ class MulticolorGS(Preconditioner):
         n, xp = self.shape[0], self.backend.xp
         x, b = (xp.asarray(vector(v, n, self._origin, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
         self.enqueue_sweep(x, b, sweeps=self.sweeps)
-        return x if self.captures else self.backend.to_host(x)
+        return x if self._stays else self.backend.to_host(x)
 
     def enqueue_sweep(
         self,
@@ -187,7 +219,7 @@ class MulticolorGS(Preconditioner):
         *,
         sweeps: int = 1,
         from_zero: bool = False,
-        own: Workspace | None = None,
+        state: Sweeps | None = None,
     ) -> None:
         """Sweep on A x = b in place: launch the kernels, check nothing, and do not wait.
 
@@ -205,8 +237,9 @@ class MulticolorGS(Preconditioner):
             How many.
         from_zero : bool
             Whether to start from zero, whatever x holds; the first sweep then reads one triangle only.
-        own : Workspace, optional
-            As in `enqueue`.
+        state : optional
+            One of `new_state`. By default one is borrowed: what is captured may then be replayed on the current stream
+            only.
 
         Examples
         --------
@@ -219,12 +252,11 @@ class MulticolorGS(Preconditioner):
         >>> x
         array([1., 1., 1.])
         """
-        if own is None:
-            with self.workspace(x.shape[1] if x.ndim == 2 else 1) as own:
-                self.enqueue_sweep(x, b, direction, sweeps=sweeps, from_zero=from_zero, own=own)
+        if state is None:
+            with self.lend_state(x.shape[1] if x.ndim == 2 else 1) as state:
+                self.enqueue_sweep(x, b, direction, sweeps=sweeps, from_zero=from_zero, state=state)
             return
-        own.state.sweep(x, b, direction or self.sweep, sweeps=sweeps, omega=self.omega, from_zero=from_zero)
-        own.state.forget()
+        state.relaxation.sweep(x, b, direction or self.sweep, sweeps=sweeps, omega=self.omega, from_zero=from_zero)
 
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""

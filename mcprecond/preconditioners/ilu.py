@@ -27,7 +27,7 @@ from mcprecond.preconditioners.pivots import (
     check_rule,
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
-from mcprecond.sweeps.plan import make_empty
+from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.tuning.least_time import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
@@ -151,12 +151,12 @@ class ILU0(Factored):
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
-        """See `Preconditioner`."""
+        """See `Colored`."""
         return super().eisenstat_incompatibility if self.is_dilu else "ILU(0) changes entries off the diagonal here"
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
-        """See `Preconditioner`.
+        """See `Colored`.
 
         What elimination adds to a_ij and to a_ji is the same, but of a pair of which A stores only one, only one gets
         it. Then the factors are compared, when this is asked for first.
@@ -297,7 +297,7 @@ class ILU0(Factored):
                 blocks.update(csr)
             is_stored = False
             self._found[:TRIANGLES] = 0
-            make_empty(self._dinv)
+            store_sentinel(self._dinv)
             self._run.factorize(
                 len(self._pieces) - 1,
                 self._pieces,

@@ -17,8 +17,8 @@ import numpy as np
 
 from mcprecond.backends import compile_part
 from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
-from mcprecond.preconditioners.base import MOST_OF_DIAGONAL, Preconditioner
-from mcprecond.sweeps.plan import Sweeps
+from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
+from mcprecond.sweeps.substitution import Substitution
 
 PIVOT_RULES = ("positive", "raise", "shift")
 ADVICE = "pass pivot='shift' to change such pivots"
@@ -51,7 +51,7 @@ class Shifts(NamedTuple):
     amounts: np.ndarray
 
 
-class Factored(Preconditioner):
+class Factored(Colored):
     """``M = (T + L) inv(T) (T + U)`` with a diagonal T of pivots, which a subclass computes into `_pivots`.
 
     The color blocks store L and inv(T) U.
@@ -127,7 +127,7 @@ class Factored(Preconditioner):
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
-        """See `Preconditioner`."""
+        """See `Colored`."""
         return (
             f"shifted pivots are more than {MOST_OF_DIAGONAL} times as large as diagonal entries, so that digits of a "
             "product with A would cancel"
@@ -137,12 +137,12 @@ class Factored(Preconditioner):
 
     @property
     def splitting(self) -> tuple[Any, Any, float]:
-        """See `Preconditioner`: the pivots."""
+        """See `Colored`: the pivots."""
         return self._pivots, self._dinv, 1.0
 
     @property
     def keeps_diagonal(self) -> bool:
-        """See `Preconditioner`: nothing comes before the first color, so it is, unless pivots were shifted there."""
+        """See `Colored`: nothing comes before the first color, so it is, unless pivots were shifted there."""
         return self._keeps_diagonal
 
     def _transposed(self, conjugate: bool) -> Any:
@@ -157,8 +157,8 @@ class Factored(Preconditioner):
         turned._keeps_diagonal, turned._cancels = self._keeps_diagonal, self._cancels
         return turned
 
-    def _apply(self, state: Sweeps, r: Any, z: Any) -> None:
-        """See `Preconditioner`."""
+    def enqueue(self, state: Substitution, r: Any, z: Any) -> None:
+        """See `Operator`."""
         state.solve(r, z)
 
 

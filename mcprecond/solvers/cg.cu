@@ -70,7 +70,7 @@ extern "C" __global__ void find_flexible_beta(long long n, const VALUE* q, const
     });
 }
 
-extern "C" __global__ void turn(long long n, const VALUE* z, VALUE* p, const long long* control,
+extern "C" __global__ void change_direction(long long n, const VALUE* z, VALUE* p, const long long* control,
                                 const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], unit = (REAL)scalars[UNIT];

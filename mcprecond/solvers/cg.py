@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
+from mcprecond.linalg.csr import row_product
+from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import (
@@ -28,7 +30,7 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
 class ConjugateGradients(Iteration):
-    """Algorithm 9.1 of Saad, in the order of A, with any M: an `Applier`, or None for the identity.
+    """Algorithm 9.1 of Saad, in the order of A, with any M: an `Operator` and a state of it, or None for the identity.
 
     Where M is not linear, z need not be orthogonal to the residual before, as beta = r'z / r'z of before has it; then
     beta is that of Notay's flexible CG, (r - r of before)'z / r'z of before, where the difference is -alpha q.
@@ -36,13 +38,14 @@ class ConjugateGradients(Iteration):
     Notay: Flexible conjugate gradients, SIAM J. Sci. Comput. 22, 2000.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, M: Any) -> None:
+    def __init__(self, matrix: AdmittedMatrix, M: Operator | None = None, state: Any = None) -> None:
         csr, backend = matrix.csr, matrix.backend
         super().__init__(csr, matrix.max_degree + 1, backend)
-        self.run = backend.kernels(KERNELS, **self.macros)
+        self.run = backend.kernels(KERNELS, **self.A.macros)
         self.b, self.x, self.r, self.p, self.q = (backend.xp.empty(self.n, csr.dtype) for _ in range(5))
         self.z = self.r if M is None else backend.xp.empty(self.n, csr.dtype)
-        self.M, self.captures = M, M is None or M.captures
+        self.M, self._of_M, self.captures = M, state, M is None or M.captures
+        self._exponent_of_M = 0 if M is None else M.exponent
         if M is not None and M.has_many_kernels:
             self.bundle = 1
 
@@ -58,11 +61,10 @@ class ConjugateGradients(Iteration):
         """See `Iteration`; also those of z, if the magnitude of M is known."""
         super().choose_units(exponent_of_A, exponent)
         self.exponent_of_A = exponent_of_A
-        exponent_of_M = 0 if self.M is None else self.M.exponent
-        if exponent_of_M is not None:
-            self.choose_unit_of_z(exponent_of_M)
+        if self._exponent_of_M is not None:
+            self._choose_unit_of_z(self._exponent_of_M)
 
-    def choose_unit_of_z(self, exponent_of_M: int) -> None:
+    def _choose_unit_of_z(self, exponent_of_M: int) -> None:
         """Let z be about inv(A) r, where M has another magnitude than inv(A)."""
         shift = -self.exponent_of_A - exponent_of_M
         if abs(shift) > self.near:
@@ -75,24 +77,24 @@ class ConjugateGradients(Iteration):
     def precondition(self) -> None:
         """See `Iteration`: p = z = M r."""
         if self.M is not None:
-            self.M.enqueue(self.r, self.z)
-            if self.M.exponent is None:  # it is known now
-                self.M.exponent = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
-                self.choose_unit_of_z(self.M.exponent)
+            self.M.enqueue(self._of_M, self.r, self.z)
+            if self._exponent_of_M is None:  # it is known now
+                self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
+                self._choose_unit_of_z(self._exponent_of_M)
         self.run.find_first_rz(self.n, self.r, self.z, *self.reduction)
         self.p.fill(0)
-        self.run.turn(self.n, self.z, self.p, self.control, self.scalars)
+        self.run.change_direction(self.n, self.z, self.p, self.control, self.scalars)
 
     def _step(self) -> None:
         run, n, workspace = self.run, self.n, self.reduction
-        run.multiply(n, *self.A.arrays, self.p, self.q, *workspace)
+        run.multiply(n, *self.A.arrays(self._of_A), self.p, self.q, *workspace)
         run.advance(n, self.p, self.q, self.x, self.r, int(self.M is not None), *workspace)
         if self.M is not None:
-            self.M.enqueue(self.r, self.z)
+            self.M.enqueue(self._of_M, self.r, self.z)
             run.find_beta(n, self.r, self.z, *workspace)
             if not self.M.linear:
                 run.find_flexible_beta(n, self.q, self.z, *workspace)
-        run.turn(n, self.z, self.p, self.control, self.scalars)
+        run.change_direction(n, self.z, self.p, self.control, self.scalars)
 
 
 # On the CPU.
@@ -112,9 +114,7 @@ def multiply_rows(first, end, indptr, indices, values, p, q):
     """The rows of `multiply`."""
     product = 0.0
     for i in range(first, end):
-        total = p.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += values[k] * p[indices[k]]
+        total = row_product(i, indptr, indices, values, p)
         q[i] = total
         product += inner(total, p[i])
     return product
@@ -167,7 +167,7 @@ def find_flexible_beta(n, q, z, control, scalars, history, partials):
 
 
 @KERNELS.strided
-def turn(n, z, p, control, scalars):
+def change_direction(n, z, p, control, scalars):
     """p = z + beta p, with z in its unit."""
     if control[STATE] != RUNNING:
         return
@@ -176,6 +176,6 @@ def turn(n, z, p, control, scalars):
 
 @compile_loop(grain=NUMBERS)
 def turn_numbers(first, end, beta, unit, z, p):
-    """The numbers of `turn`."""
+    """The numbers of `change_direction`."""
     for i in range(first, end):
         p[i] = unit * z[i] + beta * p[i]

@@ -89,7 +89,7 @@ def _norm(v: Any, xp: Any) -> float:
 def _times(A: Csr, v: Any) -> Any:
     """A v."""
     result = v.copy()
-    A.apply(v, result)
+    A.enqueue(A.new_state(), v, result)
     return result
 
 

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
-from mcprecond.preconditioners import Preconditioner
+from mcprecond.preconditioners.colored import Colored
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -48,7 +48,7 @@ from mcprecond.solvers.iteration import (
     take_rr,
     take_rz,
 )
-from mcprecond.sweeps.plan import make_empty
+from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.sweeps.triangular import add_products, block_product
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 (LANES)")
@@ -61,8 +61,8 @@ CUDA_CONSTANTS = {"LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": 
 
 def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
     """Say why the form does not fit A and M, or return None if it does, provided that M was built from A."""
-    if not isinstance(M, Preconditioner):
-        return "M is no preconditioner of this package"
+    if not isinstance(M, Colored):
+        return "M is no preconditioner of this package with the triangles of A"
     if M.eisenstat_incompatibility:
         return M.eisenstat_incompatibility
     if M.backend is not backend_of(csr.data) or not M.captures:
@@ -75,7 +75,7 @@ def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
 class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
-    def __init__(self, csr: Any, M: Preconditioner, backend: Backend) -> None:
+    def __init__(self, csr: Any, M: Colored, backend: Backend) -> None:
         super().__init__(csr, M.blocks.longest_row, backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
@@ -91,7 +91,7 @@ class EisenstatIteration(Iteration):
         self.first_slices = (first, blocks.slices, sums)
         self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
         self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
-        self._awaited = xp.empty((2, *shape), csr.dtype)  # emptied together
+        self._awaited = xp.empty((2, *shape), csr.dtype)  # one store for both
         self.rho, self.t = self._awaited
         # t and s side by side: the forward sweep needs both of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
@@ -125,7 +125,7 @@ class EisenstatIteration(Iteration):
 
     def precondition(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q of it."""
-        make_empty(self._awaited)
+        store_sentinel(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
         self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.reduction)
 

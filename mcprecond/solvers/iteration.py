@@ -68,9 +68,9 @@ class Iteration:
         xp = backend.xp
         self.backend, self.n, self.dtype = backend, csr.shape[0], csr.dtype
         self.A = Csr(csr, backend, longest_row=longest_row, per_lane=ENTRIES_PER_LANE)
+        self._of_A = self.A.new_state()
         self.near = int(np.finfo(csr.dtype).maxexp * NEAR)
-        self.macros = {"OFFSET": self.A.offset, "VALUE": csr.dtype, "LANES": self.A.lanes}
-        self._run = backend.kernels(KERNELS, **self.macros)
+        self._run = backend.kernels(KERNELS, **self.A.macros)
         # Side by side, so that one copy to the host has all that it reads.
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
         block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
@@ -138,7 +138,7 @@ class Iteration:
 
     def _residual(self, x: Any, b: Any, r: Any) -> None:
         """The same for vectors in the order of A."""
-        self._run.residual(self.n, *self.A.arrays, x, b, r, *self.reduction)
+        self._run.residual(self.n, *self.A.arrays(self._of_A), x, b, r, *self.reduction)
 
     @abstractmethod
     def precondition(self) -> None:

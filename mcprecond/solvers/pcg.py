@@ -15,10 +15,11 @@ import numpy.typing as npt
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import promoted, shaped_vector
+from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.operator import operator_for
 from mcprecond.linalg.powers import power_times
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, is_hermitian
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.appliers import applied
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
@@ -279,12 +280,14 @@ class PCG:
         key = backend.stream, dtype, False
         if free := self._free_one(key):
             return key, *free, matrix.exponent
-        stack = ExitStack()
+        stack, state = ExitStack(), None
         system = replace(matrix, csr=matrix.csr.astype(dtype, copy=False))
         if isinstance(M, AdmittedMatrix):
-            M = replace(M, csr=M.csr.astype(dtype, copy=False))
-        iteration = ConjugateGradients(system, stack.enter_context(applied(M, dtype, backend)))
-        return key, iteration, stack, matrix.exponent
+            M = product_with(replace(M, csr=M.csr.astype(dtype, copy=False)))
+        if M is not None:
+            M = operator_for(M, dtype, backend)
+            state = stack.enter_context(M.lend_state())
+        return key, ConjugateGradients(system, M, state), stack, matrix.exponent
 
     def _free_one(self, key: tuple[Any, ...]) -> tuple[Iteration, ExitStack] | None:
         """An iteration that was put back, unless another thread has just taken it."""

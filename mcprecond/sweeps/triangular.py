@@ -206,46 +206,11 @@ def relax_rows(
 
 
 @KERNELS.resident
-def relax(
-    n_slices,
-    slices,
-    sums,
-    backwards,
-    lower_indptr,
-    lower_columns,
-    lower,
-    upper_indptr,
-    upper_columns,
-    upper,
-    dinv,
-    perm,
-    r,
-    omega,
-    old,
-    new,
-    z,
-):
+def relax(n_slices, slices, sums, backwards, *rows):
     """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
-        relax_rows(
-            slices[k],
-            slices[k + 1],
-            backwards,
-            lower_indptr,
-            lower_columns,
-            lower,
-            upper_indptr,
-            upper_columns,
-            upper,
-            dinv,
-            perm,
-            r,
-            omega,
-            old,
-            new,
-            z,
-        )
+        relax_rows(slices[k], slices[k + 1], backwards, *rows)
 
 
 @compile_loop
@@ -290,41 +255,8 @@ def residual_rows(
 
 
 @KERNELS.resident
-def residual(
-    n_slices,
-    slices,
-    sums,
-    substituted,
-    lower_indptr,
-    lower_columns,
-    lower,
-    upper_indptr,
-    upper_columns,
-    upper,
-    diagonal,
-    pivots,
-    perm,
-    b,
-    y,
-    r,
-):
+def residual(n_slices, slices, sums, *rows):
     """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
     known to be zero if y is what substitution with D + L gives.
     """
-    residual_rows(
-        0,
-        slices[n_slices],
-        substituted,
-        lower_indptr,
-        lower_columns,
-        lower,
-        upper_indptr,
-        upper_columns,
-        upper,
-        diagonal,
-        pivots,
-        perm,
-        b,
-        y,
-        r,
-    )
+    residual_rows(0, slices[n_slices], *rows)

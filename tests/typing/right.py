@@ -44,7 +44,7 @@ def uses(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray) -> No
         z: npt.NDArray[Any] = M @ b
         z = M.T @ M.matvec(z)
         on_device = M @ on_gpu
-        print(on_device.shape, M.n_colors, M.coloring.sizes.sum(), M.nbytes)
+        print(on_device.shape, M.n_colors, M.nbytes)
         M.update(A)
         result: SolveResult[npt.NDArray[Any]] = pcg(A, b, z, M=M, rtol=1e-8, form="plain")
         print(result.x.sum(), result.iterations + 1, result.reason is Reason.CONVERGED)

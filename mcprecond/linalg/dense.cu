@@ -1,4 +1,4 @@
-// The steps of a cycle between sweeps: LANES threads per row. See cycle.py.
+// A dense matrix on a vector, LANES threads per row, and inverses. See dense.py.
 
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
@@ -10,11 +10,6 @@ extern "C" __global__ void multiply_dense(long long n, const VALUE* matrix, cons
         for (long long j = threadIdx.x % LANES; j < n; j += LANES) total += matrix[i * n + j] * x[j];
     total = lane_sum<LANES>(total);
     if (i < n && threadIdx.x % LANES == 0) y[i] = total;
-}
-
-extern "C" __global__ void add(long long n, double factor, const VALUE* x, VALUE* y) {
-    long long i = thread_id();
-    if (i < n) y[i] += rounded_product((REAL)factor, x[i]);
 }
 
 // A grid that fills the device; between barriers no element is read that another thread writes: each step first puts

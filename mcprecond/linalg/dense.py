@@ -1,7 +1,4 @@
-"""Cycles over the levels of a hierarchy: smoothing, restriction, correction, and a dense solve on the coarsest level.
-
-A cycle only launches kernels: it allocates nothing and reads nothing back, so that it can be captured.
-"""
+"""Dense matrices on vectors: the inverses that a hierarchy applies on its coarsest level."""
 
 from __future__ import annotations
 
@@ -10,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
+from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
 
-class Dense:
-    """A dense matrix on vectors: an inverse of the matrix of the coarsest level.
+class Dense(Operator):
+    """The inverse of a sparse matrix, or a generalized one, as a dense array.
 
     Parameters
     ----------
@@ -28,6 +26,7 @@ class Dense:
 
     def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:
         self.matrix = inverse_of(csr, backend) if definite else pseudo_inverse(csr, backend)
+        self.shape, self.dtype = csr.shape, csr.dtype
         self._run = backend.kernels(KERNELS, VALUE=csr.dtype, LANES=32)
 
     @property
@@ -39,8 +38,8 @@ class Dense:
         """Take another matrix of the same shape, into the same array."""
         self.matrix[...] = inverse_of(csr, backend)
 
-    def apply(self, b: Any, x: Any) -> None:
-        """x = inv(A) b."""
+    def enqueue(self, state: None, b: Any, x: Any) -> None:
+        """See `Operator`: x = inv(A) b."""
         self._run.multiply_dense(len(b), self.matrix, b, x)
 
 
@@ -75,13 +74,6 @@ def multiply_dense(first, end, matrix, x, y):
         for j in range(len(x)):
             total += matrix[i, j] * x[j]
         y[i] = total
-
-
-@KERNELS.per_item
-def add(first, end, factor, x, y):
-    """y += factor x."""
-    for i in range(first, end):
-        y[i] += y.real.dtype.type(factor) * x[i]
 
 
 @compile_part

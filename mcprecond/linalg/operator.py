@@ -1,0 +1,125 @@
+"""Whatever is applied to vectors: one protocol for matrices, preconditioners, smoothers and operators of others.
+
+What an application writes beside its result is in a state of its own, so that one operator serves any number of
+streams and threads, and its launches can be captured::
+
+    state = operator.new_state()
+    operator.enqueue(state, x, y)      # y = operator(x): launches kernels only
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import Backend
+
+
+class Operator:
+    """A linear map of vectors, which lives on one device.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    dtype : dtype
+        Of the vectors.
+    """
+
+    #: Whether `enqueue` launches kernels and does nothing else, so that it may be captured.
+    captures: bool = True
+    #: Whether an application takes much longer than the other steps of an iteration.
+    has_many_kernels = False
+    #: How many right-hand sides one application serves at the cost of little more than one.
+    columns_at_once: int = 1
+    #: Whether it is linear. For one that is not, `pcg` makes its iteration flexible.
+    linear = True
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @property
+    def exponent(self) -> int | None:
+        """2^exponent is about the magnitude of the operator; None where that is not known."""
+        return None
+
+    def new_state(self, columns: int = 1) -> Any:
+        """Return what one application to so many right-hand sides writes beside the result; None for nothing."""
+        return None
+
+    @contextmanager
+    def lend_state(self, columns: int = 1) -> Iterator[Any]:
+        """Lend a state that nobody else has meanwhile, on the current stream."""
+        yield self.new_state(columns)
+
+    @abstractmethod
+    def enqueue(self, state: Any, x: Any, y: Any, /) -> None:
+        """y = operator(x), of shape (n,), or (n, k) in C order for a state of k columns. x and y do not overlap."""
+
+
+class Foreign(Operator):
+    """An operator of another package, or on another device, which is called as ``M @ x``."""
+
+    captures = False
+
+    def __init__(self, M: Any, dtype: Any, backend: Backend) -> None:
+        self.M, self.shape, self.dtype, self._backend = M, M.shape, np.dtype(dtype), backend
+        self.linear = getattr(M, "linear", True)
+
+    def enqueue(self, state: None, x: Any, y: Any) -> None:
+        """See `Operator`."""
+        y[...] = self._backend.xp.asarray(self.M @ x).reshape(y.shape)
+
+
+class Converted(Operator):
+    """An operator on vectors of another dtype: it is applied to copies in its own.
+
+    A real one is applied to complex vectors as to two right-hand sides, the real and the imaginary part.
+    """
+
+    def __init__(self, M: Operator, dtype: np.dtype[Any], backend: Backend) -> None:
+        self.M, self.shape, self.dtype, self._backend = M, M.shape, dtype, backend
+        self.linear, self.has_many_kernels = M.linear, M.has_many_kernels
+        self._columns = 2 if dtype.kind == "c" and M.dtype.kind != "c" else 1
+        self._part = np.dtype(dtype.char.lower()) if self._columns == 2 else dtype
+        self._shape = (M.shape[0], 2) if self._columns == 2 else (M.shape[0],)
+
+    @property
+    def exponent(self) -> int | None:
+        """See `Operator`."""
+        return self.M.exponent
+
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`."""
+        return self.M.new_state(self._columns), self._new_copies()
+
+    @contextmanager
+    def lend_state(self, columns: int = 1) -> Iterator[Any]:
+        """See `Operator`."""
+        with self.M.lend_state(self._columns) as state:
+            yield state, self._new_copies()
+
+    def _new_copies(self) -> Any:
+        """For what M is applied to and for what comes out, unless it is applied to vectors in place."""
+        new = self._backend.xp.empty
+        return None if self._part == self.M.dtype else [new(self._shape, self.M.dtype) for _ in range(2)]
+
+    def enqueue(self, state: Any, x: Any, y: Any) -> None:
+        """See `Operator`."""
+        own, copies = state
+        x, y = (v.view(self._part).reshape(self._shape) for v in (x, y))
+        if copies is None:
+            self.M.enqueue(own, x, y)
+            return
+        copies[0][...] = x
+        self.M.enqueue(own, *copies)
+        y[...] = copies[1]
+
+
+def operator_for(M: Any, dtype: Any, backend: Backend) -> Operator:
+    """Return what applies M, an `Operator` or anything with a shape and ``@``, to vectors of a dtype on a device."""
+    if not (isinstance(M, Operator) and M.captures and getattr(M, "backend", backend) is backend):
+        return Foreign(M, dtype, backend)
+    return M if M.dtype == dtype else Converted(M, np.dtype(dtype), backend)

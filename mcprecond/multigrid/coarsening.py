@@ -1,0 +1,89 @@
+"""From one level to the next, in the steps of the book: strength, aggregates, T, P, R and A_c.
+
+Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
+Computing 56, 1996, Algorithm 2.1 and Section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mcprecond.matrix import AdmittedMatrix, stored_dtype
+from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.galerkin import GalerkinProduct
+from mcprecond.multigrid.spectral_radius import spectral_radius
+from mcprecond.multigrid.strength import strength_graph
+from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.units import narrowed, refuse_indefinite
+from mcprecond.storage.node_blocks import node_pattern
+
+OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
+MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
+
+
+def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> Coarsening | None:
+    """Find the aggregates of a level and all patterns that follow; None where the next level would hardly be smaller.
+
+    Parameters
+    ----------
+    A : AdmittedMatrix
+        Canonical.
+    B : array, shape (n, k)
+        Near-null-space candidates.
+    block_size : int
+        Unknowns of a node.
+    theta : float or None
+        See `strength_graph`.
+    """
+    backend, xp, k, nodes = A.backend, A.backend.xp, B.shape[1], A
+    if block_size > 1:
+        nodes = AdmittedMatrix.computed(node_pattern(A, block_size), backend, is_symmetric=A.is_symmetric)
+    for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
+        labels, count = aggregates(strength_graph(A, nodes, limit))
+        if count * k <= MOST_KEPT * A.shape[0]:
+            break
+    else:
+        return None
+    if count == 0:
+        return None
+    T_pattern = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
+    T, B_c, vanished = tentative(T_pattern, count, B, block_size, backend)
+    return Coarsening(labels, B_c, GalerkinProduct(A, nodes, labels, T_pattern, count, T, vanished))
+
+
+@dataclass
+class Coarsening:
+    """The transfers between a level and the next one, and the matrix of that: patterns once, values again and again.
+
+    Attributes
+    ----------
+    labels : array of int32
+        The aggregate of each node, or -1.
+    B : array
+        The candidates of the coarse level.
+    product : GalerkinProduct
+        P, R and A_c.
+    """
+
+    labels: Any
+    B: Any
+    product: GalerkinProduct
+
+    def coarse_matrix(self, A: AdmittedMatrix, stored: Any, level: int) -> AdmittedMatrix:
+        """Compute P, R and A_c, the matrix of the level of that number, with the values of A.
+
+        Raises
+        ------
+        ValueError
+            If A is not positive definite, as a negative entry on the diagonal of A_c shows, or A_c has entries that the
+            dtype to store it in has no room for.
+        """
+        diagonal = A.diagonal()
+        with np.errstate(all="ignore"):  # what is not finite is refused
+            dinv = 1 / diagonal
+        self.product.compute(A, OMEGA / spectral_radius(A, dinv), dinv)
+        refuse_indefinite(self.product.coarse, self.product.R, diagonal.real, level)
+        return narrowed(self.product.coarse, stored_dtype(stored, A.dtype), level)

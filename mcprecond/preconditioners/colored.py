@@ -1,0 +1,111 @@
+"""What preconditioners share that sweep over color blocks: Gauss-Seidel, DILU and ILU(0)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from mcprecond.backends import Backend
+from mcprecond.coloring import Coloring
+from mcprecond.matrix import stored_dtype
+from mcprecond.preconditioners.base import Preconditioner
+from mcprecond.storage import ColorBlocks, NodeBlocks
+from mcprecond.sweeps.substitution import Substitution
+from mcprecond.tuning.least_time import Choice, chosen
+
+#: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t, so that T t nearly cancels. Where T
+#: is so many times as large as D, that loses four bits; a larger T loses more.
+MOST_OF_DIAGONAL = 16
+
+
+class Colored(Preconditioner):
+    """M with the triangles of A, or of its factors, in the order of the colors.
+
+    A subclass sets `blocks` by `_open`. One pass over the triangles serves up to four right-hand sides, or two where
+    block_size is 3 or more.
+    """
+
+    #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
+    blocks: ColorBlocks
+    #: What ``coloring="auto"`` has chosen, and why; None for another coloring.
+    choice: Choice | None = None
+    #: Why M is not c (T + L) inv(T) (T + U) with a diagonal T and the triangles L and U of A, or why its T is not good
+    #: for Eisenstat's form; None if it is.
+    eisenstat_incompatibility: str | None
+
+    def _open(self, A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False) -> None:
+        """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype.
+
+        Sweeps need divided rows: `divides` says whether those of points are so from the start.
+        """
+        stored_dtype(dtype, A.dtype)  # before the work of coloring
+        self.blocks, choice = blocks_of(A, coloring, dtype, block_size=block_size, divides=divides)
+        self.choice = choice or self.choice
+        self._dtype = dtype
+        self._become_operator(self.blocks.shape, self.blocks.dtype)
+
+    def _summary(self) -> str:
+        b = self.blocks.block_size
+        return f"{self.n_colors} colors by {self.coloring.method}" + (f", nodes of {b} unknowns" if b > 1 else "")
+
+    @property
+    def exponent(self) -> int:
+        """See `Operator`: M is about the inverse of A."""
+        return -self.blocks.exponent
+
+    @property
+    def columns_at_once(self) -> int:  # type: ignore[override]
+        """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
+        return 4 if self.blocks.block_size <= 2 else 2
+
+    @property
+    def backend(self) -> Backend:  # type: ignore[override]
+        """Where the sweeps run."""
+        return self.blocks.backend
+
+    @property
+    def coloring(self) -> Coloring:
+        """The coloring behind the color order."""
+        return self.blocks.coloring
+
+    @property
+    def n_colors(self) -> int:  # type: ignore[override]
+        """The number of colors."""
+        return self.blocks.n_colors
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Memory of everything that an application reads, in bytes."""
+        return self.blocks.nbytes
+
+    @property
+    @abstractmethod
+    def splitting(self) -> tuple[Any, Any, float]:
+        """T and its inverse, in color order, and w, if w times what is stored is inv(T) U, for Eisenstat's form."""
+
+    @property
+    @abstractmethod
+    def keeps_diagonal(self) -> bool:
+        """Whether T is the diagonal of A in the rows of the first color."""
+
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`."""
+        return Substitution(self.blocks, columns)
+
+    def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
+        """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
+        matrix, colors, b = self.blocks.permuted().T.tocsr(), self.coloring.colors, self.blocks.block_size
+        matrix = matrix.conj() if conjugate else matrix
+        inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
+        matrix = matrix[inverse][:, inverse]
+        return (matrix, colors) if self._stays else (matrix.get(), self.backend.to_host(colors))
+
+
+def blocks_of(
+    A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False
+) -> tuple[ColorBlocks, Choice | None]:
+    """Color an admitted matrix and store its triangles by color; and what "auto" has chosen."""
+    coloring, choice = chosen(A, coloring, block_size)
+    if block_size > 1:
+        return NodeBlocks(A, coloring, block_size=block_size, dtype=dtype), choice
+    return ColorBlocks(A, coloring, dtype=dtype, divides=divides), choice

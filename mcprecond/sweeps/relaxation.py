@@ -1,0 +1,105 @@
+"""Relaxation: sweeps of SOR from a given vector, or from zero, and the residual of what they have found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.storage import ColorBlocks
+from mcprecond.sweeps.substitution import SweepVectors
+
+#: The halves of a sweep by its direction: whether each goes backwards.
+HALVES = {"forward": (False,), "backward": (True,), "symmetric": (False, True)}
+
+
+def store_sentinel(values: Any) -> None:
+    """Mark all values as not ready: all bits set, a NaN, the sentinel of sweeps/syncfree.cuh."""
+    values.view(np.int32).fill(-1)
+
+
+class Relaxation(SweepVectors):
+    """Sweeps of SOR on A x = b. Each solve begins by `start` or `start_from_zero`, which return an `Iterate`.
+
+    On a GPU a sweep reads one vector in color order and writes another, where values begin as sentinels; on the CPU it
+    works in place.
+
+    Parameters
+    ----------
+    blocks, columns
+        As for `SweepVectors`.
+    """
+
+    def __init__(self, blocks: ColorBlocks, columns: int = 1) -> None:
+        super().__init__(blocks, columns)
+        self._next = blocks.backend.xp.empty_like(self._y) if blocks.backend.resident_warps else self._y
+        self._move()  # loaded now: nothing may be compiled while kernels are captured
+
+    def start(self, x: Any) -> Iterate:
+        """Begin with the values of x, which the next sweeps change."""
+        inverse = self.blocks.inverse
+        self._move().to_color_order(len(inverse), inverse, x.reshape(self._flat), self._y.reshape(self._flat))
+        return Iterate(self, x)
+
+    def start_from_zero(self, b: Any, x: Any, direction: str, *, omega: float = 1.0, scale: float = 1.0) -> Iterate:
+        """Begin with one sweep from zero, whatever x holds: it reads each triangle once at most.
+
+        x becomes ``scale inv(T + w L) b`` for "forward", with U in place of L for "backward", and with both for
+        "symmetric", as `Substitution.solve` has it.
+        """
+        self._y.fill(0)  # the epochs
+        if direction == "symmetric":
+            self._solve(b, x, omega, scale)
+        else:
+            rows, backwards = len(self.blocks.perm), direction == "backward"
+            self._substitute(b, self._rows(x), omega, scale, last=rows, backwards=backwards, finish=True)
+        return Iterate(self, x, solves_lower=direction == "forward" and omega == scale == 1)
+
+    def sweep(
+        self, x: Any, b: Any, direction: str, *, sweeps: int = 1, omega: float = 1.0, from_zero: bool = False
+    ) -> None:
+        """So many sweeps on A x = b in place. From zero, what x holds does not count."""
+        if from_zero and sweeps:
+            scale = omega * (2 - omega) if direction == "symmetric" else omega
+            iterate = self.start_from_zero(b, x, direction, omega=omega, scale=scale)
+            sweeps -= 1
+        else:
+            iterate = self.start(x)
+        for _ in range(sweeps):
+            iterate.sweep(b, direction, omega=omega)
+
+
+class Iterate:
+    """x, and in color order the values that the next sweep needs; until the relaxation starts again.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+    x : array
+        Has the values, in the order of the matrix.
+    solves_lower : bool
+        Whether (D + L) x = b.
+    """
+
+    def __init__(self, relaxation: Relaxation, x: Any, *, solves_lower: bool = False) -> None:
+        self._relaxation, self._x, self._solves_lower = relaxation, x, solves_lower
+        self._y, self._next = relaxation._y, relaxation._next
+
+    def sweep(self, b: Any, direction: str, *, omega: float = 1.0) -> None:
+        """One more sweep, forwards, backwards or both."""
+        own, blocks = self._relaxation, self._relaxation.blocks
+        matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.dinv, blocks.perm
+        for backwards in HALVES[direction]:
+            if self._next is not self._y:
+                store_sentinel(self._next)
+            vectors = own._rows(b), omega, self._y, self._next, own._rows(self._x)
+            own._run.relax(*own._slices, int(backwards), *matrix, *vectors)
+            self._y, self._next = self._next, self._y
+        self._solves_lower = False
+
+    def residual(self, b: Any, r: Any) -> None:
+        """r = b - A x. Where (D + L) x = b that is -U x, for which U alone is read."""
+        own, blocks = self._relaxation, self._relaxation.blocks
+        pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
+        matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots, blocks.perm
+        own._run.residual(*own._slices, int(self._solves_lower), *matrix, own._rows(b), self._y, own._rows(r))
