@@ -1,4 +1,4 @@
-// FENL: one thread per node. See fenl.py; the tables are those of its kernels, row by row.
+// FENL: one thread per node. See assembly.py; the tables are those of its kernels, row by row.
 //
 // The loops over elements, corners and neighbors are unrolled so that a matrix row stays in registers.
 
