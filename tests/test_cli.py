@@ -292,12 +292,12 @@ def test_interrupted_imports_end_in_one_line(tmp_path, module):
 
 
 def test_an_interrupt_outside_of_the_work(here, monkeypatch):
-    from mcprecond import cli
+    from mcprecond.cli import machine
 
     def stop():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "surroundings", stop)
+    monkeypatch.setattr(machine, "surroundings", stop)
     assert here("info") == (130, "", "interrupted\n")
 
 
@@ -367,14 +367,14 @@ def test_a_bar_shares_the_console_of_what_is_printed_on_a_terminal(monkeypatch):
     """The lines of two consoles run into each other."""
     from rich.console import Console
 
-    from mcprecond import cli
+    from mcprecond.cli import terminal
 
-    terminal, other = Console(force_terminal=True), Console(stderr=True, force_terminal=True)
-    monkeypatch.setattr(cli, "out", terminal)
-    monkeypatch.setattr(cli, "err", other)
-    assert cli._beside() is terminal
-    monkeypatch.setattr(cli, "out", Console(force_terminal=False))
-    assert cli._beside() is other
+    both, other = Console(force_terminal=True), Console(stderr=True, force_terminal=True)
+    monkeypatch.setattr(terminal, "out", both)
+    monkeypatch.setattr(terminal, "err", other)
+    assert terminal.beside() is both
+    monkeypatch.setattr(terminal, "out", Console(force_terminal=False))
+    assert terminal.beside() is other
 
 
 @pytest.mark.parametrize("what", ["pattern", "levels", "convergence"])
@@ -435,7 +435,7 @@ def test_an_interrupted_solve_says_the_residual(here, grid, monkeypatch):
         return solve(A, b, **options, progress=told and stop)
 
     clock = [0.0]
-    monkeypatch.setattr("mcprecond.cli.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("mcprecond.cli.solving.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(mcprecond, "pcg", interrupted)
     code, _, complaint = here("solve", grid)
     assert code == 130
