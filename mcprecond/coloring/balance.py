@@ -95,15 +95,15 @@ def _shift(graph: Graph, distance: int, colors: Any, sizes: np.ndarray) -> tuple
 
 
 @compile_part
-def best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes):
+def best_class(v, distance, indptr, indices, target, goals, place, begin, colors, sizes):
     """The smallest class below the target in which nobody is near v, among the first 64 goals where there is one; -1 if
     there is none.
 
     Where v itself is listed, its own class is no goal. `begin` is where goals that were not full began.
     """
-    for offset in range(begin[0], n_goals, 64):
+    for offset in range(begin[0], len(goals), 64):
         room = False
-        for i in range(offset, min(offset + 64, n_goals)):
+        for i in range(offset, min(offset + 64, len(goals))):
             room = room or sizes[goals[i]] < target
         if not room:
             if begin[0] == offset:
@@ -119,7 +119,7 @@ def best_class(v, distance, indptr, indices, target, n_goals, goals, place, begi
         best, best_size = -1, target
         for i in range(64):
             bit = (v + i) % 64  # of equally small ones not all take the first
-            if offset + bit < n_goals and not (taken >> np.uint64(bit)) & np.uint64(1):
+            if offset + bit < len(goals) and not (taken >> np.uint64(bit)) & np.uint64(1):
                 goal = goals[offset + bit]
                 if sizes[goal] < best_size:
                     best, best_size = goal, sizes[goal]
@@ -138,7 +138,7 @@ def leave_class(first, end, members, distance, indptr, indices, c, target, n_goa
     for i in range(first, end):
         v, moved = members[i], False
         while not moved and sizes[c] > target:
-            goal = best_class(v, distance, indptr, indices, target, n_goals, goals, place, begin, colors, sizes)
+            goal = best_class(v, distance, indptr, indices, target, goals, place, begin, colors, sizes)
             if goal < 0:
                 break
             # Count v in that class and no longer in its own; undo this if another thread has filled the class first.

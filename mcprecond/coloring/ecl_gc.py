@@ -206,22 +206,6 @@ def show_high(v, best, colored, colors, possible):
 
 
 @compile_part
-def open_high(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """List the neighbors that a high-degree vertex waits for and make the colors 0..k possible."""
-    k = 0
-    for e in range(indptr[v], indptr[v + 1]):
-        u = indices[e]
-        if u != v and precedes(u, v, degrees, order, seed):
-            dag[indptr[v] + k] = u
-            k += 1
-    waiting[v] = k
-    word = indptr[v] // 32 + v
-    for w in range(k // 32 + 1):
-        bitmaps[word + w] = 0xFFFFFFFF
-    show_high(v, 0, False, colors, possible)
-
-
-@compile_part
 def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bitmaps):
     """Advance a high-degree vertex, true once it has its color; its neighbors may get any color from their best on."""
     begin, word = indptr[v], indptr[v] // 32 + v
@@ -249,13 +233,23 @@ def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bi
 
 @compile_loop
 def open_all(first, end, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """Every vertex is uncolored."""
+    """Every vertex is uncolored. One of high degree lists the k neighbors that it waits for; 0..k are possible."""
     for v in range(first, end):
-        colors[v] = ~0
         if degrees[v] < LOW_DEGREE:
+            colors[v] = ~0
             open_low(v, degrees, possible)
-        else:
-            open_high(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+            continue
+        k = 0
+        for e in range(indptr[v], indptr[v + 1]):
+            u = indices[e]
+            if u != v and precedes(u, v, degrees, order, seed):
+                dag[indptr[v] + k] = u
+                k += 1
+        waiting[v] = k
+        word = indptr[v] // 32 + v
+        for w in range(k // 32 + 1):
+            bitmaps[word + w] = 0xFFFFFFFF
+        show_high(v, 0, False, colors, possible)
 
 
 @compile_loop
@@ -263,19 +257,19 @@ def visit_each(
     first,
     end,
     left,
+    done,
+    shortcut1,
+    shortcut2,
     indptr,
     indices,
     degrees,
     order,
     seed,
-    shortcut1,
-    shortcut2,
     colors,
     possible,
     waiting,
     dag,
     bitmaps,
-    done,
 ):
     """The vertices of `visit_all`."""
     for i in range(first, end):
@@ -287,29 +281,10 @@ def visit_each(
 
 
 @compile_part
-def visit_all(
-    left, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
-):
-    """One round over uncolored vertices; returns those that stay uncolored."""
+def visit_all(left, shortcut1, shortcut2, vertices):
+    """One round over uncolored vertices; returns those that stay uncolored. `vertices` is what `open_all` opened."""
     done = np.zeros(len(left), np.bool_)
-    visit_each(
-        0,
-        len(left),
-        left,
-        indptr,
-        indices,
-        degrees,
-        order,
-        seed,
-        shortcut1,
-        shortcut2,
-        colors,
-        possible,
-        waiting,
-        dag,
-        bitmaps,
-        done,
-    )
+    visit_each(0, len(left), left, done, shortcut1, shortcut2, *vertices)
     return left[~done]
 
 
@@ -328,25 +303,12 @@ def color_in_rounds(n, indptr, indices, degrees, seed, shortcut1, shortcut2, col
     """
     log, possible = zeros[: 2 * log_rows].reshape(-1, 2), zeros[2 * log_rows :]
     none, bitmaps = np.empty(0, np.int32), np.empty(0, np.uint32)  # for high degrees
-    open_all(0, n, indptr, indices, degrees, LDF, seed, colors, possible, none, none, bitmaps)
+    vertices = indptr, indices, degrees, LDF, seed, colors, possible, none, none, bitmaps
+    open_all(0, n, *vertices)
     left = np.arange(n, dtype=np.int32)
     while len(left):
         before = len(left)
-        left = visit_all(
-            left,
-            indptr,
-            indices,
-            degrees,
-            LDF,
-            seed,
-            shortcut1,
-            shortcut2,
-            colors,
-            possible,
-            none,
-            none,
-            bitmaps,
-        )
+        left = visit_all(left, shortcut1, shortcut2, vertices)
         log_round(log, before - len(left), 0)
 
 
@@ -376,25 +338,12 @@ def color_by_priority(
     # For high degrees. Row v starts at word indptr[v] // 32 + v, which leaves room for degree + 1 bits without a prefix
     # sum.
     bitmaps = np.empty(len(dag) // 32 + n + 1, np.uint32)
-    open_all(0, n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    vertices = indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps
+    open_all(0, n, *vertices)
     left, listed = worklist[:0], 0
     while len(left) or listed < n:
         batch = worklist[listed : listed + BATCH]
         before = len(left) + len(batch)
-        left = visit_all(
-            np.concatenate((left, batch)),
-            indptr,
-            indices,
-            degrees,
-            order,
-            seed,
-            shortcut1,
-            shortcut2,
-            colors,
-            possible,
-            waiting,
-            dag,
-            bitmaps,
-        )
+        left = visit_all(np.concatenate((left, batch)), shortcut1, shortcut2, vertices)
         log_round(log, before - len(left), 0)
         listed += len(batch)

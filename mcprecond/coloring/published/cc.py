@@ -87,21 +87,13 @@ def color_of(v, base, indptr, indices, seed, hashes, colors):
 
 
 @compile_loop
-def color_each(first, end, left, base, indptr, indices, seed, hashes, colors, done):
-    """The vertices of `color_sets`."""
+def color_sets(first, end, left, base, indptr, indices, seed, hashes, colors, done):
+    """One round over the vertices that are left; marks those that it colors."""
     for i in range(first, end):
         color = color_of(left[i], base, indptr, indices, seed, hashes, colors)
         if color != UNCOLORED:
             colors[left[i]] = color
             done[i] = True
-
-
-@compile_part
-def color_sets(left, base, indptr, indices, seed, hashes, colors):
-    """One round; returns the vertices that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    color_each(0, len(left), left, base, indptr, indices, seed, hashes, colors, done)
-    return left[~done]
 
 
 @KERNELS.resident
@@ -111,7 +103,8 @@ def color_by_hashes(n, indptr, indices, seed, hashes, colors, worklists, scratch
     left = np.arange(n)
     rounds = 0
     while len(left):
-        before = len(left)
-        left = color_sets(left, 2 * hashes * rounds, indptr, indices, seed, hashes, colors)
-        log_round(log, before - len(left), 0)
+        done = np.zeros(len(left), np.bool_)
+        color_sets(0, len(left), left, 2 * hashes * rounds, indptr, indices, seed, hashes, colors, done)
+        log_round(log, np.sum(done), 0)
+        left = left[~done]
         rounds += 1

@@ -20,6 +20,27 @@ def first_available(forbidden):
 
 
 @compile_part
+def beyond(degree, color_set):
+    """The colors of a set that a vertex of this degree never needs."""
+    needed = degree + 1 - color_set * SET_SIZE
+    return ALL_FORBIDDEN if needed <= 0 else (0 if needed >= SET_SIZE else ALL_FORBIDDEN & ~((1 << needed) - 1))
+
+
+@compile_part
+def assign_color(v, degree, C, CS, VF, TVF):
+    """Algorithm 9 on one vertex without a final color."""
+    forbidden = VF[v] | TVF[v]
+    if C[v] < 0:
+        C[v] = -C[v]
+    elif forbidden != ALL_FORBIDDEN:
+        C[v] = first_available(forbidden)
+    elif VF[v] == ALL_FORBIDDEN:
+        CS[v] += 1
+        VF[v] = beyond(degree, CS[v])
+    TVF[v] = 0
+
+
+@compile_part
 def forbid_color(u, v, C, CS, VF):
     """Algorithm 6 on one edge, and whether the edge has to stay in the list (the three rules of Section III-B3).
 

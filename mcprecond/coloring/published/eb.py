@@ -54,9 +54,10 @@ from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
 from mcprecond.coloring.jp import smallest_free_color
 from mcprecond.coloring.published.color_sets import (
-    ALL_FORBIDDEN,
     SET_SIZE,
     STRETCHES,
+    assign_color,
+    beyond,
     detect_conflict,
     detect_conflicts,
     first_available,
@@ -66,13 +67,13 @@ from mcprecond.coloring.published.color_sets import (
     to_number,
 )
 from mcprecond.coloring.published.edges import color_published
+from mcprecond.coloring.published.rows import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.published.vertex_based import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 WORKLISTS = ("pps", "atomic")
 
 CHUNK = 8  # consecutive edges that one thread of a GPU takes up in the tentative phase; in the first round vertices
-LONG_ROW = 1024
 SKEWED = 8  # times the mean degree: from such a largest degree on, hubs go first
 WAITING = UNCOLORED - 1  # instead of a color, before the wave of a vertex
 CUDA_CONSTANTS = {"WAITING": WAITING}
@@ -188,25 +189,6 @@ def hub_classes(graph: Graph) -> tuple[int, int]:
     return graph.max_degree.bit_length() - 1 if skewed else lowest - 1, lowest
 
 
-def lanes_for(graph: Graph, distance: int) -> int:
-    """How many threads share a row: many where a few rows are very long."""
-    if graph.max_degree >= LONG_ROW:
-        return 32
-    if distance == 2:
-        return 4 if graph.indices.size > 8 * graph.n else 2
-    lanes = 2
-    while lanes < 16 and 4 * lanes * graph.n < graph.indices.size:  # a thread loads four entries at once
-        lanes *= 2
-    return lanes
-
-
-@compile_part
-def beyond(degree, color_set):
-    """The colors of a set that a vertex of this degree never needs."""
-    needed = degree + 1 - color_set * SET_SIZE
-    return ALL_FORBIDDEN if needed <= 0 else (0 if needed >= SET_SIZE else ALL_FORBIDDEN & ~((1 << needed) - 1))
-
-
 @compile_part
 def tentative_color(low, high, C, CS, VF, TVF):
     """Algorithm 8 on one edge: both ends hear of each other's intended color; the low one gives way."""
@@ -220,40 +202,6 @@ def tentative_color(low, high, C, CS, VF, TVF):
         atomic_or(TVF, low, np.int32(-C[high]))
     if C[low] < 0:
         atomic_or(TVF, high, np.int32(-C[low]))
-
-
-@compile_part
-def assign_color(v, degree, C, CS, VF, TVF):
-    """Algorithm 9 on one vertex without a final color."""
-    forbidden = VF[v] | TVF[v]
-    if C[v] < 0:
-        C[v] = -C[v]
-    elif forbidden != ALL_FORBIDDEN:
-        C[v] = first_available(forbidden)
-    elif VF[v] == ALL_FORBIDDEN:
-        CS[v] += 1
-        VF[v] = beyond(degree, CS[v])
-    TVF[v] = 0
-
-
-@compile_part
-def stretch_begin(t, stretches, n, indptr):
-    """Where a stretch begins, if they share the rows, and the entries in them, evenly."""
-    low, high = 0, n
-    target = t * (n + np.int64(indptr[n])) // stretches
-    while low < high:
-        middle = (low + high) // 2
-        if middle + indptr[middle] < target:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compile_part
-def next_row(v, begin, end):
-    """Go around a stretch: to the next row but one, from the last one to the first of those passed over."""
-    return v + 2 if end - v > 2 else begin + (v - begin + 1) % 2
 
 
 @compile_loop(grain=1)

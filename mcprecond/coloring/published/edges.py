@@ -26,7 +26,7 @@ from mcprecond.backends.atomics import atomic_or
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.published.color_sets import (
-    ALL_FORBIDDEN,
+    assign_color,
     detect_conflicts,
     first_available,
     from_bits,
@@ -35,6 +35,8 @@ from mcprecond.coloring.published.color_sets import (
 )
 
 KERNELS = KernelSet(__file__, "OFFSET")
+
+UNBOUNDED = 2**31 - 1  # in place of a degree: of all color sets every color may be needed
 
 
 def color_published(graph: Graph, worklist: str, by_degree: bool) -> tuple[Any, Any]:
@@ -88,20 +90,6 @@ def tentative_color(low, high, C, CS, VF, TVF):
         atomic_or(TVF, high, np.int32(-c_low))
 
 
-@compile_part
-def assign_color(v, C, CS, VF, TVF):
-    """Algorithm 9 on one vertex without a final color; what neighbors intended means nothing to the next round."""
-    forbidden = VF[v] | TVF[v]
-    if C[v] < 0:
-        C[v] = -C[v]
-    elif forbidden != ALL_FORBIDDEN:
-        C[v] = first_available(forbidden)
-    elif VF[v] == ALL_FORBIDDEN:
-        CS[v] += 1
-        VF[v] = 0
-    TVF[v] = 0
-
-
 @compile_loop
 def start_all(first, end, C, CS, VF, TVF):
     """Nobody has a color, and nothing is forbidden."""
@@ -116,7 +104,7 @@ def assign_colors(first, end, C, CS, VF, TVF):
     for v in range(first, end):
         if C[v] <= 0:
             left += 1
-            assign_color(v, C, CS, VF, TVF)
+            assign_color(v, UNBOUNDED, C, CS, VF, TVF)
     return left
 
 

@@ -169,19 +169,11 @@ def color_proposed(first, end, left, new, colors, proposals, tables):
 
 
 @compile_loop
-def resolve_each(first, end, left, new, indptr, indices, seed, colors, proposals, tables, stays):
-    """The vertices of `resolve`."""
+def resolve(first, end, left, new, indptr, indices, seed, colors, proposals, tables, stays):
+    """The conflict resolution operator: marks the vertices that are without a color in the end."""
     for i in range(first, end):
         v = left[i]
         stays[i] = proposals[v] < new or loses(v, new, indptr, indices, seed, colors, proposals, tables[v])
-
-
-@compile_part
-def resolve(left, new, indptr, indices, seed, colors, proposals, tables):
-    """The conflict resolution operator; returns the vertices that are without a color in the end."""
-    stays = np.zeros(len(left), np.bool_)
-    resolve_each(0, len(left), left, new, indptr, indices, seed, colors, proposals, tables, stays)
-    return left[stays]
 
 
 @KERNELS.resident
@@ -194,7 +186,9 @@ def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, 
         propose(0, len(left), left, new, indptr, indices, seed, colors, proposals, own)
         color_proposed(0, len(left), left, new, colors, proposals, own)
         before, proposed = len(left), np.sum(proposals[left] >= new)
-        left = resolve(left, new, indptr, indices, seed, colors, proposals, own)
+        stays = np.zeros(len(left), np.bool_)
+        resolve(0, len(left), left, new, indptr, indices, seed, colors, proposals, own, stays)
+        left = left[stays]
         colors[left] = UNCOLORED  # only now: all conflicts are judged by the same colors
         log_round(log, proposed, proposed - (before - len(left)))
         new += 2

@@ -57,20 +57,12 @@ def is_local_maximum(v, c, indptr, indices, seed, colors):
 
 
 @compile_loop
-def color_each(first, end, left, c, indptr, indices, seed, colors, done):
-    """The vertices of `color_set`."""
+def color_set(first, end, left, c, indptr, indices, seed, colors, done):
+    """Round c: color an independent set of the vertices that are left, and mark it."""
     for i in range(first, end):
         if is_local_maximum(left[i], c, indptr, indices, seed, colors):
             colors[left[i]] = c
             done[i] = True
-
-
-@compile_part
-def color_set(left, c, indptr, indices, seed, colors):
-    """Round c: color an independent set; returns the vertices that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    color_each(0, len(left), left, c, indptr, indices, seed, colors, done)
-    return left[~done]
 
 
 @KERNELS.resident
@@ -80,7 +72,8 @@ def color_by_sets(n, indptr, indices, seed, colors, worklists, scratch, log):
     left = np.arange(n)
     c = np.int64(0)  # a literal would have all callees compiled twice
     while len(left):
-        before = len(left)
-        left = color_set(left, c, indptr, indices, seed, colors)
-        log_round(log, before - len(left), 0)
+        done = np.zeros(len(left), np.bool_)
+        color_set(0, len(left), left, c, indptr, indices, seed, colors, done)
+        log_round(log, np.sum(done), 0)
+        left = left[~done]
         c += 1

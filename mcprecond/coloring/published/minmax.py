@@ -69,21 +69,13 @@ def color_of(v, base, indptr, indices, seed, colors):
 
 
 @compile_loop
-def color_each(first, end, left, base, indptr, indices, seed, colors, done):
-    """The vertices of `color_two_sets`."""
+def color_two_sets(first, end, left, base, indptr, indices, seed, colors, done):
+    """One round over the vertices that are left; marks those that it colors."""
     for i in range(first, end):
         color = color_of(left[i], base, indptr, indices, seed, colors)
         if color != UNCOLORED:
             colors[left[i]] = color
             done[i] = True
-
-
-@compile_part
-def color_two_sets(left, base, indptr, indices, seed, colors):
-    """One round; returns the vertices that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    color_each(0, len(left), left, base, indptr, indices, seed, colors, done)
-    return left[~done]
 
 
 @KERNELS.resident
@@ -93,7 +85,8 @@ def color_by_two_sets(n, indptr, indices, seed, colors, worklists, scratch, log)
     left = np.arange(n)
     iteration = 0
     while len(left):
-        before = len(left)
-        left = color_two_sets(left, 2 * iteration, indptr, indices, seed, colors)
-        log_round(log, before - len(left), 0)
+        done = np.zeros(len(left), np.bool_)
+        color_two_sets(0, len(left), left, 2 * iteration, indptr, indices, seed, colors, done)
+        log_round(log, np.sum(done), 0)
+        left = left[~done]
         iteration += 1

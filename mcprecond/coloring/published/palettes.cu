@@ -5,12 +5,16 @@
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
 
+#if BITS == 64
+typedef uint64 Word;
+#else
+typedef uint32 Word;
+#endif
+
 __device__ __forceinline__ int first_set(uint32 word) { return __ffs((int)word); }
 __device__ __forceinline__ int first_set(uint64 word) { return __ffsll((long long)word); }
 
-template <typename Word>
 __device__ int minimum_color(int v, const OFFSET* indptr, const int* indices, const int* C, Word* palette, int words) {
-    constexpr int BITS = 8 * sizeof(Word);
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
         int u = indices[k], color = ptx::load_l2(&C[u]);
         if (u != v && color >= 0 && color < words * BITS) palette[color / BITS] &= ~((Word)1 << color % BITS);
@@ -46,15 +50,17 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 // The first `threads` threads have palettes and color.
-template <typename Word>
-__device__ void color_with_palettes(long long threads, long long n, const OFFSET* indptr, const int* indices,
-                                    const int* degrees, bool by_degree, bool of_vertices, int* C, int* worklists,
-                                    int round, int left, Word* palettes, int words, Control* control, int2* log) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_with_palettes(long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
+                        long long by_degree, long long of_vertices, int* C, int* worklists, long long rounds,
+                        long long length, Word* palettes, long long words, void* scratch, int2* log) {
+    int round = (int)rounds, left = (int)length;
+    auto control = (Control*)scratch;
     bool lacking = false;
     threads = min(threads, thread_count());  // whole blocks
     long long own_first = thread_id() < threads ? thread_id() : 0x7fffffffffffffff;
     auto colored = [&](int v) {
-        return minimum_color(v, indptr, indices, C, palettes + (of_vertices ? v : thread_id()) * words, words);
+        return minimum_color(v, indptr, indices, C, palettes + (of_vertices ? v : thread_id()) * words, (int)words);
     };
     if (round == 0) {  // COLORING
         for (long long v = thread_id(); v < n; v += thread_count()) C[v] = UNCOLORED;
@@ -96,20 +102,4 @@ __device__ void color_with_palettes(long long threads, long long n, const OFFSET
         control->rounds = round;
         control->left = left;
     }
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    color_with_32_bits(long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
-                       long long by_degree, long long of_vertices, int* C, int* worklists, long long rounds,
-                       long long length, uint32* palettes, long long words, void* scratch, int2* log) {
-    color_with_palettes(threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, (int)rounds,
-                        (int)length, palettes, (int)words, (Control*)scratch, log);
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    color_with_64_bits(long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
-                       long long by_degree, long long of_vertices, int* C, int* worklists, long long rounds,
-                       long long length, uint64* palettes, long long words, void* scratch, int2* log) {
-    color_with_palettes(threads, n, indptr, indices, degrees, by_degree, of_vertices, C, worklists, (int)rounds,
-                        (int)length, palettes, (int)words, (Control*)scratch, log);
 }

@@ -25,7 +25,7 @@ from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.published.vertex_parts import gives_way
 
-KERNELS = KernelSet(__file__, "OFFSET")
+KERNELS = KernelSet(__file__, "OFFSET BITS")
 
 MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_BYTES = 2**30  # over all threads, unless a single block needs more; palettes of vertices take what they need
@@ -36,7 +36,6 @@ def color_published(
 ) -> tuple[Any, Any]:
     """Return the colors and the log; palettes have room for `max_color` colors at first, and double when needed."""
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
-    run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     C, worklists, log = xp.empty(n, np.int32), xp.empty((2, n), np.int32), new_log(graph)
     rounds, left = 0, n
     while left:
@@ -47,7 +46,8 @@ def color_published(
         threads = -(-min(left, MOST_THREADS[backend.name], n if of_vertices else most) // BLOCK) * BLOCK
         palettes = xp.full((n if of_vertices else threads, words), np.iinfo(word).max, word)
         scratch = xp.zeros(16, np.int32)
-        getattr(run, f"color_with_{bits}_bits")(
+        run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, BITS=bits)
+        run.color_with_palettes(
             threads,
             n,
             graph.indptr,
@@ -72,9 +72,9 @@ def color_published(
 
 
 @compile_part
-def minimum_color(v, indptr, indices, C, palette, bits):
+def minimum_color(v, indptr, indices, C, palette):
     """The first color of the palette that no neighbor has, UNCOLORED if there is none; then all are set again."""
-    one = palette.dtype.type(1)
+    one, bits = palette.dtype.type(1), 8 * palette.itemsize
     for k in range(indptr[v], indptr[v + 1]):
         color = C[indices[k]]
         if indices[k] != v and 0 <= color < len(palette) * bits:
@@ -98,31 +98,31 @@ def in_conflict(v, indptr, indices, degrees, by_degree, C):
 
 
 @compile_loop(grain=1)
-def color_all(first, end, threads, n, indptr, indices, of_vertices, C, palettes, bits):
+def color_all(first, end, threads, n, indptr, indices, of_vertices, C, palettes):
     """COLORING (Figure 3); returns how many vertices found nothing free."""
     lacking = 0
     for t in range(first, end):
         for v in range(t, n, threads):
-            C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t], bits)
+            C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t])
             lacking += C[v] == UNCOLORED
     return lacking
 
 
 @compile_loop(grain=1)
-def resolve(first, end, threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored):
+def resolve(first, end, threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, recolored):
     """CONFLICTRESOLVEANDRECOLOR (Figure 4): marks those that stay; returns how many of them found nothing free."""
     lacking = 0
     for t in range(first, end):
         for i in range(t, len(W_in), threads):
             v = W_in[i]
             if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
-                C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t], bits)
+                C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t])
                 recolored[i] = True
                 lacking += C[v] == UNCOLORED
     return lacking
 
 
-@compile_part
+@KERNELS.resident
 def color_with_palettes(
     threads,
     n,
@@ -136,7 +136,7 @@ def color_with_palettes(
     rounds,
     length,
     palettes,
-    bits,
+    words,
     scratch,
     log,
 ):
@@ -144,7 +144,7 @@ def color_with_palettes(
     lacking = 0
     if rounds == 0:
         C[:] = UNCOLORED
-        lacking = color_all(0, threads, threads, n, indptr, indices, of_vertices, C, palettes, bits)
+        lacking = color_all(0, threads, threads, n, indptr, indices, of_vertices, C, palettes)
         log_round(log, n, 0)
         rounds = 1
         W_in = np.arange(n, dtype=np.int32)
@@ -153,7 +153,7 @@ def color_with_palettes(
     while len(W_in) and lacking == 0:
         recolored = np.zeros(len(W_in), np.bool_)
         lacking = resolve(
-            0, threads, threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, bits, recolored
+            0, threads, threads, W_in, indptr, indices, degrees, by_degree, of_vertices, C, palettes, recolored
         )
         W_in = W_in[recolored]
         log_round(log, len(W_in), len(W_in))
@@ -161,79 +161,3 @@ def color_with_palettes(
     worklists[rounds % 2, : len(W_in)] = W_in
     scratch[1] = rounds
     scratch[2] = len(W_in)
-
-
-@KERNELS.resident
-def color_with_32_bits(
-    threads,
-    n,
-    indptr,
-    indices,
-    degrees,
-    by_degree,
-    of_vertices,
-    C,
-    worklists,
-    rounds,
-    length,
-    palettes,
-    words,
-    scratch,
-    log,
-):
-    """The baseline."""
-    color_with_palettes(
-        threads,
-        n,
-        indptr,
-        indices,
-        degrees,
-        by_degree,
-        of_vertices,
-        C,
-        worklists,
-        rounds,
-        length,
-        palettes,
-        32,
-        scratch,
-        log,
-    )
-
-
-@KERNELS.resident
-def color_with_64_bits(
-    threads,
-    n,
-    indptr,
-    indices,
-    degrees,
-    by_degree,
-    of_vertices,
-    C,
-    worklists,
-    rounds,
-    length,
-    palettes,
-    words,
-    scratch,
-    log,
-):
-    """Optimization 1."""
-    color_with_palettes(
-        threads,
-        n,
-        indptr,
-        indices,
-        degrees,
-        by_degree,
-        of_vertices,
-        C,
-        worklists,
-        rounds,
-        length,
-        palettes,
-        64,
-        scratch,
-        log,
-    )

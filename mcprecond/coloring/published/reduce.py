@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet
 from mcprecond.backends.arguments import flag
-from mcprecond.backends.hashing import mix
-from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import log_round, new_log
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import new_log
+from mcprecond.coloring.published.jpl import color_by_sets
 from mcprecond.coloring.published.segments import color_published
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
@@ -58,48 +58,7 @@ def is_reduce(graph: Graph, *, seed: int = 0, published: bool = False) -> tuple[
     return colors, log
 
 
-@compile_part
-def number_of(v, seed):
-    """The random number of a vertex and, below it, the vertex itself: no two are equal, none is negative."""
-    return mix(v, seed) << 31 | v
-
-
-@compile_part
-def neighbor_maximum(v, iteration, indptr, indices, seed, colors):
-    """ADVANCEOP and REDUCEMAXOP on one segment: the maximum over the neighbors uncolored when the round began."""
-    largest = np.int64(NOBODY)
-    for k in range(indptr[v], indptr[v + 1]):
-        u = indices[k]
-        if u != v and (colors[u] == UNCOLORED or colors[u] == iteration):
-            largest = max(largest, number_of(u, seed))
-    return largest
-
-
-@compile_loop
-def color_each(first, end, F, iteration, indptr, indices, seed, colors, removed):
-    """The vertices of `color_removed`."""
-    for i in range(first, end):
-        if number_of(F[i], seed) > neighbor_maximum(F[i], iteration, indptr, indices, seed, colors):
-            colors[F[i]] = iteration
-            removed[i] = True
-
-
-@compile_part
-def color_removed(F, iteration, indptr, indices, seed, colors):
-    """One round: color those above their neighbors (COLORREMOVEDOP); returns the rest of the frontier F."""
-    removed = np.zeros(len(F), np.bool_)
-    color_each(0, len(F), F, iteration, indptr, indices, seed, colors, removed)
-    return F[~removed]
-
-
 @KERNELS.resident
 def color_by_reduction(n, indptr, indices, seed, colors, worklists, scratch, log):
-    """GUNROCKARCOLOR: all rounds."""
-    colors[:] = UNCOLORED
-    F = np.arange(n)
-    iteration = np.int64(0)  # a literal would have all callees compiled twice
-    while len(F):
-        before = len(F)
-        F = color_removed(F, iteration, indptr, indices, seed, colors)
-        log_round(log, before - len(F), 0)
-        iteration += 1
+    """GUNROCKARCOLOR: all rounds. One thread alone needs no reduction, and finds the maxima as `jpl` does."""
+    color_by_sets(n, indptr, indices, seed, colors, worklists, scratch, log)

@@ -32,8 +32,8 @@ from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.published.eb import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.published.palettes import color_published
+from mcprecond.coloring.published.rows import lanes_for, next_row, stretch_begin
 from mcprecond.coloring.published.vertex_parts import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
@@ -205,8 +205,8 @@ def color_all(first, last, n, indptr, indices, degrees, C, palettes):
 
 
 @compile_loop(grain=1)
-def resolve_each(first, end, W_in, indptr, indices, degrees, by_degree, C, palettes, recolored):
-    """The teams of `resolve`."""
+def resolve(first, end, W_in, indptr, indices, degrees, by_degree, C, palettes, recolored):
+    """CONFLICTRESOLVEANDRECOLOR (Fig. 4): marks those that are in W_out."""
     share = -(-len(W_in) // len(palettes))
     for t in range(first, end):
         for i in range(t * share, min((t + 1) * share, len(W_in))):
@@ -214,14 +214,6 @@ def resolve_each(first, end, W_in, indptr, indices, degrees, by_degree, C, palet
             if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
                 C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
                 recolored[i] = True
-
-
-@compile_part
-def resolve(W_in, indptr, indices, degrees, by_degree, C, palettes):
-    """CONFLICTRESOLVEANDRECOLOR (Fig. 4); returns W_out."""
-    recolored = np.zeros(len(W_in), np.bool_)
-    resolve_each(0, len(palettes), W_in, indptr, indices, degrees, by_degree, C, palettes, recolored)
-    return W_in[recolored]
 
 
 @compile_loop
@@ -250,7 +242,9 @@ def color_and_resolve(
         W_in = worklists[rounds % 2, :length].copy()
         lacking = False
     while len(W_in) and not lacking:
-        W_in = resolve(W_in, indptr, indices, degrees, by_degree, C, own)
+        recolored = np.zeros(len(W_in), np.bool_)
+        resolve(0, teams, W_in, indptr, indices, degrees, by_degree, C, own, recolored)
+        W_in = W_in[recolored]
         log_round(log, len(W_in), len(W_in))
         rounds += 1
         lacking = count_uncolored(0, len(W_in), W_in, C)

@@ -63,20 +63,12 @@ def reduce_segments(first, end, F, indptr, reached, largest):
 
 
 @compile_loop
-def color_each(first, end, F, iteration, seed, colors, largest, removed):
-    """The vertices of `color_removed`."""
+def color_removed(first, end, F, iteration, seed, colors, largest, removed):
+    """COLORREMOVEDOP: color the vertices of the frontier F above their neighbors, and mark them."""
     for i in range(first, end):
         if number_of(F[i], seed) > largest[i]:
             colors[F[i]] = iteration
             removed[i] = True
-
-
-@compile_part
-def color_removed(F, iteration, seed, colors, largest):
-    """COLORREMOVEDOP; returns the rest of the frontier F."""
-    removed = np.zeros(len(F), np.bool_)
-    color_each(0, len(F), F, iteration, seed, colors, largest, removed)
-    return F[~removed]
 
 
 @KERNELS.resident
@@ -86,9 +78,10 @@ def color_by_segments(n, indptr, indices, seed, colors, worklists, reached, larg
     F = np.arange(n)
     iteration = np.int64(0)  # a literal would have all callees compiled twice
     while len(F):
-        before = len(F)
         advance(0, len(F), F, indptr, indices, seed, colors, reached)
         reduce_segments(0, len(F), F, indptr, reached, largest)
-        F = color_removed(F, iteration, seed, colors, largest)
-        log_round(log, before - len(F), 0)
+        removed = np.zeros(len(F), np.bool_)
+        color_removed(0, len(F), F, iteration, seed, colors, largest, removed)
+        log_round(log, np.sum(removed), 0)
+        F = F[~removed]
         iteration += 1

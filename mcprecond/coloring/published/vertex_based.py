@@ -360,14 +360,13 @@ def color_ipgc(n, indptr, indices, degrees, chunk, by_degree, C, worklists, scra
 
 
 @compile_part
-def color_by_ranges(
-    n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, bitwise
-):
+def color_by_ranges(graph, distance, chunk, by_degree, some_colored, C, log, filtering, bitwise):
     """Algorithm 1 with Algorithm 4.
 
     If `some_colored`, C holds the colors of some vertices and UNCOLORED for the others, and the log already
     has one round.
     """
+    indptr, adjacency, degrees = graph
     if not some_colored:
         C[:] = UNCOLORED
     conf = np.flatnonzero(C == UNCOLORED)
@@ -383,7 +382,7 @@ def color_vb(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
 ):
     """VB: flags."""
-    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, False)
+    color_by_ranges((indptr, adjacency, degrees), distance, chunk, by_degree, some_colored, C, log, filtering, False)
 
 
 @KERNELS.resident
@@ -391,4 +390,4 @@ def color_vb_bit(
     n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch, log, filtering
 ):
     """VB BIT: bits."""
-    color_by_ranges(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, log, filtering, True)
+    color_by_ranges((indptr, adjacency, degrees), distance, chunk, by_degree, some_colored, C, log, filtering, True)

@@ -86,27 +86,6 @@ def possible_of(u, degrees, colors, possible):
 
 
 @compile_part
-def open_vertex(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """List the neighbors to wait for; true if there are none, and the color is 0."""
-    k = 0
-    for e in range(indptr[v], indptr[v + 1]):
-        u = indices[e]
-        if u != v and precedes(u, v, degrees, order, seed):
-            dag[indptr[v] + k] = u
-            k += 1
-    waiting[v] = k
-    if degrees[v] < LOW_DEGREE:
-        possible[v] = np.int32(np.uint32((np.int64(2) << k) - 1))
-    else:
-        possible[v] = k
-        word = indptr[v] // 32 + v
-        for w in range(k // 32 + 1):
-            bitmaps[word + w] = 0xFFFFFFFF
-    colors[v] = 0 if k == 0 else ~0
-    return k == 0
-
-
-@compile_part
 def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag):
     """The three cases of Section 3; true once a single bit is left, which is the color."""
     begin = indptr[v]
@@ -157,43 +136,35 @@ def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
 
 
 @compile_loop
-def open_each(
-    first, end, worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps, done
-):
-    """The vertices of `open_all`."""
-    for i in range(first, end):
-        done[i] = open_vertex(
-            worklist[i], indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps
-        )
-
-
-@compile_part
-def open_all(worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """Every vertex lists whom it waits for; returns those who wait."""
-    done = np.zeros(len(worklist), np.bool_)
-    open_each(
-        0, len(worklist), worklist, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps, done
-    )
-    return worklist[~done]
+def open_all(first, end, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+    """Every vertex lists the neighbors that it waits for. If there are none, its color is 0."""
+    for v in range(first, end):
+        k = 0
+        for e in range(indptr[v], indptr[v + 1]):
+            u = indices[e]
+            if u != v and precedes(u, v, degrees, order, seed):
+                dag[indptr[v] + k] = u
+                k += 1
+        waiting[v] = k
+        if degrees[v] < LOW_DEGREE:
+            possible[v] = np.int32(np.uint32((np.int64(2) << k) - 1))
+        else:
+            possible[v] = k
+            word = indptr[v] // 32 + v
+            for w in range(k // 32 + 1):
+                bitmaps[word + w] = 0xFFFFFFFF
+        colors[v] = 0 if k == 0 else ~0
 
 
 @compile_loop
-def visit_each(first, end, left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps, done):
-    """The vertices of `visit_all`."""
+def visit_each(first, end, left, done, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps):
+    """One round over uncolored vertices; marks those that get a color."""
     for i in range(first, end):
         v = left[i]
         if degrees[v] < LOW_DEGREE:
             done[i] = visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag)
         else:
             done[i] = visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps)
-
-
-@compile_part
-def visit_all(left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps):
-    """One round over uncolored vertices; returns those that stay uncolored."""
-    done = np.zeros(len(left), np.bool_)
-    visit_each(0, len(left), left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps, done)
-    return left[~done]
 
 
 @KERNELS.resident
@@ -216,10 +187,14 @@ def color_by_visits(
     log,
 ):
     """Rounds until everyone has a color. `possible` holds a bitmap for low degrees, the worst color for high ones."""
-    left = open_all(worklists[0], indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    open_all(0, n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    left = worklists[0][colors[worklists[0]] < 0]
     if n:
         log_round(log, n - len(left), 0)
     while len(left):
-        before = len(left)
-        left = visit_all(left, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps)
-        log_round(log, before - len(left), 0)
+        done = np.zeros(len(left), np.bool_)
+        visit_each(
+            0, len(left), left, done, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
+        )
+        log_round(log, np.sum(done), 0)
+        left = left[~done]
