@@ -126,7 +126,7 @@ class AdmittedMatrix:
     def diagonal(self) -> Any:
         """The diagonal of a matrix in canonical form, as a new array.
 
-        The library's way would look first whether it is in canonical form, for which CuPy compiles for seconds.
+        The library's way would first find out whether it is in canonical form, for which CuPy compiles for seconds.
         """
         arrays = self.data, self.csr.indices, self.csr.indptr
         return canonical_csr(*arrays, self.shape, self.backend).diagonal()

@@ -13,11 +13,11 @@ from mcprecond.typing import Device
 
 
 class Backend(Protocol):
-    """NumPy + Numba, or CuPy + CUDA. Array modules differ only where this protocol says so."""
+    """NumPy and Numba, or CuPy and CUDA. Array modules differ in the functions of this protocol only."""
 
     name: Device
     #: How many solver iterations to enqueue before the host reads the result the first time.
-    iterations_per_look: int
+    iterations_per_read: int
 
     @property
     def xp(self) -> ModuleType:

@@ -18,7 +18,7 @@ class CpuBackend:
     """See `Backend`."""
 
     name: Device = "cpu"
-    iterations_per_look = 1
+    iterations_per_read = 1
 
     resident_warps = 0
     shared_cache = 0

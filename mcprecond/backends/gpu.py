@@ -48,7 +48,7 @@ class GpuBackend:
     """See `Backend`. Everything runs on the caller's current device and stream."""
 
     name: Device = "gpu"
-    iterations_per_look = 8
+    iterations_per_read = 8
 
     @property
     def xp(self) -> ModuleType:

@@ -34,3 +34,27 @@ __device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], dou
         *arrivals = 0;
     }
 }
+
+// Sums over a resident grid that goes on with them. They alternate between two halves of `partials`, so that a block that
+// writes its part of a sum does not overwrite what others still read of the sum before.
+struct GridSums {
+    double* partials;
+    int most_blocks;  // as many numbers as a half has
+    uint32* arrivals;
+    int number;
+
+    // Return the sum of a value over all threads, in a fixed order. It is a barrier, behind which they see what all wrote.
+    __device__ double sum(double value) {
+        __shared__ double total;
+        double* parts = partials + number++ % 2 * most_blocks;
+        value = block_sum(value);
+        if (threadIdx.x == 0) parts[blockIdx.x] = value;
+        grid_barrier(arrivals);
+        value = 0;
+        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) value += ptx::load_l2(&parts[b]);
+        value = block_sum(value);
+        if (threadIdx.x == 0) total = value;
+        __syncthreads();
+        return total;
+    }
+};

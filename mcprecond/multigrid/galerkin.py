@@ -161,22 +161,6 @@ def note_slots(v, indptr, columns, slots):
         slots[columns[t]] = t - indptr[v]
 
 
-@compile_part
-def smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P):
-    """Add ``T_i - scale sum_j a_ij T_j`` to row i of P."""
-    for e in range(indptr[i], indptr[i + 1]):
-        j = indices[e]
-        label = labels[j if b == 1 else j // b]
-        if label >= 0:
-            a, place = scale * values[e], begin + slots[label] * k
-            for c in range(k):
-                P[place + c] -= a * Q[j * k + c]
-    if labels[v] >= 0:
-        place = begin + slots[labels[v]] * k
-        for c in range(k):
-            P[place + c] += Q[i * k + c]
-
-
 @KERNELS.in_parts(PARTS)
 def smooth_rows(
     first_part, end_part, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, P_indptr, P_columns, P
@@ -191,7 +175,17 @@ def smooth_rows(
             for r in range(b):
                 i, begin = v * b + r, begin_of(v, r, b, k, P_indptr)
                 scale = dinv.real.dtype.type(factor) * dinv[i]
-                smooth_row(i, v, b, k, indptr, indices, values, scale, labels, Q, begin, slots, P)
+                for e in range(indptr[i], indptr[i + 1]):
+                    j = indices[e]
+                    label = labels[j if b == 1 else j // b]
+                    if label >= 0:
+                        a, place = scale * values[e], begin + slots[label] * k
+                        for c in range(k):
+                            P[place + c] -= a * Q[j * k + c]
+                if labels[v] >= 0:
+                    place = begin + slots[labels[v]] * k
+                    for c in range(k):
+                        P[place + c] += Q[i * k + c]
 
 
 @KERNELS.per_item
@@ -206,24 +200,13 @@ def take_adjoint(first, end, b, k, R_indptr, R_columns, places, P_indptr, P_colu
 
 
 @compile_inlined
-def add_row(factor, u, begin, k, indptr, columns, values, slots, own):
-    """own += factor times a row of blocks of node u."""
+def add_row(factor, u, begin, k, indptr, columns, values, slots, row):
+    """row += factor times a row of blocks of node u."""
     for t in range(indptr[u], indptr[u + 1]):
         place = slots[columns[t]] * k
         for c in range(k):
-            own[place + c] += factor * values[begin + c]
+            row[place + c] += factor * values[begin + c]
         begin += k
-
-
-@compile_part
-def multiply_row(i, b, k, indptr, indices, values, P_indptr, P_columns, P, slots, own):
-    """own = row i of A P."""
-    own[:] = 0
-    for e in range(indptr[i], indptr[i + 1]):
-        j = indices[e]
-        u = j if b == 1 else j // b
-        begin = begin_of(u, j - u * b, b, k, P_indptr)
-        add_row(values[e], u, begin, k, P_indptr, P_columns, P, slots, own)
 
 
 @KERNELS.in_parts(PARTS)
@@ -237,23 +220,13 @@ def multiply_rows(
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
             note_slots(v, AP_indptr, AP_columns, slots)
             for r in range(b):
-                begin = begin_of(v, r, b, k, AP_indptr)
-                end = begin_of(v, r + 1, b, k, AP_indptr)
-                own = AP[begin:end]
-                multiply_row(v * b + r, b, k, indptr, indices, values, P_indptr, P_columns, P, slots, own)
-
-
-@compile_part
-def restrict_row(a, c, b, k, R_indptr, R_columns, R, AP_indptr, AP_columns, AP, slots, own):
-    """own = row c of aggregate a of R A P."""
-    own[:] = 0
-    place = begin_of(a, c, k, b, R_indptr)
-    for e in range(R_indptr[a], R_indptr[a + 1]):
-        v = R_columns[e]
-        for r in range(b):
-            begin = begin_of(v, r, b, k, AP_indptr)
-            add_row(R[place], v, begin, k, AP_indptr, AP_columns, AP, slots, own)
-            place += 1
+                i, row = v * b + r, AP[begin_of(v, r, b, k, AP_indptr) : begin_of(v, r + 1, b, k, AP_indptr)]
+                row[:] = 0
+                for e in range(indptr[i], indptr[i + 1]):
+                    j = indices[e]
+                    u = j if b == 1 else j // b
+                    begin = begin_of(u, j - u * b, b, k, P_indptr)
+                    add_row(values[e], u, begin, k, P_indptr, P_columns, P, slots, row)
 
 
 @KERNELS.in_parts(PARTS)
@@ -266,7 +239,12 @@ def restrict_rows(
         for a in range(part * count // PARTS, (part + 1) * count // PARTS):
             note_slots(a, Ac_indptr, Ac_columns, slots)
             for c in range(k):
-                begin = begin_of(a, c, k, k, Ac_indptr)
-                end = begin_of(a, c + 1, k, k, Ac_indptr)
-                own = Ac[begin:end]
-                restrict_row(a, c, b, k, R_indptr, R_columns, R, AP_indptr, AP_columns, AP, slots, own)
+                row = Ac[begin_of(a, c, k, k, Ac_indptr) : begin_of(a, c + 1, k, k, Ac_indptr)]
+                row[:] = 0
+                place = begin_of(a, c, k, b, R_indptr)
+                for e in range(R_indptr[a], R_indptr[a + 1]):
+                    v = R_columns[e]
+                    for r in range(b):
+                        begin = begin_of(v, r, b, k, AP_indptr)
+                        add_row(R[place], v, begin, k, AP_indptr, AP_columns, AP, slots, row)
+                        place += 1

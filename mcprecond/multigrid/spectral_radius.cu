@@ -1,29 +1,7 @@
 // Lanczos' method in one kernel: a product, two inner products and a new vector a step. See spectral_radius.py.
 
 #include "linalg/csr.cuh"
-
-// Sums over the grid. They take turns with two halves of `partials`: a block that writes its part of a sum cannot
-// reach those that still read the sum before.
-struct GridSums {
-    double* partials;
-    uint32* arrivals;
-    int number;
-
-    // Return the sum of a value over all threads, in a fixed order. It is a barrier, behind which they see what all wrote.
-    __device__ double sum(double value) {
-        __shared__ double total;
-        double* parts = partials + number++ % 2 * MOST_BLOCKS;
-        value = block_sum(value);
-        if (threadIdx.x == 0) parts[blockIdx.x] = value;
-        grid_barrier(arrivals);
-        value = 0;
-        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) value += ptx::load_l2(&parts[b]);
-        value = block_sum(value);
-        if (threadIdx.x == 0) total = value;
-        __syncthreads();
-        return total;
-    }
-};
+#include "linalg/reduce.cuh"
 
 __device__ __forceinline__ double inverse(double norm) { return norm > 0 ? 1 / norm : 1; }
 
@@ -43,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             long long longest, long long n_long, long long n_pieces, const int* plan, double* work, const VALUE* dinv,
             VALUE* w, VALUE* before, VALUE* Aw, double* scalars, double* partials, uint32* arrivals) {
     LongRows long_rows{longest, n_long, n_pieces, plan, work};
-    GridSums sums{partials, arrivals, 0};
+    GridSums sums{partials, MOST_BLOCKS, arrivals, 0};
     double square = 0, last_inverse = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) square += inner(w[i], w[i]) / real_part(dinv[i]);
     double beta = sqrt(sums.sum(square));

@@ -1,4 +1,4 @@
-// DILU: one warp per slice, in color order. A row waits for the pivots that it needs, see cuda/syncfree.cuh. See
+// DILU: one warp per slice, in color order. A row waits for the pivots that it needs, see sweeps/syncfree.cuh. See
 // dilu.py.
 
 #include "cuda/elements.cuh"

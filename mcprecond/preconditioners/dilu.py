@@ -11,11 +11,12 @@ from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
+from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SLICED_DIA=0 CUT_ROWS=0 (LANES)")
+KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED {LAYOUT_CHOICES} (LANES)")
 
 
 class MulticolorDILU(Factored):

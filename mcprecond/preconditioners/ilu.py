@@ -116,11 +116,11 @@ class ILU0(Factored):
     #: Whether A is Hermitian where its pattern is not symmetric, so that zeros complete the pattern.
     _completes_pattern = False
     remedy_for_asymmetry = "use MulticolorDILU(A)"
-    #: Why the rows are in this order, if it was not asked for.
+    #: Why the rows are in this order, if the caller has not chosen it.
     _why_ordering: str | None = None
     #: Whether the factors are symmetric, once they were compared.
     _symmetric: bool | None = None
-    #: Where rows match others, once it was looked for.
+    #: Where rows match others, once that is known.
     _matches: tuple[Any, ...] = ()
 
     def __init__(

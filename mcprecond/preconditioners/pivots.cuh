@@ -3,6 +3,7 @@
 
 #include "cuda/search.cuh"
 #include "storage/layouts/slices.cuh"
+#include "sweeps/syncfree.cuh"
 
 // The place of a column in the sorted indices[begin..end - 1], or -1.
 __device__ __forceinline__ OFFSET find(const int* indices, OFFSET begin, OFFSET end, int column) {

@@ -1,6 +1,6 @@
 """Why CG does not converge: A is not symmetric, or it is singular and b does not fit.
 
-What is asked while CG goes on costs a product with A or two.
+A test that runs while CG goes on costs a product with A or two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SINGLE = 1e-10  # units of rounding above this are those of single precision
 def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     """Whether A is not Hermitian up to rounding.
 
-    Where x'Ay and the conjugate of y'Ax agree for two random vectors, nothing else is looked at: a matrix that is
+    Where x'Ay and the conjugate of y'Ax agree for two random vectors, nothing else is read: a matrix that is
     symmetric costs two products.
     """
     xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())

@@ -1,7 +1,8 @@
 """What the host does while a Krylov method iterates, whatever the method.
 
 The host enqueues iterations and reads the control block now and then; iterations that are enqueued beyond the last one
-do nothing. On a GPU iterations are captured graphs, and a few of them run while the host reads.
+change nothing, but still apply M. On a GPU iterations are captured graphs, and a few of them run while the host reads;
+only one does where M has many kernels.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from mcprecond.solvers.iteration import BAD_A, BAD_M, EXHAUSTED, NAN, REACHED, R
 from mcprecond.solvers.result import Reason
 
 MOST_PER_READ = 64
-#: Iterations after which it is asked why the method has not converged yet; and so many times as many until the next
-#: time.
+#: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
+#: next time.
 EXAMINED, RARER, SLOW = 100, 2, 1e-3
 AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
 
@@ -62,9 +63,9 @@ def iterate(
 ) -> Reason:
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
 
-    After many iterations that have not won much, ``cause()`` is asked why.
+    After many iterations that have not won much, ``cause()`` examines why.
     """
-    iterations = 1 if callback else iteration.backend.iterations_per_look
+    iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
     ahead = AHEAD if adapts and iteration.captures else 0
     if iteration.bundle == 1:  # few iterations, each of which takes long

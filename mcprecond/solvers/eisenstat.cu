@@ -1,16 +1,17 @@
 // Eisenstat's form of PCG: one warp per slice, in color order. A row waits for the values that it needs, see
-// cuda/syncfree.cuh. See eisenstat.py for what each kernel computes.
+// sweeps/syncfree.cuh. See eisenstat.py for what each kernel computes.
 
 #include "cuda/occupancy.cuh"
 #include "iteration.cuh"
 #include "storage/layouts/slices.cuh"
+#include "sweeps/syncfree.cuh"
 
 struct __align__((sizeof(VectorEntry) > sizeof(VALUE) ? 1 : 2) * sizeof(VALUE)) Pair {
     VectorEntry t, s;
 };
 
 // A vector of pairs of which t is known and s has a sentinel.
-struct PairVector : KnownVector<Pair> {
+struct PairVector : AwaitedVector<PairVector, Pair> {
     __device__ __forceinline__ uint32 not_ready(const Pair& pair) const { return is_sentinel(pair.s); }
     __device__ __forceinline__ Pair poll(int j) const { return {values[j].t, load_volatile(&values[j].s)}; }
 };

@@ -48,10 +48,11 @@ from mcprecond.solvers.iteration import (
     take_rr,
     take_rz,
 )
+from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.sweeps.triangular import add_products, block_product
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 (LANES)")
+KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED BLOCK_SIZE=1 {LAYOUT_CHOICES} (LANES)")
 
 # Scalars about the rows of the first color, which are kept apart: the factor that their r and rho have come to since
 # the start, the factor between their q and rho, and their r'r and r'z at the start.

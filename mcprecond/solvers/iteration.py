@@ -32,7 +32,7 @@ RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT = range(SHARED := 8)
 SCALARS = SHARED + 4  # as many more as a method has of its own
 
-HISTORY = 1024  # residuals kept on the device between two looks
+HISTORY = 1024  # residuals that the device keeps until the host reads them
 # Iterations in one captured graph, unless M has many kernels. Between graphs a GPU pauses longer than between kernels.
 BUNDLE = 4
 CUDA_CONSTANTS = {

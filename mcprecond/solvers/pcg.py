@@ -226,9 +226,9 @@ class PCG:
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
             real(tolerance, name, least=0.0)
         maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
-        for name, told, of in (("callback", callback, "one array"), ("progress", progress, "an int and a float")):
-            if told is not None and not callable(told):
-                raise TypeError(f"{name} must be a function of {of}, got {type(told).__name__}")
+        for name, hook, of in (("callback", callback, "one array"), ("progress", progress, "an int and a float")):
+            if hook is not None and not callable(hook):
+                raise TypeError(f"{name} must be a function of {of}, got {type(hook).__name__}")
         operands = [csr, b, *([] if guess is None else [guess])]
         if isinstance(self._M, AdmittedMatrix):
             operands.append(self._M)

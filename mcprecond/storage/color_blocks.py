@@ -10,59 +10,26 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import unsigned
 from mcprecond.backends.arguments import flag
 from mcprecond.backends.updates import UpdateLock, one_at_a_time
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, place_of, stored_dtype
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, stored_dtype
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage import layouts
+from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
 from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
+from mcprecond.storage.triangle import Triangle
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
 from mcprecond.typing import ColoringMethod, Integers, Matrix, StoredDType
 
 SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
-
-
-@dataclass
-class Triangle:
-    """A strict triangle of the matrix in color order.
-
-    Attributes
-    ----------
-    indptr : array of int32 or int64, shape (n + 1,)
-        Row offsets.
-    columns : array of int32, shape (entries,), (pairs, 2) or (numbers,)
-        The column of each entry, or what the layout stores in place of columns: see storage/layouts.
-    values : array, shape (entries,)
-        The entries in the order of the layout; on a GPU by rising column in all but long rows, otherwise in the order
-        that A has.
-    source : array of uint8, uint16 or uint32, shape (entries,)
-        Which entry of its row in A each one is, so that an update only fetches values.
-    """
-
-    indptr: Any
-    columns: Any
-    values: Any
-    source: Any
-
-    @property
-    def rows(self) -> tuple[Any, Any, Any]:
-        """Row offsets, columns and values, as sweeps take them."""
-        return unsigned(self.indptr), unsigned(self.columns), self.values
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in bytes."""
-        return self.indptr.nbytes + self.columns.nbytes + self.values.nbytes + self.source.nbytes
 
 
 class ColorBlocks:
@@ -181,7 +148,7 @@ class ColorBlocks:
         self._fingerprints = Fingerprints(backend, self._offset, self.dtype, ranges=self._narrows)
         self._expected = self._enqueue_fingerprint(matrix)
         self._fingerprint = self._filled(matrix, self._expected)
-        self._refuse_values(matrix, self._fingerprint)
+        refuse_values(self, matrix, self._fingerprint)
 
     def _permutation(self, graph: AdmittedMatrix) -> Any:
         """Return the rows sorted by color; within a color in breadth-first order where their own numbering is bad."""
@@ -276,21 +243,8 @@ class ColorBlocks:
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if an entry of the diagonal is zero, missing, or too small to divide by; names a row."""
-        if not self._fingerprint.no_pivots:
-            return
-        xp = self.backend.xp
-        singular = (self.diagonal == 0) | ~xp.isfinite(self.dinv)
-        if bool(singular.any()):
-            row = int(self.perm[singular].min())
-            value = self.diagonal[int(self.inverse[row])].item()
-            raise ValueError(
-                f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it"
-                if value == 0
-                else f"A holds {value} on the diagonal in row {row}, whose inverse overflows in {self.dtype}; scale A"
-            )
-        rows = self._rows_of(self.upper)[~xp.isfinite(self.by_rows(self.upper, self.upper.values))]
-        row = int(self.perm[rows].min())
-        raise ValueError(f"row {row} of A, divided by its diagonal entry, overflows in {self._stored}; scale A")
+        if self._fingerprint.no_pivots:
+            refuse_singular(self)
 
     def compared_with(self, A: Any) -> Callable[[], bool]:
         """Begin to compare, and return a function that waits and says whether the blocks are those of A: the same
@@ -337,7 +291,7 @@ class ColorBlocks:
             raise PatternChangedError(
                 f"A has another pattern than before {where}; build a new object for a new pattern"
             )
-        self._refuse_values(csr, found)
+        refuse_values(self, csr, found)
         self._fingerprint, self._exponent = found, None
         return csr
 
@@ -365,7 +319,7 @@ class ColorBlocks:
         values = xp.empty(len(indices), self.dtype)
         lower, upper = (self.by_rows(triangle, triangle.values) for triangle in (self.lower, self.upper))
         if self.pivots is not None:
-            upper *= self.pivots[self._rows_of(self.upper)]
+            upper *= self.pivots[self.upper.rows_of_entries(xp)]
         self._run.join(
             n,
             self.lower.indptr,
@@ -411,24 +365,6 @@ class ColorBlocks:
         self._fill_values(csr, found)
         return self._fingerprints.read(found)
 
-    def _refuse_values(self, A: Any, found: Fingerprint) -> None:
-        """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
-        if found.not_finite:
-            admitted(A.csr if isinstance(A, AdmittedMatrix) else A, finite=True)  # raises and says where
-        if not self._narrows:
-            return
-        smallest, largest = found.magnitudes
-        least, most = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
-        if largest > most or smallest < least:
-            parts = A.data.view(np.float64)
-            bad = (abs(parts) > most) | ((abs(parts) < least) & (parts != 0))
-            k = int(bad.argmax())
-            row, column = place_of(A, k * len(A.data) // len(parts), self.backend)
-            raise ValueError(
-                f"A holds {parts[k].item()} in row {row}, column {column}, which {self._stored} has no room for: its "
-                f"magnitudes are from {least:.3g} to {most:.3g}; scale A, or leave out dtype"
-            )
-
     def _fill_values(self, csr: Any, found: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
@@ -448,31 +384,9 @@ class ColorBlocks:
             found,
         )
 
-    def _rows_of(self, triangle: Triangle) -> Any:
-        """The row of each entry of a triangle, row by row, in color order."""
-        xp = self.backend.xp
-        return xp.searchsorted(triangle.indptr, xp.arange(len(triangle.values)), side="right").astype(np.int32) - 1
-
     def _where_other(self, csr: Any) -> str:
         """Say in which row the pattern of a canonical matrix differs from that of the blocks."""
-        return f"in row {self._first_other(csr)}"
-
-    def _first_other(self, graph: Any) -> int | None:
-        """Return the first row of a canonical matrix that has other columns than the blocks; None if there is none."""
-        host, perm, n = self.backend.to_host, self.backend.to_host(self.perm), len(self.perm)
-        source = host(self._diagonal_source)
-        diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)
-        rows, columns = [diagonal], [diagonal]
-        for triangle in (self.lower, self.upper):
-            rows.append(host(self._rows_of(triangle)))
-            columns.append(host(self.columns_by_rows(triangle)))
-        before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
-        now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
-        before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
-        both = min(len(before), len(now))
-        other = before[:both] != now[:both]
-        k = int(other.argmax())
-        return int(min(before[k], now[k])) // n if other.any() else None
+        return f"in row {first_other_row(self, csr)}"
 
     def _matched(self, csr: Any, taken: Callable[[Any], Fingerprint]) -> tuple[Any, Fingerprint]:
         """Return csr, or its canonical form if the blocks need that to have the same pattern, and the fingerprint."""

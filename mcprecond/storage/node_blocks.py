@@ -18,9 +18,11 @@ from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.arguments import integer
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted
-from mcprecond.storage.color_blocks import ColorBlocks, Triangle
+from mcprecond.storage.color_blocks import ColorBlocks
+from mcprecond.storage.diagnosis import first_other_row
 from mcprecond.storage.node_values import KERNELS as VALUE_KERNELS
 from mcprecond.storage.node_values import THREADS_PER_SLICE
+from mcprecond.storage.triangle import Triangle
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED BLOCK_SIZE LANES")
 
@@ -130,7 +132,7 @@ class NodeBlocks(ColorBlocks):
         nodes = xp.arange(n_nodes, dtype=np.int32)
         rows, columns, values = [nodes], [nodes], [self.diagonal]
         for triangle in (self.lower, self.upper):
-            rows.append(self._rows_of(triangle))
+            rows.append(triangle.rows_of_entries(xp))
             columns.append(self.columns_by_rows(triangle))
             values.append(self._values_by_rows(triangle))
         row, column, value = (xp.concatenate(arrays) for arrays in (rows, columns, values))
@@ -143,7 +145,7 @@ class NodeBlocks(ColorBlocks):
 
     def _where_other(self, csr: Any) -> str:
         """Which entries of a block A had is not known, only which blocks."""
-        node, b = self._first_other(node_pattern(admitted(csr), self.block_size)), self.block_size
+        node, b = first_other_row(self, node_pattern(admitted(csr), self.block_size)), self.block_size
         return "inside of its blocks" if node is None else f"in rows {b * node} to {b * node + b - 1}"
 
     def _values_by_rows(self, triangle: Triangle) -> Any:

@@ -94,12 +94,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 5)
         };
 
         bool is_among = begin <= slice.row && slice.row < end;
-        int turn = 0;  // the warp that takes this step
+        int taker = 0;  // the warp that takes this step
         for (bool above : {false, true})
             for (Slice::Steps steps(slice, above ? upper_indptr : lower_indptr); steps.more();
-                 turn = (turn + 1) % WARPS) {
+                 taker = (taker + 1) % WARPS) {
                 Step step;
-                if (!steps.next(step) || !is_among || turn != warp) continue;
+                if (!steps.next(step) || !is_among || taker != warp) continue;
                 STORED* block = (above ? upper : lower) + step.first * (BLOCK_SIZE * BLOCK_SIZE) + step.rank;
                 int number = (above ? upper_source : lower_source)[step.place()];
                 if (full)

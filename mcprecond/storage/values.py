@@ -15,8 +15,9 @@ from mcprecond.storage.fingerprint import (
     SMALLEST,
     SMALLEST_FLOAT,
 )
+from mcprecond.storage.layouts import LAYOUT_CHOICES
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SOURCE LANES SLICED_DIA=0 CUT_ROWS=0")
+KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED SOURCE LANES {LAYOUT_CHOICES}")
 
 
 @compile_part

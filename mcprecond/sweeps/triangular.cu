@@ -1,8 +1,9 @@
 // Sweeps over color blocks, without barriers: one warp per slice, in color order. A row waits for the values that it
-// needs, see cuda/syncfree.cuh. See triangular.py for what each kernel computes.
+// needs, see sweeps/syncfree.cuh. See triangular.py for what each kernel computes.
 
 #include "cuda/occupancy.cuh"
 #include "storage/layouts/slices.cuh"
+#include "sweeps/syncfree.cuh"
 
 // In `substitute` and `back_substitute` z is null where only y gets the result. Rows from `last` on have no entries in
 // the other triangle, so that `substitute` finds their final result; it leaves them at epoch 0.

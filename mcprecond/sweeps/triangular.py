@@ -1,10 +1,10 @@
 """The kernels of the sweeps: substitution with the lower and the upper triangle, relaxation, and the residual.
 
 A sweep is one kernel. Rows do not wait for colors but for values: the warps take the slices in color order and poll the
-values that their rows need until these are ready. Substitution tells by the last bit of a number: a forward sweep turns
-it from 0 to 1, and the backward sweep, whose results take the places of these, back to 0. So symmetric substitution,
-which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too, and writes to a
-second array, which starts out empty.
+values that their rows need until these are ready. In substitution the last bit of a number is its epoch: a forward
+sweep turns it from 0 to 1, and the backward sweep, whose results take the places of these, back to 0. So symmetric
+substitution, which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too,
+and writes to a second array, whose values begin as sentinels.
 
 With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. V is what is stored of the upper
 triangle, so that the way back reads no pivots.
@@ -21,10 +21,11 @@ for the other one.
 from __future__ import annotations
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.storage.layouts import LAYOUT_CHOICES
 
 KERNELS = KernelSet(
     __file__,
-    "OFFSET VALUE STORED RHS=1 BLOCK_SIZE=1 SLICED_DIA=0 CUT_ROWS=0 "
+    f"OFFSET VALUE STORED RHS=1 BLOCK_SIZE=1 {LAYOUT_CHOICES} "
     "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 (LANES)",
 )
 
@@ -120,7 +121,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
 def substitute(
     n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
 ):
-    """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; a turn from 0 to 1.
+    """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; epochs from 0 to 1.
 
     Backwards, U is in place of L, and stored as V = inv(T) U but for blocks. From row `last` on, this is the result of
     symmetric substitution, and goes to z, too; these rows stay at 0.
@@ -157,7 +158,7 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
 
 @KERNELS.resident
 def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, omega, y, z):
-    """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; back to turn 0."""
+    """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; epochs back to 0."""
     for k in range(n_slices - 1, -1, -1):
         back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 

@@ -2,7 +2,7 @@
 
 #include "cuda/elements.cuh"
 #include "cuda/grid.cuh"
-#include "cuda/syncfree.cuh"
+#include "sweeps/syncfree.cuh"
 
 extern "C" __global__ void to_color_order(long long n, const int* inverse, const VectorEntry* r, WorkEntry* ordered) {
     long long i = thread_id();

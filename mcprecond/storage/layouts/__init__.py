@@ -13,9 +13,9 @@ from mcprecond.storage.layouts import csr
 from mcprecond.storage.layouts.csr import CSR, CSR_IN_PIECES
 from mcprecond.storage.layouts.dia import DIA, list_of_diagonals
 from mcprecond.storage.layouts.interleaved import interleaved
-from mcprecond.storage.layouts.layout import Layout, Pattern
+from mcprecond.storage.layouts.layout import LAYOUT_CHOICES, Layout, Pattern
 
-__all__ = ["CSR", "CSR_IN_PIECES", "DIA", "Layout", "Pattern", "chosen", "interleaved"]
+__all__ = ["CSR", "CSR_IN_PIECES", "DIA", "LAYOUT_CHOICES", "Layout", "Pattern", "chosen", "interleaved"]
 
 # Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
 # with less, the time is not that of reading them.

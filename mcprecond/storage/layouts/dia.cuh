@@ -201,7 +201,7 @@ struct Slice : SliceRows {
                     if (next) next->prefetch();
                     if (!has_begun) overlap();
                     has_begun = true;
-                    spin_wait(vector, prefetched, [&](int e) { return loaded[e].shift; });
+                    vector.wait(prefetched, [&](int e) { return loaded[e].shift; }, index());
 #pragma unroll
                     for (int e = 0; e < LOADS; ++e)
                         add(value[done + e], loaded[e].has(row) ? loaded[e].shift + row : -1, prefetched[e]);

@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from mcprecond.backends import Backend, KernelSet
+from mcprecond.storage.layouts.layout import LAYOUT_CHOICES
 from mcprecond.storage.schedule import MOST_ROWS
 
-KERNELS = KernelSet(__file__, "OFFSET ENTRY SLICED_DIA=0 CUT_ROWS=0 (LANES)")
+KERNELS = KernelSet(__file__, f"OFFSET ENTRY {LAYOUT_CHOICES} (LANES)")
 
 
 def interleaved(

@@ -1,4 +1,6 @@
-"""What storage and kernels know of a layout."""
+"""What storage and kernels know of a layout: a record here, and a type Slice in CUDA, for which slices.cuh says what it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ from typing import Any
 
 from mcprecond.backends import Backend
 
+#: The choices of all kernel sets that go through the slices of a triangle: the macros of the layouts.
+LAYOUT_CHOICES = "SLICED_DIA=0 CUT_ROWS=0"
 #: Row offsets and columns of a triangle, row by row.
 Pattern = tuple[Any, Any]
 

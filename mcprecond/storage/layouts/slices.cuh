@@ -1,16 +1,24 @@
 // Slices: runs of rows of one color, each the work of one warp, and the loops over their entries. See schedule.py.
 //
-// There are two layouts of columns. Plain ones have one for each entry. Sliced DIA (SLICED_DIA) has a struct Slice and
-// a function for_slices of its own, in dia.cuh.
+// A layout is how the columns of a triangle are stored, and the order of its entries. Kernels know these of it:
+//
+//     for_slices(first, n, backwards, slices, sums, columns, work)   calls work(slice) by a warp for each of n slices
+//     Slice : SliceRows                   which has row, lane and lane_stride of this thread, and
+//       Slice(slices, k)                  slice number k
+//       steps(indptr, columns, visit)     calls visit(step, e) for each entry e of this thread, counted as in CSR
+//       cursor(indptr), batches<N>(...)   calls visit(places) with the places of N entries, -1 for none
+//       entries(indptr, columns, values, vector, add, overlap)   calls add(value, column, x) once x is ready
+//
+// There are two. Plain columns have one for each entry. Sliced DIA (SLICED_DIA) is in dia.cuh.
 //
 // With plain columns a slice may be a piece of one long row (CUT_ROWS). Then `slices` is a list of records, and `sums`
 // holds the sums of the pieces of a row; it is zero before the first sweep.
 #pragma once
 
 #include "cuda/compact.cuh"
+#include "cuda/memory.cuh"
 #include "cuda/numbers.cuh"
 #include "cuda/reduce.cuh"
-#include "cuda/syncfree.cuh"
 #include "storage/schedule.cuh"
 
 // ---- What all slices have.
@@ -149,28 +157,7 @@ __device__ __forceinline__ Mat<T, B> take(const Mat<T, B>* elements, const Step&
     return element;
 }
 
-// Plain columns of a slice, and the length of this thread's row. `prefetch(place)` loads what is stored of the column
-// at a place, counted from the slice's first entry; once the warp has called `stage()`, `column(prefetched)` is the
-// column.
-struct Columns {
-    OFFSET first;
-    int length;
-    const int* stored;
-
-    __device__ __forceinline__ Columns(const OFFSET* indptr, const int* stored, const SliceRows& slice, int) {
-        first = indptr[slice.first];
-        length = slice.length(indptr);
-        slice.cut(first, length);
-        this->stored = ptx::keep_in_register(stored + first);
-    }
-    __device__ __forceinline__ int prefetch(OFFSET place) const { return load_streaming(&stored[place]); }
-    __device__ __forceinline__ void stage() const {}
-    __device__ __forceinline__ int column(int prefetched) const { return prefetched; }
-};
-
 struct Slice : SliceRows {
-    int number;
-
 #ifdef CUT_ROWS
     __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(Record(slices, k), nullptr) {}
     __device__ __forceinline__ Slice(const Record& record, void* sums) : Slice(record.first, record.end_row()) {
@@ -178,9 +165,9 @@ struct Slice : SliceRows {
         this->sums = (char*)sums;
     }
 #else
-    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1], (int)k) {}
+    __device__ __forceinline__ Slice(const int* slices, long long k) : Slice(slices[k], slices[k + 1]) {}
 #endif
-    __device__ __forceinline__ Slice(int first, int end, int number = -1) : SliceRows(first, end), number(number) {
+    __device__ __forceinline__ Slice(int first, int end) : SliceRows(first, end) {
         row = lane_id() >> log_lanes;
         lane = lane_id() & ((1 << log_lanes) - 1);
         lane_stride = 1;
@@ -241,17 +228,20 @@ struct Slice : SliceRows {
     }
 
     // Call `add(value, j, x_j)` for each entry of this thread, j its column and x_j that element of the vector, once it
-    // is ready. Where a thread has no entry, it may add 0 * 0 with j = -1. The loads of a batch are issued before the
-    // thread waits for any of them, those of the next batch before it waits for this one, and once those that
-    // `overlap()` issues.
+    // is ready; sweeps/syncfree.cuh has the vectors. Where a thread has no entry, it may add 0 * 0 with j = -1. The loads
+    // of a batch are issued before the thread waits for any of them, those of the next batch before it waits for this
+    // one, and once those that `overlap()` issues.
     template <typename Stored, typename Vector, typename Add, typename Overlap = Nothing>
-    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* all_columns, const Stored* values,
+    __device__ __forceinline__ void entries(const OFFSET* indptr, const int* columns, const Stored* values,
                                             Vector vector, Add add, Overlap overlap = {}) const {
         typedef decltype(vector.load(0)) Value;
         constexpr int BATCH = sizeof(Stored) > 16 ? 1 : sizeof(Value) > 32 ? 2 : 4;  // as registers allow
-        Columns columns(indptr, all_columns, *this, number);
-        Steps steps(*this, 0, columns.length);
-        values = ptx::keep_in_register(values + columns.first);
+        OFFSET begin = indptr[first];
+        int own_length = length(indptr);
+        cut(begin, own_length);
+        columns = ptx::keep_in_register(columns + begin);
+        values = ptx::keep_in_register(values + begin);
+        Steps steps(*this, 0, own_length);
         Stored value[BATCH], next_value[BATCH];
         int column[BATCH], next_column[BATCH];
         auto fetch = [&](Stored* value, int* column) {
@@ -260,29 +250,21 @@ struct Slice : SliceRows {
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) {
                 mine[e] = steps.next(step[e]);
-                column[e] = mine[e] ? columns.prefetch(step[e].place()) : -1;
+                column[e] = mine[e] ? load_streaming(&columns[step[e].place()]) : -1;
             }
             __syncwarp();  // loads of columns are issued before those of values: loads of the vector wait for columns
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) value[e] = mine[e] ? take(values, step[e]) : Stored();
         };
         fetch(value, column);
-        columns.stage();
         overlap();
         while (true) {
             bool more = steps.more();
             if (more) fetch(next_value, next_column);
             Value prefetched[BATCH];
 #pragma unroll
-            for (int e = 0; e < BATCH; ++e) {
-                if (column[e] >= 0) column[e] = columns.column(column[e]);
-                prefetched[e] = column[e] >= 0 ? vector.load(column[e]) : vector.none();
-            }
-#ifdef CUT_ROWS
-            spin_wait_by_warp(vector, prefetched, [&](int e) { return column[e]; }, index());
-#else
-            spin_wait(vector, prefetched, [&](int e) { return column[e]; });
-#endif
+            for (int e = 0; e < BATCH; ++e) prefetched[e] = column[e] >= 0 ? vector.load(column[e]) : vector.none();
+            vector.wait(prefetched, [&](int e) { return column[e]; }, index());
 #pragma unroll
             for (int e = 0; e < BATCH; ++e) add(value[e], column[e], prefetched[e]);
             if (!more) return;
@@ -321,7 +303,7 @@ __device__ __forceinline__ void for_slices(long long first, long long n_slices, 
         bool is_last = w + stride >= n_slices;
         const int* next = slices + number(is_last ? w : w + stride);
         int next_begin = ptx::load_early(next), next_end = ptx::load_early(next + 1);
-        work(Slice(begin, end, (int)first + number(w)));
+        work(Slice(begin, end));
         if (is_last) return;
         begin = next_begin, end = next_end;
         w += stride;

@@ -88,25 +88,34 @@ __device__ __forceinline__ Value with_epoch(Value value, uint32 epoch) {
     return value;
 }
 
-// ---- A vector that a sweep reads, by the kind of flag: `load(j)` is the first load of element j; whether that found
-// it not ready is in the last bit of `not_ready(value)`; `poll(j)` loads it again. `none()` stands for no element, and
-// is ready.
+// ---- A vector that a sweep reads, by the kind of flag. Layouts know two functions of it: `load(j)` is the first load of
+// element j, and `wait(prefetched, column, row)` waits until all elements are ready that a thread has loaded so, those of
+// numbers column(e) for a row. `none()` stands for no element, and is ready. Whether a load has found an element not ready
+// is in the last bit of `not_ready(value)`; `poll(j)` loads it again.
 
 template <typename Value>
 struct KnownVector {
     const Value* values;
     __device__ __forceinline__ Value none() const { return Value(); }
     __device__ __forceinline__ Value load(int j) const { return load_reused(values + j); }
-    __device__ __forceinline__ uint32 not_ready(const Value&) const { return 0; }
-    __device__ __forceinline__ Value poll(int j) const { return load(j); }
+    template <int BATCH, typename Column>
+    __device__ __forceinline__ void wait(Value (&)[BATCH], Column, int) const {}
+};
+// What vectors share whose elements are awaited; `Own` is their type.
+template <typename Own, typename Value>
+struct AwaitedVector : KnownVector<Value> {
+    template <int BATCH, typename Column>
+    __device__ __forceinline__ void wait(Value (&prefetched)[BATCH], Column column, int row) const {
+        spin_wait((const Own&)*this, prefetched, column, row);
+    }
 };
 template <typename Value>
-struct SentinelVector : KnownVector<Value> {
+struct SentinelVector : AwaitedVector<SentinelVector<Value>, Value> {
     __device__ __forceinline__ uint32 not_ready(const Value& value) const { return is_sentinel(value); }
     __device__ __forceinline__ Value poll(int j) const { return load_volatile(&this->values[j]); }
 };
 template <typename Value>
-struct EpochVector : KnownVector<Value> {
+struct EpochVector : AwaitedVector<EpochVector<Value>, Value> {
     uint32 epoch;
     __device__ __forceinline__ Value none() const { return with_epoch(Value(), epoch); }
     __device__ __forceinline__ uint32 not_ready(const Value& value) const { return epoch_differs(value, epoch); }
@@ -119,16 +128,17 @@ __device__ __forceinline__ KnownVector<Value> known(const Value* values) {
 }
 template <typename Value>
 __device__ __forceinline__ SentinelVector<Value> by_sentinel(const Value* values) {
-    return {{values}};
+    return {{{values}}};
 }
 template <typename Value>
 __device__ __forceinline__ EpochVector<Value> by_epoch(const Value* values, uint32 epoch) {
-    return {{values}, epoch};
+    return {{{values}}, epoch};
 }
 
+#ifndef CUT_ROWS
 // Poll until all prefetched elements are ready, those that are not all at once; `column(e)` is the number of element e.
 template <typename Vector, typename Value, int BATCH, typename Column>
-__device__ __forceinline__ void spin_wait(const Vector& vector, Value (&prefetched)[BATCH], Column column) {
+__device__ __forceinline__ void spin_wait(const Vector& vector, Value (&prefetched)[BATCH], Column column, int) {
     while (true) {
         uint32 not_ready = 0;
 #pragma unroll
@@ -140,12 +150,12 @@ __device__ __forceinline__ void spin_wait(const Vector& vector, Value (&prefetch
     }
 }
 
+#else
 // The same by a whole warp, which polls one element at a time: that nearest to its row in the order of the sweep, which
 // is probably the last one to be ready. Where thousands of warps wait for a few rows, polls for all that they need would
 // keep the memory busy.
 template <typename Vector, typename Value, int BATCH, typename Column>
-__device__ __forceinline__ void spin_wait_by_warp(const Vector& vector, Value (&prefetched)[BATCH], Column column,
-                                                  int row) {
+__device__ __forceinline__ void spin_wait(const Vector& vector, Value (&prefetched)[BATCH], Column column, int row) {
     while (true) {
         int nearest = 0x7fffffff, awaited = 0;
 #pragma unroll
@@ -165,3 +175,4 @@ __device__ __forceinline__ void spin_wait_by_warp(const Vector& vector, Value (&
             if (vector.not_ready(prefetched[e]) & 1) prefetched[e] = vector.poll(column(e));
     }
 }
+#endif

@@ -1,0 +1,64 @@
+"""Why a matrix is not what color blocks can take: which row is to blame."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mcprecond.matrix import AdmittedMatrix, admitted, place_of
+from mcprecond.storage.fingerprint import Fingerprint
+
+
+def refuse_singular(blocks: Any) -> NoReturn:
+    """Raise ValueError for an entry of the diagonal that is zero, missing, or too small to divide by; names a row."""
+    xp = blocks.backend.xp
+    singular = (blocks.diagonal == 0) | ~xp.isfinite(blocks.dinv)
+    if bool(singular.any()):
+        row = int(blocks.perm[singular].min())
+        value = blocks.diagonal[int(blocks.inverse[row])].item()
+        raise ValueError(
+            f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it"
+            if value == 0
+            else f"A holds {value} on the diagonal in row {row}, whose inverse overflows in {blocks.dtype}; scale A"
+        )
+    rows = blocks.upper.rows_of_entries(xp)[~xp.isfinite(blocks.by_rows(blocks.upper, blocks.upper.values))]
+    row = int(blocks.perm[rows].min())
+    raise ValueError(f"row {row} of A, divided by its diagonal entry, overflows in {blocks._stored}; scale A")
+
+
+def refuse_values(blocks: Any, A: Any, found: Fingerprint) -> None:
+    """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
+    if found.not_finite:
+        admitted(A.csr if isinstance(A, AdmittedMatrix) else A, finite=True)  # raises and says where
+    if not blocks._narrows:
+        return
+    smallest, largest = found.magnitudes
+    least, most = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
+    if largest > most or smallest < least:
+        parts = A.data.view(np.float64)
+        bad = (abs(parts) > most) | ((abs(parts) < least) & (parts != 0))
+        k = int(bad.argmax())
+        row, column = place_of(A, k * len(A.data) // len(parts), blocks.backend)
+        raise ValueError(
+            f"A holds {parts[k].item()} in row {row}, column {column}, which {blocks._stored} has no room for: its "
+            f"magnitudes are from {least:.3g} to {most:.3g}; scale A, or leave out dtype"
+        )
+
+
+def first_other_row(blocks: Any, graph: Any) -> int | None:
+    """Return the first row of a canonical matrix that has other columns than the blocks; None if there is none."""
+    host, perm, n = blocks.backend.to_host, blocks.backend.to_host(blocks.perm), len(blocks.perm)
+    source = host(blocks._diagonal_source)
+    diagonal = np.flatnonzero(source < np.iinfo(source.dtype).max)
+    rows, columns = [diagonal], [diagonal]
+    for triangle in (blocks.lower, blocks.upper):
+        rows.append(host(triangle.rows_of_entries(blocks.backend.xp)))
+        columns.append(host(blocks.columns_by_rows(triangle)))
+    before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
+    now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
+    before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
+    both = min(len(before), len(now))
+    other = before[:both] != now[:both]
+    k = int(other.argmax())
+    return int(min(before[k], now[k])) // n if other.any() else None
