@@ -79,8 +79,8 @@ class LinearSolver:
         """The time of an application within a captured solve; None for what is not captured."""
         if not isinstance(self.M, MulticolorSGS):
             return None
-        r, z = (self.backend.xp.ones(self.M.shape[0]) for _ in range(2))
-        return timed_on_device(lambda: self.M.enqueue(r, z), self.backend, APPLICATIONS)
+        state, (r, z) = self.M.new_state(), (self.backend.xp.ones(self.M.shape[0]) for _ in range(2))
+        return timed_on_device(lambda: self.M.enqueue(state, r, z), self.backend, APPLICATIONS)
 
 
 def timed_on_device(function: Callable[[], Any], backend: Backend, repeats: int, calls: int = 10) -> Timing:
