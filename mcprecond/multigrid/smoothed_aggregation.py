@@ -21,7 +21,7 @@ from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.strength import refuse_unsymmetric
 from mcprecond.multigrid.units import divided, narrowed, unit_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
-from mcprecond.tuning.auto import AutoColoring, ColoringArgument
+from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
 
 STRENGTHS = ("symmetric",)

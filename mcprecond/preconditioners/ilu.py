@@ -28,7 +28,7 @@ from mcprecond.preconditioners.pivots import (
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.relaxation import store_sentinel
-from mcprecond.tuning.auto import ColoringArgument, chosen
+from mcprecond.tuning.least_time import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
 ORDERINGS = ("auto", "color", "natural")
