@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.matrix import AdmittedMatrix, stored_dtype
+from mcprecond.backends.arguments import stored_dtype
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.galerkin import GalerkinProduct
 from mcprecond.multigrid.patterns import longest_rows

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from mcprecond.backends import Backend, get_backend
-from mcprecond.backends.arguments import integer, one_of
+from mcprecond.backends.arguments import integer, one_of, stored_dtype
 from mcprecond.linalg.dense import Dense
-from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian, stored_dtype
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.units import narrowed

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.arguments import integer, one_of, real, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.memory import kept_values
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.dense import Dense
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.coarsening import Coarsening, coarsen
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother

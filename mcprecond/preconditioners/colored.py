@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import Any
 
 from mcprecond.backends import Backend
+from mcprecond.backends.arguments import stored_dtype
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import stored_dtype
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.substitution import Substitution
