@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from mcprecond.backends import Backend, get_backend
@@ -40,7 +41,7 @@ class PyAMGHierarchy(Multigrid):
 def from_pyamg(
     ml: Any,
     *,
-    smoother: SmootherName = "gauss_seidel",
+    smoother: SmootherName | Callable[[Any], Any] = "gauss_seidel",
     coloring: ColoringMethod = "auto",
     presweeps: int = 1,
     postsweeps: int = 1,
