@@ -31,6 +31,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 
 test: lint
+	$(BIN)/python -m report
 	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
 
 # PETSc's solvers over MPI. What the first run compiles, the ranks of the others load.
@@ -60,10 +61,11 @@ fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
 readme: .venv/dev
-	$(BIN)/python -m report
+	$(BIN)/python -m report readme
 	$(BIN)/python docs/pictures.py
 
 docs: .venv/docs
+	$(BIN)/python -m report
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo docs/_build/index.html
 
@@ -91,7 +93,7 @@ petsc-python:
 	touch $@
 
 .venv/docs: .venv/package
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs,studies]'
 	touch $@
 
 clean:
