@@ -17,8 +17,8 @@ from cases import BLOCK_SIZES, SEED, SOLVED
 from measure import RESULTS, record, save
 
 from mcprecond.matrix import admitted
-from mcprecond.tuning.auto import choose
 from mcprecond.tuning.cost_model import MEASURED, Speeds
+from mcprecond.tuning.least_time import choose
 
 ITERATIONS = 100  # as "auto" counts on
 

@@ -90,7 +90,7 @@ def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -
         "methods": {},
     }
     if device == "gpu":
-        from mcprecond.studies.csrcolor import CsrColor
+        from papers.csrcolor import CsrColor
 
         csrcolor = CsrColor()
         colors = csrcolor(A)[1]

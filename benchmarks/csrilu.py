@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from papers.csrcolor import library
+
 from mcprecond.backends import get_backend
 from mcprecond.preconditioners.base import Preconditioner
-from mcprecond.studies.csrcolor import library
 
 INDEX_32, FLOAT_64 = 2, 1  # cusparseIndexType_t, cudaDataType
 FILL_MODE, DIAG_TYPE = 0, 1  # cusparseSpMatAttribute_t

@@ -52,7 +52,7 @@ def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
     print(case, flush=True)
     case["colorings"] = measure_colorings(A, backend, repeats)
     if on_gpu:
-        from mcprecond.studies.csrcolor import CsrColor
+        from papers.csrcolor import CsrColor
 
         csrcolor = CsrColor()
         case["csrcolor"] = {

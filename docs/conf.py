@@ -160,7 +160,7 @@ def page_of_commands():
     for name in cli.COMMANDS:
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-            cli.parser().parse_args([name, "--help"])
+            cli.parser(cli.COMMANDS).parse_args([name, "--help"])
         text = said.getvalue().strip()
         parts.append(f"## mcprecond {name}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"

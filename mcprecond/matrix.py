@@ -16,13 +16,12 @@ import numpy as np
 import scipy.sparse
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_part, offset_type
+from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.atomics import atomic_max, atomic_or
 from mcprecond.backends.hashing import mix64
 from mcprecond.numbering import compact_order
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
-
-FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 # Flaws of a pattern, as bits: NOT_SYMMETRIC is found by hashes, the others by the kernel.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
@@ -77,18 +76,21 @@ class AdmittedMatrix:
     is_ours: bool = False
 
     @classmethod
-    def computed(cls, csr: Any, backend: Backend, *, is_symmetric: bool) -> AdmittedMatrix:
+    def computed(cls, csr: Any, backend: Backend, longest_row: int, *, is_symmetric: bool) -> AdmittedMatrix:
         """A matrix that this package has computed, which needs no check.
 
         Parameters
         ----------
         csr : sparse matrix
             Canonical, with all entries of the diagonal.
+        longest_row : int
+            The length of its longest row.
         is_symmetric : bool
             Whether the pattern is known to be symmetric.
         """
-        degrees = (backend.xp.diff(csr.indptr) - 1).astype(np.int32)
-        max_degree = int(degrees.max()) if len(degrees) else 0
+        degrees = (csr.indptr[1:] - csr.indptr[:-1]).astype(np.int32, copy=False)
+        degrees -= 1
+        max_degree = max(longest_row - 1, 0)
         return cls(csr, backend, degrees, max_degree, is_canonical=True, is_symmetric=is_symmetric, is_ours=True)
 
     @property
@@ -281,54 +283,6 @@ def canonical_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], 
 def rows_of(indptr: Any, indices: Any, xp: Any) -> Any:
     """The row of each entry of a CSR matrix with these offsets and columns."""
     return xp.searchsorted(indptr, xp.arange(len(indices)), side="right") - 1
-
-
-def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
-    """Return the dtype that an argument asks for to store a matrix in; that of the matrix for None.
-
-    Raises
-    ------
-    TypeError
-        If it is not one of floats, or real for complex values, or complex for real ones.
-    """
-    if dtype is None:
-        return np.dtype(of_matrix)
-    possible = [name for name in FLOATS if (name.kind == "c") == (np.dtype(of_matrix).kind == "c")]
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = None
-    if found is None or found not in possible:  # to NumPy None is float64
-        raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
-    return found
-
-
-def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
-    """Whether A and its conjugate transpose differ by rounding at most.
-
-    Entries are compared beside the geometric mean of the two diagonal ones, or the largest entry of A where one of them
-    is zero, so that scaling rows and columns alike changes nothing. They may differ by the square root of the unit of
-    rounding: sums over elements round, too.
-
-    Parameters
-    ----------
-    matrix : AdmittedMatrix
-        Of finite floats.
-    dtype : dtype, optional
-        Whose rounding counts; that of A by default.
-    """
-    xp, matrix = matrix.backend.xp, matrix.canonical()
-    csr = matrix.csr
-    if not csr.data.size:
-        return True
-    sizes = abs(matrix.diagonal())
-    scales = 1 / xp.sqrt(xp.where(sizes > 0, sizes, abs(csr.data).max()))
-    rows = rows_of(csr.indptr, csr.indices, xp)
-    with np.errstate(all="ignore"):
-        values = csr.data * scales[rows] * scales[csr.indices]
-        scaled = matrix.backend.sparse.csr_matrix((values, csr.indices, csr.indptr), shape=matrix.shape)
-        difference = scaled - scaled.conj().T.tocsr()
-        return bool((abs(difference.data) <= np.sqrt(np.finfo(dtype or matrix.dtype).eps)).all())
 
 
 def refuse_not_finite_entry(csr: Any, backend: Backend, name: str = "A") -> None:

@@ -233,8 +233,8 @@ def vb_growth(rows: Rows) -> Found:
 
 def tables_sirg(rows: Rows) -> list[str]:
     """Times, and Figures 9 and 10 in bytes of palettes, which follow from degrees, colors and the number of threads."""
-    from mcprecond.coloring.speculative.palettes import MOST_THREADS, PALETTE_BYTES
-    from mcprecond.coloring.speculative.rig import K0
+    from mcprecond.coloring.published.palettes import MOST_THREADS, PALETTE_BYTES
+    from mcprecond.coloring.published.rig import K0
 
     lines = {}
     for row in rows:

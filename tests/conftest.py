@@ -81,6 +81,7 @@ def here(monkeypatch, capsys):
     from rich.console import Console
 
     from mcprecond import cli
+    from mcprecond.cli import terminal
 
     # Whether a kernel has been compiled before is not what a test asks.
     monkeypatch.setattr(first_use, "SAID", {(logging.INFO, compiler) for compiler in ("Numba", "NVRTC")})
@@ -88,8 +89,8 @@ def here(monkeypatch, capsys):
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["mcprecond", *map(str, arguments)])
         # The consoles took hold of the streams before they were captured.
-        monkeypatch.setattr(cli, "out", Console())
-        monkeypatch.setattr(cli, "err", Console(stderr=True))
+        monkeypatch.setattr(terminal, "out", Console())
+        monkeypatch.setattr(terminal, "err", Console(stderr=True))
         with pytest.raises(SystemExit) as exit_:
             cli.main()
         said = capsys.readouterr()

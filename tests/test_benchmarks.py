@@ -34,7 +34,7 @@ def benchmark(tmp_path):
             document["command"].startswith(f"python benchmarks/{script}") and str(tmp_path) not in document["command"]
         )
         assert {"commit", "others"} <= document.keys()
-        assert document["code"].items() <= code().items() and "coloring/speculative/eb" in document["code"]
+        assert document["code"].items() <= code().items() and "coloring/published/eb" in document["code"]
         return document
 
     return run

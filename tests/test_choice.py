@@ -1,4 +1,4 @@
-"""coloring="auto" of the preconditioners: what it picks, how it says why, and the model behind it."""
+"""coloring="auto" of the preconditioners, the least time: what it picks, how it says why, and the model behind it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mcprecond import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
 from mcprecond.backends import get_backend
 from mcprecond.matrix import admitted
-from mcprecond.tuning.auto import choose
 from mcprecond.tuning.cost_model import H200, MEASURED, Degrees, speeds_of
+from mcprecond.tuning.least_time import choose
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 CPU = get_backend("cpu")
@@ -59,6 +59,13 @@ def test_row_order_does_not_pay_in_a_random_numbering():
 @given(A=patterns(), iterations=st.sampled_from([1, 100, 100_000]))
 def test_on_a_cpu_nothing_is_quicker_than_row_order(A, iterations):
     assert choose(admitted(spd(A)), iterations, MEASURED["cpu"]).method == "greedy"
+
+
+def test_a_coloring_for_itself_goes_by_another_rule():
+    """Few colors first: on a CPU first-fit takes least time on any graph, and more colors on one like this."""
+    A = spd(problems.graphs.rmat(10))
+    M, coloring = MulticolorSGS(A), color(A)
+    assert (M.coloring.method, coloring.method) == ("greedy", "ecl_gc") and coloring.n_colors <= M.n_colors
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

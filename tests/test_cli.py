@@ -53,60 +53,19 @@ def grid(tmp_path):
     return str(tmp_path / "grid.npz")
 
 
-def test_fenl_prints_the_table():
-    result = run("fenl", "--n", "6")
-    assert result.returncode == 0, result.stderr
-    for word in ("CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy", "colors", "error", "343"):
-        assert word in result.stdout
-
-
-def test_fenl_as_json():
-    result = run("fenl", "--n", "8", "--json")
-    assert result.returncode == 0, result.stderr
-    rows = {row["method"]: row for row in json.loads(result.stdout)}
-    assert list(rows) == ["CG", "Jacobi", "SGS eb", "SGS ecl_gc", "SGS jpl", "SGS greedy"]
-    assert rows["CG"]["colors"] is None and rows["SGS greedy"]["colors"] == 8
-    for row in rows.values():
-        assert row["converged"] and row["residual"] <= 1e-7 and row["error"] < 1e-3
-        assert row["method"] == "CG" or sum(row["iterations"]) < sum(rows["CG"]["iterations"])
-        assert row["total_seconds"] > row["setup_seconds"] >= 0
-
-
 def test_gpu_asked_for_without_one(no_gpu):
-    result = run("fenl", "--gpu")
+    result = run("warmup", "--gpu")
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.startswith("mcprecond: --gpu cannot be used: ") and result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [("fenl", "--gpu"), ("info",)])
+@pytest.mark.parametrize("command", [("warmup", "--gpu"), ("info",)])
 def test_without_cupy_the_extras_are_named(command):
     program = "import sys; sys.modules['cupy'] = None; from mcprecond.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True)
     said = " ".join((result.stdout + result.stderr).split())
     assert "install mcprecond[gpu-cuda13] or mcprecond[gpu-cuda12]" in said and "Traceback" not in said
-
-
-def test_bad_input_is_one_line():
-    result = run("fenl", "--n", "0")
-    assert result.returncode == 2
-    assert "mcprecond: n must be between 1 and 10321, got 0" in result.stderr and "Traceback" not in result.stderr
-
-
-def test_unknown_option():
-    assert run("fenl", "--m", "3").returncode == 2
-
-
-def test_not_converged_is_exit_code_1(monkeypatch, capsys):
-    import mcprecond.studies
-    from mcprecond import cli
-
-    row = mcprecond.studies.Row("CG", None, (2000,), 0.0, 0.0, 1.0, 1e-3, 0.1, False)
-    monkeypatch.setattr(mcprecond.studies, "table_v", lambda *args, **kwargs: [row])
-    with pytest.raises(SystemExit) as exit_:
-        cli.fenl(n=2)
-    assert exit_.value.code == 1
-    assert "not converged" in capsys.readouterr().err
 
 
 def test_info_and_version():
@@ -119,7 +78,7 @@ def test_info_and_version():
 
 def test_help_shows_an_example():
     assert "mcprecond demo" in " ".join(run("--help").stdout.split())
-    assert "--gpu" in run("fenl", "--help").stdout
+    assert "--gpu" in run("color", "--help").stdout
 
 
 def test_import_needs_numpy_scipy_and_numba_only():
@@ -127,13 +86,6 @@ def test_import_needs_numpy_scipy_and_numba_only():
     program = f"import sys, mcprecond; print([m for m in {optional} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
-
-
-def test_unknown_study_method():
-    from mcprecond import studies
-
-    with pytest.raises(ValueError, match="unknown method 'ILU'; known are CG, Jacobi"):
-        studies.table_v(3, methods=["ILU"])
 
 
 def test_color_writes_a_proper_coloring(here, stored, tmp_path):
@@ -277,11 +229,11 @@ def test_gpu_asked_for_color_and_solve_without_one(no_gpu, here, grid, command):
     assert complaint.startswith("mcprecond: --gpu cannot be used: ")
 
 
-@pytest.mark.parametrize("command", ["demo", "fenl", "color", "solve", "advise", "plot", "study", "info", "warmup"])
+@pytest.mark.parametrize("command", ["demo", "color", "solve", "advise", "plot", "info", "warmup"])
 def test_help_shows_an_example_of_every_command(here, command):
     from mcprecond import cli
 
-    assert command in cli.COMMANDS and len(cli.COMMANDS) == 9
+    assert command in cli.COMMANDS and len(cli.COMMANDS) == 7
     code, said, _ = here(command, "--help")
     words = " ".join(said.split())
     assert code == 0
@@ -302,13 +254,12 @@ def test_help_says_what_the_docstrings_say(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fenl", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond --help"),
-        (("fenl", "--n", "many"), "invalid int value: 'many'; see mcprecond fenl --help"),
+        (("info", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond --help"),
+        (("color", "GRID", "--recolor", "many"), "invalid int value: 'many'; see mcprecond color --help"),
         (("solve",), "the following arguments are required: FILE; see mcprecond solve --help"),
         (("plot", "GRID"), "required: --output"),
         (("paint",), "invalid choice: 'paint'"),
         (("color", "GRID", "--dist", "2"), "unrecognized arguments: --dist 2"),
-        (("study", "time-quality", "--small", "--output", "GRID"), "is a file, and no folder"),
     ],
 )
 def test_bad_arguments_are_one_line(here, grid, arguments, message):
@@ -341,12 +292,12 @@ def test_interrupted_imports_end_in_one_line(tmp_path, module):
 
 
 def test_an_interrupt_outside_of_the_work(here, monkeypatch):
-    from mcprecond import cli
+    from mcprecond.cli import machine
 
     def stop():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "surroundings", stop)
+    monkeypatch.setattr(machine, "surroundings", stop)
     assert here("info") == (130, "", "interrupted\n")
 
 
@@ -416,14 +367,14 @@ def test_a_bar_shares_the_console_of_what_is_printed_on_a_terminal(monkeypatch):
     """The lines of two consoles run into each other."""
     from rich.console import Console
 
-    from mcprecond import cli
+    from mcprecond.cli import terminal
 
-    terminal, other = Console(force_terminal=True), Console(stderr=True, force_terminal=True)
-    monkeypatch.setattr(cli, "out", terminal)
-    monkeypatch.setattr(cli, "err", other)
-    assert cli._beside() is terminal
-    monkeypatch.setattr(cli, "out", Console(force_terminal=False))
-    assert cli._beside() is other
+    both, other = Console(force_terminal=True), Console(stderr=True, force_terminal=True)
+    monkeypatch.setattr(terminal, "out", both)
+    monkeypatch.setattr(terminal, "err", other)
+    assert terminal.beside() is both
+    monkeypatch.setattr(terminal, "out", Console(force_terminal=False))
+    assert terminal.beside() is other
 
 
 @pytest.mark.parametrize("what", ["pattern", "levels", "convergence"])
@@ -449,7 +400,6 @@ def test_advise_says_why(here, grid):
         (("color", "GRID"), "color", "while compiling, once"),
         (("advise", "GRID"), "studies.advise", "while reading"),
         (("demo", "--small"), "studies.demo", "while starting"),
-        (("fenl", "--n", "4"), "studies.table_v", "while starting"),
     ],
 )
 def test_interrupted_commands_say_how_far_they_came(here, grid, monkeypatch, arguments, within, reached):
@@ -485,7 +435,7 @@ def test_an_interrupted_solve_says_the_residual(here, grid, monkeypatch):
         return solve(A, b, **options, progress=told and stop)
 
     clock = [0.0]
-    monkeypatch.setattr("mcprecond.cli.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("mcprecond.cli.solving.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(mcprecond, "pcg", interrupted)
     code, _, complaint = here("solve", grid)
     assert code == 130

@@ -20,6 +20,7 @@ from mcprecond.backends.kernels import CpuFunction
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
+from mcprecond.coloring.published.color_sets import ALL_FORBIDDEN
 from mcprecond.problems import graphs
 
 # Method and options; the registry says what else is to be expected of a method.
@@ -79,7 +80,7 @@ VARIANTS = {
 
 
 #: The module, which its function of the same name hides.
-eb = importlib.import_module("mcprecond.coloring.speculative.eb")
+eb = importlib.import_module("mcprecond.coloring.published.eb")
 
 
 @pytest.fixture(params=VARIANTS)
@@ -295,7 +296,7 @@ def numbers_at_once(first, last, n, indptr, indices, stretches, number):
 
 def tentative_colors_at_once(first, length, E, C, CS, VF, TVF):
     def available(forbidden):
-        return ~forbidden & (forbidden + 1) & eb.ALL_FORBIDDEN
+        return ~forbidden & (forbidden + 1) & ALL_FORBIDDEN
 
     low, high = E[:length].T
     low, high = (ends[(CS[low] == CS[high]) & (C[low] == 0) & (C[high] == 0)] for ends in (low, high))

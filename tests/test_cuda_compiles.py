@@ -68,7 +68,10 @@ BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 TRUNCATED = {"TRUNCATED_VECTORS": 1}
 SHORT = {"LARGE_VECTORS": 1, **TRUNCATED}
 CHOICES: dict[str, list[dict[str, int]]] = {
-    "coloring/speculative/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
+    "coloring/published/palettes.cu": [{"BITS": 32}, {"BITS": 64}],
+    "coloring/published/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
+    "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
+    "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/galerkin.cu": [{}, {"LANES": 256}],
     "multigrid/patterns.cu": [{}, {"MARKED": 1}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],

@@ -15,10 +15,10 @@ from mcprecond import color
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
+from mcprecond.coloring.ecl_gc import color_by_priority
 from mcprecond.coloring.history import new_log
-from mcprecond.coloring.priority.ecl_gc import color_by_priority
-from mcprecond.coloring.priority.priorities import LDF_NATURAL, ORDERS, ROW_ORDER
-from mcprecond.coloring.priority.visits import KERNELS as VISITS
+from mcprecond.coloring.priorities import LDF_NATURAL, ORDERS, ROW_ORDER
+from mcprecond.coloring.published.visits import KERNELS as VISITS
 
 SEED = 5
 SEQUENCES = {"ldf": lambda A: by_degree(A, SEED), "ldf_natural": largest_first, "natural": lambda A: range(A.shape[0])}

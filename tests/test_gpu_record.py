@@ -23,8 +23,8 @@ def test_record_holds_counts_and_hashes(monkeypatch):
     counts = {"blocking": {"passed": 3, "failed": 1}, "free-running": {"passed": 4, "failed": 0}}
     record = gpu_record.record(counts)
     assert record["gpu"] == {"name": "a GPU"} and record["counts"] == counts
-    source = TESTS.parent / "mcprecond" / "coloring" / "speculative" / "eb.cu"
-    assert record["files"]["coloring/speculative/eb.cu"] == digest_of(source)
+    source = TESTS.parent / "mcprecond" / "coloring" / "published" / "eb.cu"
+    assert record["files"]["coloring/published/eb.cu"] == digest_of(source)
     assert "__init__.py" in record["files"]
     assert gpu_record.changed_since(record) == []
 

@@ -16,6 +16,7 @@ from scipy.spatial import ConvexHull, Delaunay
 from mcprecond import color, problems
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.problems import graphs
+from mcprecond.problems.graphs import networks
 from mcprecond.problems.triangulation import delaunay_triangles
 
 WITH_DIAGONAL = {
@@ -141,7 +142,7 @@ def test_rmat_has_a_heavy_tail():
 def test_rmat_draws_the_quarters_with_their_probabilities():
     p = np.array([0.1, 0.2, 0.3, 0.4])
     rows, columns = np.empty(20000, np.int32), np.empty(20000, np.int32)
-    graphs._draw_edges(0, 20000, 7, 3, np.rint(np.cumsum(p)[:3] * 2**32).astype(np.uint64), rows, columns)
+    networks.draw_edges(0, 20000, 7, 3, np.rint(np.cumsum(p)[:3] * 2**32).astype(np.uint64), rows, columns)
     for bit in range(7):
         quarter = 2 * (rows >> bit & 1) + (columns >> bit & 1)
         # Four standard deviations are 0.014.

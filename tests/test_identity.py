@@ -26,9 +26,9 @@ from mcprecond.backends.hashing import mix
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
 from mcprecond.coloring.graph import UNCOLORED
-from mcprecond.coloring.speculative import vertex_based, vertices
+from mcprecond.coloring.published import vertex_based, vertices
 
-eb = importlib.import_module("mcprecond.coloring.speculative.eb")
+eb = importlib.import_module("mcprecond.coloring.published.eb")
 
 SEED = 3
 GRAPHS = {
@@ -159,17 +159,16 @@ def test_published_vertices_run_their_own_kernels(method, kernel, recorded, to_d
 def test_published_palettes(recorded, to_device):
     """Section 4 of Sistla and Nandivada: 32 bits a word or 64, which pays from 33 colors on; 256 colors that double."""
 
-    def launched(A, method: str, **options: Any) -> list[tuple[str, int]]:
+    def words(A, method: str, **options: Any) -> list[int]:
         calls = recorded(to_device(A), method, published=True, **options)
-        return [(name, numbers[-1]) for name, numbers in calls if name.startswith("color_with")]
+        return [numbers[-1] for name, numbers in calls if name == "color_with_palettes"]
 
     long_rows, short_rows = complete(600), grid5(9)
-    baseline = launched(long_rows, "sirg", doubling=False, long_words=False)
-    assert baseline == launched(long_rows, "rig") == [("color_with_32_bits", 32)]
-    assert launched(long_rows, "sirg", doubling=False) == [("color_with_64_bits", 16)]
-    assert launched(long_rows, "sirg") == [("color_with_64_bits", words) for words in (4, 8, 16)]
-    assert launched(long_rows, "sirg", long_words=False) == [("color_with_32_bits", words) for words in (8, 16, 32)]
-    assert launched(short_rows, "sirg") == [("color_with_32_bits", 1)]
+    assert words(long_rows, "sirg", doubling=False, long_words=False) == words(long_rows, "rig") == [32]
+    assert words(long_rows, "sirg", doubling=False) == [16]
+    assert words(long_rows, "sirg") == [4, 8, 16]
+    assert words(long_rows, "sirg", long_words=False) == [8, 16, 32]
+    assert words(short_rows, "sirg") == [1]
 
 
 @pytest.mark.parametrize("method", ["rig", "sirg"])

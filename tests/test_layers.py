@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -69,3 +71,27 @@ def test_there_are_no_circles():
     """A package stands for its __init__, which imports its modules: they import each other by their own names."""
     graph = {module: {other for other in imported(module) if not other.endswith("__init__")} for module in MODULES}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+
+
+def test_the_papers_colorings_are_imported_on_demand():
+    """Neither a default nor "auto" needs them, and each of them is found by its name."""
+    program = """
+import sys
+import scipy.sparse
+import mcprecond
+
+def imported():
+    return sorted(name for name in sys.modules if name.startswith("mcprecond.coloring.published"))
+
+A = scipy.sparse.csr_array(scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50)))
+assert len(mcprecond.COLORINGS) > 20
+for distance in (1, 2):
+    mcprecond.color(A, distance=distance, recolor=1, balance=True)
+mcprecond.MulticolorSGS(A)
+mcprecond.ILU0(A)
+mcprecond.SmoothedAggregation(A)
+assert not imported(), imported()
+assert mcprecond.color(A, "gm").is_valid(A)
+assert "mcprecond.coloring.published.gm" in imported()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

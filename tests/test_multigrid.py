@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference.aggregation import independent_set
 
+from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.backends import get_backend
 from mcprecond.coloring.graph import Graph
@@ -27,7 +28,6 @@ from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import _library_pattern, product_pattern, transposed_pattern
 from mcprecond.multigrid.strength import strength_graph
 from mcprecond.multigrid.two_steps import TwoSteps
-from mcprecond.studies.mesh_families import anisotropic, jumping
 
 
 def poisson(*shape):

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import functools
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import run
 
-from mcprecond import studies
+from benchmarks.papers import __main__ as command
+from benchmarks.papers import studies
+from benchmarks.papers.mesh_families import jumping
+from benchmarks.papers.studies import STUDIES, VARIANTS
 from mcprecond.coloring import COLORINGS
 from mcprecond.problems import graphs
-from mcprecond.studies import STUDIES
-from mcprecond.studies.mesh_families import jumping
-from mcprecond.studies.named import VARIANTS
+from mcprecond.studies.table import Record, Table
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @functools.cache
-def table(name: str, device: str) -> studies.Table:
+def table(name: str, device: str) -> Table:
     return studies.run(name, device=device, small=True)
 
 
@@ -93,8 +98,8 @@ def test_natural_order_takes_fewer_iterations_than_by_color_on_a_grid():
 
 
 def test_sweeps_by_levels_are_those_in_row_order():
+    from benchmarks.papers.studies import _in_row_order
     from mcprecond import MulticolorGS
-    from mcprecond.studies.named import _in_row_order
 
     A = graphs.grid2d(7)
     r = np.random.default_rng(0).standard_normal(49)
@@ -145,13 +150,37 @@ def test_unknown_studies_and_devices():
         studies.run("ordering", device="tpu")
 
 
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """Run the command in this process: the exit code or message, and what was printed."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["benchmarks.papers", *map(str, arguments)])
+        try:
+            code = command.main() or 0
+        except SystemExit as exit_:
+            code = exit_.code
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
 def test_the_command(tmp_path):
-    result = run("study", "sirg-ablation", "--small", "--json", "--matrix", "road", "--output", str(tmp_path / "new"))
+    program = [sys.executable, "-m", "benchmarks.papers", "sirg-ablation", "--small", "--json", "--matrix", "road"]
+    result = subprocess.run([*program, "--output", tmp_path / "new"], capture_output=True, text=True, cwd=ROOT)
     assert result.returncode == 0, result.stderr
     document = json.loads((tmp_path / "new" / "sirg-ablation-cpu-small.json").read_text())
     assert document["study"] == "sirg-ablation" and document["cases"] == json.loads(result.stdout)
+    assert document["command"].startswith("python -m benchmarks.papers sirg-ablation --small")
     lines = (tmp_path / "new" / "sirg-ablation-cpu-small.csv").read_text().splitlines()
     assert len(lines) == 1 + len(document["cases"]) and lines[0].startswith("matrix,method,")
+
+
+def test_what_cannot_be_written_is_said(here, tmp_path):
+    (tmp_path / "file").touch()
+    code, said, complaint = here("time-quality", "--small", "--output", tmp_path / "file")
+    assert (code, said) == (2, "") and "is a file, and no folder" in complaint
 
 
 @pytest.mark.parametrize("name", ["table-v", "level-histogram", "coloring-effect", "rgg-scaling"])
@@ -166,16 +195,16 @@ def test_an_interrupted_study_goes_on(name, here, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         add(self, row)
 
-    add = studies.table.Record.add
-    monkeypatch.setattr(studies.table.Record, "add", stop_later)
-    arguments = ("study", name, "--small", "--output", tmp_path)
+    add = Record.add
+    monkeypatch.setattr(Record, "add", stop_later)
+    arguments = (name, "--small", "--output", tmp_path)
     code, said, complaint = here(*arguments)
     assert (code, said) == (130, "")
     assert "interrupted" in complaint and "call again to go on" in complaint
     path = tmp_path / f"{name}-cpu-small.json"
     before = json.loads(path.read_text())["cases"]
     assert len(before) == 2
-    monkeypatch.setattr(studies.table.Record, "add", add)
+    monkeypatch.setattr(Record, "add", add)
     code, said, _ = here(*arguments, "--json")
     assert code == 0
     after = json.loads(said)
@@ -183,27 +212,25 @@ def test_an_interrupted_study_goes_on(name, here, tmp_path, monkeypatch):
     assert [(row["matrix"], row["method"]) for row in after] == list(by_case(name))
 
 
-def test_an_unknown_name_prints_them_all():
-    result = run("study", "everything")
-    said = " ".join(result.stderr.split())
-    assert result.returncode == 2 and "unknown study 'everything'" in said
-    assert all(name in said for name in STUDIES)
+def test_an_unknown_name_prints_them_all(here):
+    code, _, complaint = here("everything")
+    assert code == 2 and "invalid choice: 'everything'" in complaint
+    assert all(name in complaint for name in STUDIES)
 
 
 def test_what_is_not_verified_is_exit_code_1(here, monkeypatch):
-    from mcprecond import cli
-
     rows = [{"matrix": "A", "method": "good", "verified": True}, {"matrix": "A", "method": "bad", "verified": False}]
-    monkeypatch.setattr(cli, "run", lambda *args, **kwargs: studies.Table(rows))
-    code, said, complaint = here("study", "ordering")
-    assert code == 1 and "good" in said
-    assert "improper or not converged: A: bad" in complaint
+    monkeypatch.setattr(command, "run", lambda *args, **kwargs: Table(rows))
+    code, said, _ = here("ordering")
+    assert code == "improper or not converged: A: bad" and "good" in said
 
 
 def test_page_has_every_study_run_or_not(page):
     assert [study["name"] for study in page.STUDIES] == list(STUDIES) == list(page.SHOWN)
     text = page.page({})
-    assert all(f"mcprecond study {name} --gpu" in text for name in STUDIES) and "No study was run yet" in text
+    assert (
+        all(f"python -m benchmarks.papers {name} --gpu" in text for name in STUDIES) and "No study was run yet" in text
+    )
 
 
 def test_page_shows_what_was_measured(page, tmp_path):

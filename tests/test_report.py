@@ -195,7 +195,7 @@ def test_every_table_and_figure_of_the_papers_is_listed_once(report):
 
 
 def test_where_tables_and_figures_are_exists(report, pages):
-    from mcprecond.studies import STUDIES
+    from benchmarks.papers.studies import STUDIES
     from report import DOCS
     from report.results import PAPERS
 

@@ -159,7 +159,7 @@ def test_of_a_file_in_either_language(tmp_path):
         ("storage/split.cu", "#define MORE 1\n", {"storage/split"}),
         ("storage/split.py", "MORE = 1\n", {"storage/split"}),
         ("storage/color_blocks.py", "MORE = 1\n", {"storage"}),
-        ("coloring/speculative/balanced.cuh", "#define MORE 1\n", None),
+        ("coloring/published/balanced.cuh", "#define MORE 1\n", None),
     ],
 )
 def test_a_change_shows_in_the_kernel_sets_that_it_is_compiled_into(tmp_path, monkeypatch, changed, text, parts):
@@ -173,6 +173,6 @@ def test_a_change_shows_in_the_kernel_sets_that_it_is_compiled_into(tmp_path, mo
     after = sources.code.__wrapped__()
     found = {part for part in before if after[part] != before[part]}
     if parts is None:  # those whose CUDA includes the header
-        assert found and all(part.startswith("coloring/speculative/") for part in found)
+        assert found and all(part.startswith("coloring/published/") for part in found)
     else:
         assert found == parts

@@ -174,20 +174,10 @@ WRONG = {
         {"matrices": MATRICES, "preconditioners": {"none": None}},
         {"matrices": NO_LABELS, "preconditioners": [*NO_LABELS, {"a": 3}], "solver": NO_FUNCTIONS, **SHARED},
     ),
-    "published_table_v": (
-        {"matrices": {"A": lambda: graphs.grid2d(4)}, "methods": ["CG"]},
-        {"matrices": NO_LABELS, "methods": NO_LISTS, **SHARED},
-    ),
     "advise": (
         {"A": graphs.grid2d(4)},
         {"A": [None, np.eye(3), "x"], "repeats": NO_INTEGERS, "progress": NO_FUNCTIONS},
     ),
-    "run": (
-        {"study": "coloring-effect", "small": True},
-        {"study": [None, 3, ["x"]], "device": [None, 3, ["cpu"]], "small": [None, 0, 1, "no", []], "only": NO_LISTS},
-    ),
-    "table_v": ({"n": 2, "methods": ["CG"]}, {"n": NO_INTEGERS, "methods": NO_LISTS, "progress": NO_FUNCTIONS}),
-    "peclet": ({"n": 2}, {"n": NO_INTEGERS, "numbers": [None, True, 1.5, ["x"], [2j], "12"]}),
 }
 
 

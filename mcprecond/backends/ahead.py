@@ -17,7 +17,7 @@ from mcprecond.backends.kernels import KernelSet, choice_of
 #: that differ from their defaults. A name without a value takes the value of the kernel set that was found missing.
 SOLVE = """
     coloring.auto OFFSET
-    coloring.priority.jp OFFSET LANES NATURAL=1
+    coloring.jp OFFSET LANES NATURAL=1
     coloring.coloring
     ordering.color_order OFFSET LANES=8
     storage.split OFFSET LANES SOURCE=uint8
@@ -35,7 +35,7 @@ SOLVE = """
     storage.fingerprint OFFSET VALUE
     storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32
     storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32 SLICED_DIA=1
-    coloring.priority.ecl_gc OFFSET LANES=8
+    coloring.ecl_gc OFFSET LANES=8
 """
 #: The kernel sets that SmoothedAggregation uses in addition. Values in a list are one variant each: the number of
 #: threads that share a row differs from level to level.

@@ -17,6 +17,10 @@ Name = TypeVar("Name", bound=str)
 LONGEST = 60  # characters of a value that a message shows
 
 
+#: What solvers compute with.
+FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
+
+
 def shown(value: Any) -> str:
     """A value and its type, in so few words that a message stays on one line."""
     words = " ".join(repr(value).split())
@@ -137,3 +141,23 @@ def _between(least: float | None, most: float | None) -> str:
     if least is not None and most is not None:
         return f" between {least} and {most}"
     return f" at least {least}" if least is not None else f" at most {most}" if most is not None else ""
+
+
+def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
+    """Return the dtype that an argument asks for to store a matrix in; that of the matrix for None.
+
+    Raises
+    ------
+    TypeError
+        If it is not one of floats, or real for complex values, or complex for real ones.
+    """
+    if dtype is None:
+        return np.dtype(of_matrix)
+    possible = [name for name in FLOATS if (name.kind == "c") == (np.dtype(of_matrix).kind == "c")]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found not in possible:  # to NumPy None is float64
+        raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
+    return found

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mcprecond.backends.compilation import compiler
-from mcprecond.backends.team import shared_loop
+from mcprecond.backends.shared_loop import shared_loop
 
 #: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
 #: them, and a way for it to do so would take time to compile.

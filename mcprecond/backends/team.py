@@ -22,7 +22,6 @@ ends, in one word: so a claim fails if the job is over, whatever was read of it 
 from __future__ import annotations
 
 import ctypes
-import inspect
 import os
 import platform
 import sys
@@ -33,7 +32,6 @@ from typing import Any
 import llvmlite.binding
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mcprecond.backends.compilation import compiler
@@ -53,7 +51,7 @@ POLLS = 2000
 #: Words of the block, each in a cache line (or two) of its own.
 _LINE = 16
 (
-    _RUN,  # the address of `_run`, or of what compiles it
+    RUN,  # the address of `_run`, or of what compiles it
     _START,  # that of `_start_threads`
     _BUSY,  # 1 while a job is under way
     _STARTED,  # how many threads there are, without callers
@@ -86,22 +84,23 @@ _block = (ctypes.c_int64 * _WORDS).from_address(_address)
 _SYMBOL = "mcprecond_team"
 llvmlite.binding.add_symbol(_SYMBOL, _address)
 
-_WORD, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 #: ``entry(data, begin, end, chunk)`` does a chunk and returns 0, or 1 after an exception.
-_ENTRY_TYPE = ir.FunctionType(_WORD, [_BYTES, _WORD, _WORD, _WORD])
+ENTRY_TYPE = ir.FunctionType(WORD, [BYTES, WORD, WORD, WORD])
 #: ``run(entry, data, first, end, grain)`` returns the number of chunks, or -1 after an exception.
-_RUN_TYPE = ir.FunctionType(_WORD, [_WORD] * 5)
+RUN_TYPE = ir.FunctionType(WORD, [WORD] * 5)
 
 
 # The words, in compiled code.
 
 
-def _word(builder: Any, index: Any) -> Any:
+def word(builder: Any, index: Any) -> Any:
+    """The address of a word of the block."""
     module = builder.module
     words = module.globals.get(_SYMBOL)
     if words is None:
-        words = ir.GlobalVariable(module, ir.ArrayType(_WORD, _WORDS), _SYMBOL)
-    return builder.gep(words, [ir.Constant(_WORD, 0), index])
+        words = ir.GlobalVariable(module, ir.ArrayType(WORD, _WORDS), _SYMBOL)
+    return builder.gep(words, [ir.Constant(WORD, 0), index])
 
 
 def _operation(emit: Callable[[Any, Any], Any], operands: int) -> Any:
@@ -119,19 +118,19 @@ def _operation(emit: Callable[[Any, Any], Any], operands: int) -> Any:
 
 
 def _emit_exchange_if(builder: Any, args: Any) -> Any:
-    done = builder.cmpxchg(_word(builder, args[0]), args[1], args[2], "seq_cst", "seq_cst")
-    return builder.zext(builder.extract_value(done, 1), _WORD)
+    done = builder.cmpxchg(word(builder, args[0]), args[1], args[2], "seq_cst", "seq_cst")
+    return builder.zext(builder.extract_value(done, 1), WORD)
 
 
 def _emit_call(builder: Any, args: Any) -> Any:
-    function = builder.inttoptr(args[0], _ENTRY_TYPE.as_pointer())
-    return builder.call(function, [builder.inttoptr(args[1], _BYTES), *args[2:]])
+    function = builder.inttoptr(args[0], ENTRY_TYPE.as_pointer())
+    return builder.call(function, [builder.inttoptr(args[1], BYTES), *args[2:]])
 
 
 def _emit_c_call(builder: Any, args: Any) -> Any:
     """Two addresses; what else SleepConditionVariableSRW takes, no time limit and no flags, other functions ignore."""
-    function = builder.inttoptr(builder.load(_word(builder, args[0])), ir.FunctionType(_WORD, [_WORD] * 4).as_pointer())
-    return builder.call(function, [*args[1:], ir.Constant(_WORD, 0xFFFFFFFF), ir.Constant(_WORD, 0)])
+    function = builder.inttoptr(builder.load(word(builder, args[0])), ir.FunctionType(WORD, [WORD] * 4).as_pointer())
+    return builder.call(function, [*args[1:], ir.Constant(WORD, 0xFFFFFFFF), ir.Constant(WORD, 0)])
 
 
 def _emit_pause(builder: Any, args: Any) -> Any:
@@ -147,13 +146,13 @@ def _emit_pause(builder: Any, args: Any) -> Any:
     return args[0]
 
 
-_load = _operation(lambda builder, args: builder.load_atomic(_word(builder, args[0]), "acquire", 8), 1)
-_exchange = _operation(lambda builder, args: builder.atomic_rmw("xchg", _word(builder, args[0]), args[1], "seq_cst"), 2)
-_add = _operation(lambda builder, args: builder.atomic_rmw("add", _word(builder, args[0]), args[1], "seq_cst"), 2)
+_load = _operation(lambda builder, args: builder.load_atomic(word(builder, args[0]), "acquire", 8), 1)
+_exchange = _operation(lambda builder, args: builder.atomic_rmw("xchg", word(builder, args[0]), args[1], "seq_cst"), 2)
+_add = _operation(lambda builder, args: builder.atomic_rmw("add", word(builder, args[0]), args[1], "seq_cst"), 2)
 _exchange_if = _operation(_emit_exchange_if, 3)
 _call = _operation(_emit_call, 5)
 _call_c = _operation(_emit_c_call, 3)
-_address_of = _operation(lambda builder, args: builder.ptrtoint(_word(builder, args[0]), _WORD), 1)
+_address_of = _operation(lambda builder, args: builder.ptrtoint(word(builder, args[0]), WORD), 1)
 _pause = _operation(_emit_pause, 1)
 
 
@@ -289,7 +288,7 @@ def _run(entry, data, first, end, grain):
 def _run_first(entry: int, data: int, first: int, end: int, grain: int) -> Any:
     """Compile `_run`, and let it take the place of this function."""
     address = _c_address(_run, 5)
-    _block[_RUN] = address
+    _block[RUN] = address
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)(entry, data, first, end, grain)
 
 
@@ -357,101 +356,10 @@ else:
     _NAMES = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_signal")
 for _index, _name in zip((_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL), _NAMES, strict=True):
     _block[_index] = ctypes.cast(getattr(_SYSTEM, _name), ctypes.c_void_p).value or 0
-_block[_RUN] = ctypes.cast(_run_first, ctypes.c_void_p).value or 0
+_block[RUN] = ctypes.cast(_run_first, ctypes.c_void_p).value or 0
 _block[_START] = ctypes.cast(_start_threads, ctypes.c_void_p).value or 0
 _prepare_sleep(0)
 _block[_MORE_ALONE] = FEWEST_ALONE
 set_threads(default_threads())
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget_threads)
-
-
-# Loops.
-
-
-@intrinsic
-def _shared(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *args: Any) -> Any:
-    """Call ``body(begin, end, *args)`` for all chunks; the sum of what it returns, in the order of chunks."""
-    operands = (types.int64, types.int64, *args)
-    result = body.get_call_type(typing_context, operands, {}).return_type
-
-    def codegen(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        call = body.get_call_type(context.typing_context, operands, {})
-        compiled = body.dispatcher.overloads[tuple(call.args)]
-        context.active_code_library.add_linking_library(compiled.library)
-        sums = result != types.none
-        kind = context.get_value_type(result) if sums else _WORD
-        places = cgutils.alloca_once(builder, kind, MOST_CHUNKS if sums else 1)
-        given = [builder.extract_value(values[4], k) for k in range(len(args))]
-        packed = cgutils.pack_struct(builder, [builder.bitcast(places, _BYTES), *given])
-        data = cgutils.alloca_once_value(builder, packed)
-
-        entry = ir.Function(builder.module, _ENTRY_TYPE, f"chunk.{compiled.fndesc.mangled_name}")
-        entry.linkage = "internal"
-        inside = ir.IRBuilder(entry.append_basic_block())
-        place, *taken = cgutils.unpack_tuple(
-            inside, inside.load(inside.bitcast(entry.args[0], packed.type.as_pointer())), len(args) + 1
-        )
-        # Bounds are not negative. Where LLVM knows that, it drops the check for indices that count from the end.
-        bounds = [inside.and_(bound, ir.Constant(_WORD, 2**63 - 1)) for bound in entry.args[1:3]]
-        status, found = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
-        if sums:
-            inside.store(found, inside.gep(inside.bitcast(place, kind.as_pointer()), [entry.args[3]]))
-        inside.ret(inside.zext(status.is_error, _WORD))
-
-        run = builder.inttoptr(builder.load(_word(builder, ir.Constant(_WORD, _RUN))), _RUN_TYPE.as_pointer())
-        words = [builder.ptrtoint(entry, _WORD), builder.ptrtoint(data, _WORD)]
-        chunks = builder.call(run, [*words, values[2], values[3], values[1]])
-        with builder.if_then(builder.icmp_signed("<", chunks, ir.Constant(_WORD, 0)), likely=False):
-            context.call_conv.return_user_exc(builder, MemoryError, ("a loop could not allocate what it needs",))
-        if not sums:
-            return context.get_dummy_value()
-        total = cgutils.alloca_once_value(builder, context.get_constant_null(result))
-        with cgutils.for_range(builder, chunks) as loop:
-            part = builder.load(builder.gep(places, [loop.index]))
-            builder.store(_added(builder, builder.load(total), part), total)
-        return builder.load(total)
-
-    signature = result(body, types.int64, types.int64, types.int64, types.StarArgTuple(args))
-    return signature, codegen
-
-
-def _added(builder: Any, a: Any, b: Any) -> Any:
-    """The sum of two numbers, or of two tuples of numbers."""
-    if isinstance(a.type, ir.ArrayType | ir.LiteralStructType):
-        total = a
-        for k in range(len(a.type)):
-            part = _added(builder, builder.extract_value(a, k), builder.extract_value(b, k))
-            total = builder.insert_value(total, part, k)
-        return total
-    return builder.add(a, b) if isinstance(a.type, ir.IntType) else builder.fadd(a, b)
-
-
-def shared_loop(body: Callable[..., Any], grain: int, **options: Any) -> Any:
-    """Compile ``body(first, end, ...)``, and return a compiled function with the same parameters that lets the team
-    share the iterations from `first` to `end`.
-
-    Parameters
-    ----------
-    body : function
-        Returns nothing, or numbers, of which the sum over all chunks is returned.
-    grain : int
-        How many iterations a chunk has at least.
-    **options
-        Of `numba.njit`.
-    """
-    serial = compiler(keeps=False, no_cpython_wrapper=True, **options)(body)
-    names = ", ".join(inspect.signature(body).parameters)
-    scope = {"shared": _shared, "body": serial, "grain": grain}
-    exec(f"def loop({names}):\n    return shared(body, grain, {names})", scope)
-    loop = scope["loop"]
-    # Numba keeps what it compiles beside the file that defines the function, under its name and line.
-    code = body.__code__
-    loop.__code__ = loop.__code__.replace(co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
-    loop.__name__, loop.__qualname__, loop.__module__, loop.__doc__ = (
-        body.__name__,
-        body.__qualname__,
-        body.__module__,
-        body.__doc__,
-    )
-    return compiler(**options)(loop)

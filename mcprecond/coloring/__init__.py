@@ -1,4 +1,7 @@
-"""Colorings of sparse matrices: one module per published algorithm."""
+"""Colorings of sparse matrices: what defaults choose, with the orders and refinements of colorings.
+
+The methods that are there to be compared with stand in `mcprecond.coloring.published`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from typing import Any, Literal, cast
 
 from mcprecond.backends.arguments import flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
+from mcprecond.coloring.balance import balance as balanced
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
-from mcprecond.coloring.refine.balance import balance as balanced
-from mcprecond.coloring.refine.recolor import recolor as recolored
+from mcprecond.coloring.recolor import recolor as recolored
 from mcprecond.coloring.registry import COLORINGS, Method
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.typing import ColoringMethod, Integers, Matrix, Order
@@ -69,7 +72,8 @@ def color(
         to it.
 
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
-        has the rule); deterministic, without options. The result's `method` says which.
+        has the rule); deterministic, without options. The result's `method` says which. ``coloring="auto"`` of a
+        preconditioner goes by another rule, the least predicted time of a solve (`mcprecond.tuning.least_time`).
     distance : {1, 2}
         2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
         "vb_bit", "jp", "greedy" and the refinements of their colorings find such pairs as they go; the other methods

@@ -1,4 +1,10 @@
-"""The choice of a method by degrees alone: few colors first, then time.
+"""method="auto" of `color`: the method with few colors first, then the least time, by the degrees alone.
+
+"auto" always chooses between two methods: first-fit in row order ("greedy"), which has few colors where rows are
+numbered line by line, and ECL-GC. What decides is what the coloring is for. Here nobody knows, so that the number of
+colors decides, and the choice is the same on every device. A preconditioner is made for a solve. So its
+``coloring="auto"`` is another rule under a name of its own, `mcprecond.tuning.least_time`: the coloring with which a
+solve is predicted to take least on this device. Both count fronts by `fronts_expected`.
 
 In the record of all methods on one GPU (`benchmarks/results/coloring-gpu.json`), among parallel methods that come
 within one color of the fewest, first-fit in row order is fastest on numbered meshes whose rows are nearly all of one

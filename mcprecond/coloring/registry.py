@@ -6,22 +6,9 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
-from mcprecond.coloring.independent_set.cc import cc
-from mcprecond.coloring.independent_set.graphblas import graphblas_is, graphblas_jp, graphblas_mis
-from mcprecond.coloring.independent_set.hashed import is_hash
-from mcprecond.coloring.independent_set.jpl import jpl
-from mcprecond.coloring.independent_set.minmax import is_minmax
-from mcprecond.coloring.independent_set.reduce import is_reduce
-from mcprecond.coloring.priority.ecl_gc import ecl_gc
-from mcprecond.coloring.priority.jp import jp
-from mcprecond.coloring.sequential.greedy import greedy
-from mcprecond.coloring.speculative.chen import chen_pq, chen_topo, chen_wlc
-from mcprecond.coloring.speculative.eb import eb
-from mcprecond.coloring.speculative.gm import gm
-from mcprecond.coloring.speculative.rig import rig, sirg
-from mcprecond.coloring.speculative.vertex_based import ipgc, vb, vb_bit
 from mcprecond.typing import MethodName
 
 DEVECI = "Deveci, Boman, Devine, Rajamanickam 2016"
@@ -37,9 +24,8 @@ class Method:
 
     Attributes
     ----------
-    function : function
-        Takes a Graph and keyword options and returns the colors, from 0, and the log of its rounds, from which
-        `finished` makes a Coloring.
+    place : str
+        Its module in `mcprecond.coloring` and its function, as in "published.eb:eb"; imported when it is needed.
     paper : str
         Who published it.
     deterministic : bool
@@ -50,11 +36,20 @@ class Method:
         Whether a vertex may be colored again, after a conflict.
     """
 
-    function: Callable[..., tuple[Any, Any]]
+    place: str
     paper: str
     deterministic: bool = False
     bounded: bool = True
     speculative: bool = False
+
+    @cached_property
+    def function(self) -> Callable[..., tuple[Any, Any]]:
+        """Takes a Graph and keyword options and returns the colors, from 0, and the log of its rounds, from which
+        `finished` makes a Coloring.
+        """
+        module, _, name = self.place.partition(":")
+        found: Callable[..., tuple[Any, Any]] = getattr(import_module(f"mcprecond.coloring.{module}"), name)
+        return found
 
     def __call__(self, graph: Any, **options: Any) -> tuple[Any, Any]:
         """Color a graph."""
@@ -77,25 +72,25 @@ class Method:
 
 #: The methods of `color` by name.
 COLORINGS: dict[MethodName, Method] = {
-    "eb": Method(eb, DEVECI, speculative=True),
-    "ecl_gc": Method(ecl_gc, "Alabandi, Powers, Burtscher 2020", deterministic=True),
-    "jpl": Method(jpl, NAUMOV, deterministic=True, bounded=False),
-    "jp": Method(jp, "Jones, Plassmann 1993", deterministic=True),
-    "ipgc": Method(ipgc, DEVECI, speculative=True),
-    "vb": Method(vb, DEVECI, speculative=True),
-    "vb_bit": Method(vb_bit, DEVECI, speculative=True),
-    "rig": Method(rig, SISTLA, speculative=True),
-    "sirg": Method(sirg, SISTLA, speculative=True),
-    "gm": Method(gm, "Gebremedhin, Manne 2000", speculative=True),
-    "chen_topo": Method(chen_topo, CHEN, speculative=True),
-    "chen_wlc": Method(chen_wlc, CHEN, speculative=True),
-    "chen_pq": Method(chen_pq, CHEN, speculative=True),
-    "cc": Method(cc, NAUMOV, deterministic=True, bounded=False),
-    "is_minmax": Method(is_minmax, OSAMA, deterministic=True, bounded=False),
-    "is_hash": Method(is_hash, OSAMA, deterministic=True, bounded=False, speculative=True),
-    "is_reduce": Method(is_reduce, OSAMA, deterministic=True, bounded=False),
-    "graphblas_is": Method(graphblas_is, OSAMA, deterministic=True, bounded=False),
-    "graphblas_mis": Method(graphblas_mis, OSAMA, deterministic=True),
-    "graphblas_jp": Method(graphblas_jp, OSAMA, deterministic=True, bounded=False),
-    "greedy": Method(greedy, "first-fit, in an order", deterministic=True),
+    "eb": Method("published.eb:eb", DEVECI, speculative=True),
+    "ecl_gc": Method("ecl_gc:ecl_gc", "Alabandi, Powers, Burtscher 2020", deterministic=True),
+    "jpl": Method("published.jpl:jpl", NAUMOV, deterministic=True, bounded=False),
+    "jp": Method("jp:jp", "Jones, Plassmann 1993", deterministic=True),
+    "ipgc": Method("published.vertex_based:ipgc", DEVECI, speculative=True),
+    "vb": Method("published.vertex_based:vb", DEVECI, speculative=True),
+    "vb_bit": Method("published.vertex_based:vb_bit", DEVECI, speculative=True),
+    "rig": Method("published.rig:rig", SISTLA, speculative=True),
+    "sirg": Method("published.rig:sirg", SISTLA, speculative=True),
+    "gm": Method("published.gm:gm", "Gebremedhin, Manne 2000", speculative=True),
+    "chen_topo": Method("published.chen:chen_topo", CHEN, speculative=True),
+    "chen_wlc": Method("published.chen:chen_wlc", CHEN, speculative=True),
+    "chen_pq": Method("published.chen:chen_pq", CHEN, speculative=True),
+    "cc": Method("published.cc:cc", NAUMOV, deterministic=True, bounded=False),
+    "is_minmax": Method("published.minmax:is_minmax", OSAMA, deterministic=True, bounded=False),
+    "is_hash": Method("published.hashed:is_hash", OSAMA, deterministic=True, bounded=False, speculative=True),
+    "is_reduce": Method("published.reduce:is_reduce", OSAMA, deterministic=True, bounded=False),
+    "graphblas_is": Method("published.graphblas:graphblas_is", OSAMA, deterministic=True, bounded=False),
+    "graphblas_mis": Method("published.graphblas:graphblas_mis", OSAMA, deterministic=True),
+    "graphblas_jp": Method("published.graphblas:graphblas_jp", OSAMA, deterministic=True, bounded=False),
+    "greedy": Method("greedy:greedy", "first-fit, in an order", deterministic=True),
 }

@@ -81,16 +81,17 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
     return sum;
 }
 
-// The same, but nothing is returned, where the grid has a team of threads for each row: without long rows nothing loops.
+// The same, but nothing is returned, where the grid has a team of threads for each row. LONG_ROWS says whether any is cut:
+// what that takes of registers would slow the others down.
 template <typename SUM, typename STORED_VALUE, typename RowDone>
 __device__ __forceinline__ void multiply_each_row(long long n, const OFFSET* indptr, const int* indices,
                                                   const STORED_VALUE* values, const LongRows& long_rows, const VALUE* x,
                                                   RowDone row_done) {
-    if (long_rows.n_rows) {
-        multiply_rows<SUM>(n, indptr, indices, values, long_rows, x, row_done);
-        return;
-    }
+#ifdef LONG_ROWS
+    multiply_rows<SUM>(n, indptr, indices, values, long_rows, x, row_done);
+#else
     long long i = thread_id() / LANES;
     SUM total = row_product<SUM>(i < n, i, indptr, indices, values, x);
     if (i < n && threadIdx.x % LANES == 0) row_done(i, total);
+#endif
 }

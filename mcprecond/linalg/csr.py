@@ -15,7 +15,7 @@ from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type,
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES")
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
 
 PIECE = 1024  # entries
 LONG = 32  # entries for each of the threads of a row, from which on it is cut
@@ -61,8 +61,10 @@ class Csr(Operator):
         self.values = csr.data.astype(stored or self.dtype, copy=copies)
         self.lanes = lanes_for(entries / max(self.rows, 1), per_lane)
         self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
+        # What kernels are compiled with that multiply rows; and more, of those that also read stored values.
         self.macros = {"OFFSET": self.offset, "VALUE": self.dtype, "LANES": self.lanes}
-        self._run = backend.kernels(KERNELS, STORED=self.values.dtype, **self.macros)
+        self.own_macros = {"STORED": self.values.dtype, "LONG_ROWS": int(self._long_rows.n_rows > 0)}
+        self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros)
 
     @property
     def exponent(self) -> int | None:
@@ -106,13 +108,6 @@ def product_with(matrix: AdmittedMatrix, **options: Any) -> Csr:
     """A on vectors, its long rows in pieces; with other arguments of `Csr`."""
     exponent = None if matrix.largest is None else matrix.exponent
     return Csr(matrix.csr, matrix.backend, longest_row=matrix.max_degree + 1, exponent=exponent, **options)
-
-
-def longest_row_of(csr: Any, backend: Backend) -> int:
-    """The length of the longest row; 0 on the CPU, where nobody needs it."""
-    if not backend.resident_warps or not csr.shape[0]:
-        return 0
-    return int(backend.xp.diff(csr.indptr).max())
 
 
 def lanes_for(per_row: float, per_lane: int = 2) -> int:

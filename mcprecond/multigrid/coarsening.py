@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.matrix import AdmittedMatrix, stored_dtype
+from mcprecond.backends.arguments import stored_dtype
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.galerkin import GalerkinProduct
+from mcprecond.multigrid.patterns import longest_rows
 from mcprecond.multigrid.spectral_radius import spectral_radius
 from mcprecond.multigrid.strength import strength_graph
 from mcprecond.multigrid.transfer import tentative
@@ -40,7 +42,9 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
     """
     backend, xp, k, nodes = A.backend, A.backend.xp, B.shape[1], A
     if block_size > 1:
-        nodes = AdmittedMatrix.computed(node_pattern(A, block_size), backend, is_symmetric=A.is_symmetric)
+        pattern = node_pattern(A, block_size)
+        longest = longest_rows(backend, pattern.indptr)[0]
+        nodes = AdmittedMatrix.computed(pattern, backend, longest, is_symmetric=A.is_symmetric)
     for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
         labels, count = aggregates(strength_graph(A, nodes, limit))
         if count * k <= MOST_KEPT * A.shape[0]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from mcprecond.backends import Backend, get_backend
-from mcprecond.backends.arguments import integer, one_of
+from mcprecond.backends.arguments import integer, one_of, stored_dtype
 from mcprecond.linalg.dense import Dense
-from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian, stored_dtype
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.units import narrowed
@@ -39,7 +41,7 @@ class PyAMGHierarchy(Multigrid):
 def from_pyamg(
     ml: Any,
     *,
-    smoother: SmootherName = "gauss_seidel",
+    smoother: SmootherName | Callable[[Any], Any] = "gauss_seidel",
     coloring: ColoringMethod = "auto",
     presweeps: int = 1,
     postsweeps: int = 1,
@@ -107,7 +109,7 @@ def from_pyamg(
         ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), dtype)
         if not is_last:
             P, R = (placed_transfer(C, matrix.dtype, backend) for C in (level.P, level.R))
-            ours.connect(P, R, dtype, backend)
+            ours.connect(P, R, (longest_row(P), longest_row(R)), dtype, backend)
     return PyAMGHierarchy(
         levels[0].A,
         levels,
@@ -137,6 +139,11 @@ def placed_transfer(C: Any, dtype: Any, backend: Backend) -> Any:
     csr = C.tocsr().astype(dtype)
     csr.sort_indices()
     return backend.sparse.csr_matrix(csr)
+
+
+def longest_row(C: Any) -> int:
+    """The length of the longest row of a CSR matrix."""
+    return int((C.indptr[1:] - C.indptr[:-1]).max()) if C.shape[0] else 0
 
 
 def is_symmetric(levels: list[Level]) -> bool:

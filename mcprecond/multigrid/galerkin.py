@@ -22,7 +22,14 @@ from mcprecond.backends import KernelSet, compile_inlined, compile_part
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
-from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern, transposed_pattern
+from mcprecond.multigrid.patterns import (
+    PARTS,
+    Pattern,
+    longest_rows,
+    matrix_of_blocks,
+    product_pattern,
+    transposed_pattern,
+)
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -62,6 +69,8 @@ class GalerkinProduct:
         Later values go into the same arrays.
     coarse : AdmittedMatrix
         R A P, likewise.
+    longest_rows : (int, int)
+        At least the lengths of the longest rows of P and R.
     smooths : bool
         Whether P is smoothed; otherwise it is T.
     """
@@ -94,7 +103,9 @@ class GalerkinProduct:
         self.P = matrix_of_blocks(self.P_pattern, self.b, self.k, count, dtype, backend)
         self.R = matrix_of_blocks(self.R_pattern, self.k, self.b, nodes.shape[0], dtype, backend)
         coarse = matrix_of_blocks(self.Ac_pattern, self.k, self.k, count, dtype, backend)
-        self.coarse = AdmittedMatrix.computed(coarse, backend, is_symmetric=nodes.is_symmetric)
+        of_R, of_Ac = longest_rows(backend, self.R_pattern[0], self.Ac_pattern[0])
+        self.longest_rows = (nodes.max_degree + 1) * self.k, of_R * self.b
+        self.coarse = AdmittedMatrix.computed(coarse, backend, of_Ac * self.k, is_symmetric=nodes.is_symmetric)
         self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
 
     def compute(self, matrix: AdmittedMatrix, factor: float, dinv: Any) -> None:

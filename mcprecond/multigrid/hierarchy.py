@@ -11,7 +11,7 @@ import numpy as np
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, real
 from mcprecond.backends.inputs import vector
-from mcprecond.linalg.csr import Csr, longest_row_of
+from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.linalg.vectors import KERNELS
@@ -53,11 +53,13 @@ class Level:
         """Memory of what a cycle reads on this level, in bytes."""
         return sum(part.nbytes for part in (self.smoother, self.prolongation, self.restriction) if part is not None)
 
-    def connect(self, P: Any, R: Any, dtype: Any, backend: Backend) -> None:
-        """Take these transfers, their values stored in a dtype; in their own for None."""
+    def connect(self, P: Any, R: Any, longest_rows: tuple[int, int], dtype: Any, backend: Backend) -> None:
+        """Take these transfers, with bounds of their rows' lengths, their values stored in a dtype; in their own for
+        None.
+        """
         self.P, self.R = P, R
         self.prolongation, self.restriction = (
-            Csr(C, backend, stored=dtype, longest_row=longest_row_of(C, backend)) for C in (P, R)
+            Csr(C, backend, stored=dtype, longest_row=longest) for C, longest in zip((P, R), longest_rows, strict=True)
         )
 
     def replace_transfers(self) -> None:

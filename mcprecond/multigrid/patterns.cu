@@ -120,3 +120,9 @@ extern "C" __global__ void list_blocks(long long n, long long rows, long long co
         for (long long c = 0; c < columns; ++c)
             result[begin + t * columns + c] = (int)(blocks[first + t] * columns + c);
 }
+
+extern "C" __global__ void find_longest(long long n, const OFFSET* indptr, long long* longest) {
+    long long v = thread_id(), length = v < n ? (long long)(indptr[v + 1] - indptr[v]) : 0;
+    for (int step = WARP / 2; step > 0; step /= 2) length = max(length, __shfl_xor_sync(FULL_WARP, length, step));
+    if (lane_id() == 0 && length > ptx::load_l2(longest)) atomicMax(longest, length);
+}

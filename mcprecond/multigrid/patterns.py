@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
+from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
@@ -77,6 +78,17 @@ def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[
     run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
     run.transpose(entries, len(indptr) - 1, width, *pattern, order, offsets, rows, places)
     return (offsets, rows), places
+
+
+def longest_rows(backend: Backend, *offsets: Any) -> list[int]:
+    """The length of the longest row of each pattern, by its row offsets; the host waits once."""
+    if not backend.resident_warps:
+        return [int(np.diff(indptr).max(initial=0)) for indptr in offsets]
+    longest = backend.xp.zeros(len(offsets), np.int64)
+    for k, indptr in enumerate(offsets):
+        run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
+        run.find_longest(len(indptr) - 1, indptr, longest[k : k + 1])
+    return [int(length) for length in backend.to_host(longest)]
 
 
 def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtype: Any, backend: Backend) -> Any:
@@ -158,6 +170,13 @@ def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, pl
             p = after[columns[e]]
             after[columns[e]] += 1
             rows[p], places[p] = v, e
+
+
+@KERNELS.per_item
+def find_longest(first, end, indptr, longest):
+    """The length of the longest row, or of a row before."""
+    for v in range(first, end):
+        atomic_max(longest, 0, np.int64(indptr[v + 1] - indptr[v]))
 
 
 @KERNELS.per_item

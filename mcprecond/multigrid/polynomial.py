@@ -12,7 +12,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectral_radius import spectral_radius
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES")
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
 
 DAMPING = 4 / 3  # of Jacobi, beside the spectral radius
 DEGREE = 3  # of a Chebyshev sweep
@@ -36,7 +36,7 @@ class Polynomial(Smoother):
         self.shape, self.dtype, self.degree, self._backend = matrix.shape, matrix.dtype, degree, matrix.backend
         self.A = product_with(matrix, stored=dtype, copies=not matrix.is_ours)
         self.dinv = self._backend.xp.empty(self.shape[0], self.dtype)
-        self._run = matrix.backend.kernels(KERNELS, STORED=self.A.values.dtype, **self.A.macros)
+        self._run = matrix.backend.kernels(KERNELS, **self.A.macros, **self.A.own_macros)
         self.update(matrix)
 
     def update(self, matrix: AdmittedMatrix) -> None:

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.arguments import integer, one_of, real, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.memory import kept_values
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.dense import Dense
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, stored_dtype
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.coarsening import Coarsening, coarsen
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
@@ -21,7 +21,7 @@ from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.strength import refuse_unsymmetric
 from mcprecond.multigrid.units import divided, narrowed, unit_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
-from mcprecond.tuning.auto import AutoColoring, ColoringArgument
+from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
 
 STRENGTHS = ("symmetric",)
@@ -158,7 +158,8 @@ class SmoothedAggregation(Multigrid):
                 break
             A = coarsening.coarse_matrix(A, self._dtype, len(levels))
             B, block_size = coarsening.B, coarsening.B.shape[1]
-            level.connect(coarsening.product.P, coarsening.product.R, self._dtype, backend)
+            product = coarsening.product
+            level.connect(product.P, product.R, product.longest_rows, self._dtype, backend)
             levels.append(Level(A.csr, None))
             self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"

@@ -122,7 +122,7 @@ class Correction(Smoother):
     def __init__(self, matrix: AdmittedMatrix, build: Callable[[Any], Any], stored: Any = None) -> None:
         self.shape, self.dtype, self._backend, self._build = matrix.shape, matrix.dtype, matrix.backend, build
         self.A = product_with(matrix, stored=stored, copies=not matrix.is_ours)
-        self._add = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype).add
+        self._run = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype)
         builder = getattr(build, "func", build)
         self._is_updated = isinstance(builder, type) and issubclass(builder, Preconditioner)
         self._take(build(matrix if self._is_updated else matrix.csr))
@@ -168,7 +168,7 @@ class Correction(Smoother):
     def _correct(self, M: Operator, of_M: Any, state: Any, rest: Any, x: Any) -> None:
         """x += w M rest."""
         M.enqueue(of_M, rest, state[4])
-        self._add(len(x), self.factor, state[4], x)
+        self._run.add(len(x), self.factor, state[4], x)
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.coloring import Graph
-from mcprecond.coloring.priority.jp import colors_and_fronts
+from mcprecond.coloring.jp import colors_and_fronts
 
 
 def levels_of(graph: Graph, sequence: Any | None) -> Any:

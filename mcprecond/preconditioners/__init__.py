@@ -5,7 +5,7 @@ from mcprecond.preconditioners.dilu import MulticolorDILU
 from mcprecond.preconditioners.gauss_seidel import MulticolorGS, MulticolorSGS, smooth
 from mcprecond.preconditioners.ilu import ILU0
 from mcprecond.preconditioners.pivots import Shifts
-from mcprecond.tuning.auto import AutoColoring, Candidate, Choice
+from mcprecond.tuning.least_time import AutoColoring, Candidate, Choice
 
 __all__ = [
     "ILU0",

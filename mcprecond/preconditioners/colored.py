@@ -6,12 +6,12 @@ from abc import abstractmethod
 from typing import Any
 
 from mcprecond.backends import Backend
+from mcprecond.backends.arguments import stored_dtype
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import stored_dtype
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.substitution import Substitution
-from mcprecond.tuning.auto import Choice, chosen
+from mcprecond.tuning.least_time import Choice, chosen
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t, so that T t nearly cancels. Where T
 #: is so many times as large as D, that loses four bits; a larger T loses more.

@@ -13,7 +13,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
-from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
 
 KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED {LAYOUT_CHOICES} (LANES)")

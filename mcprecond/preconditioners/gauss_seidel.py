@@ -12,7 +12,7 @@ from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
 from mcprecond.storage import ColorBlocks
 from mcprecond.sweeps.relaxation import Relaxation
 from mcprecond.sweeps.substitution import Substitution
-from mcprecond.tuning.auto import ColoringArgument
+from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
 SWEEPS: tuple[Sweep, ...] = ("forward", "backward", "symmetric")

@@ -17,7 +17,8 @@ from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import permutation
-from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, is_hermitian, rows_of
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, rows_of
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners.elimination import ENTRIES_AT_ONCE, KERNELS, MOST_SHARE, list_matches, list_nothing
@@ -28,7 +29,7 @@ from mcprecond.preconditioners.pivots import (
 )
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.relaxation import store_sentinel
-from mcprecond.tuning.auto import ColoringArgument, chosen
+from mcprecond.tuning.least_time import ColoringArgument, chosen
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
 
 ORDERINGS = ("auto", "color", "natural")

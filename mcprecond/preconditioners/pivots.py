@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import compile_part
-from mcprecond.matrix import AdmittedMatrix, admitted, is_hermitian
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
 from mcprecond.sweeps.substitution import Substitution
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
-from mcprecond.problems.graphs import _seed, size_of
+from mcprecond.problems.graphs.simple import seed_of, size_of
 from mcprecond.problems.placing import placed
 
 #: Of the wires across, so many are missing: 5 % of all.
@@ -60,7 +60,7 @@ def circuit(n: int, *, seed: int = 0, device: str = "cpu") -> Any:
     """
     backend = get_backend(device)
     n = size_of(n, "n", 1, 2)
-    rng = np.random.default_rng(_seed(seed))
+    rng = np.random.default_rng(seed_of(seed))
     nodes = n * n
     number = np.arange(nodes).reshape(n, n)
     across = rng.random((n - 1, n)) >= MISSING

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from mcprecond.backends import compile_loop, compile_part, get_backend
 from mcprecond.backends.arguments import real
-from mcprecond.problems.graphs import _neighbors_of, elasticity_pattern, in_stencil, size_of
+from mcprecond.problems.graphs.grids import elasticity_pattern, in_stencil, neighbors_of
+from mcprecond.problems.graphs.simple import size_of
 from mcprecond.problems.placing import placed
 
 
@@ -82,7 +83,7 @@ def assembled(n: int, elements: str, young: float, poisson: float, *, clamped: b
     """Return the matrix of `elasticity` on the host; not clamped, it is singular: rigid bodies move without a force."""
     A = elasticity_pattern(n, elements)
     K = _element_matrix(1 / (n - 1), elements, young, poisson)
-    _assemble(0, n**3, n, _neighbors_of(elements), K, clamped, A.indptr, A.data)
+    _assemble(0, n**3, n, neighbors_of(elements), K, clamped, A.indptr, A.data)
     return A
 
 

@@ -1,7 +1,6 @@
 """FENL: nonlinear advection-diffusion on a cube of trilinear hexahedra, with a 27-point Jacobian.
 
-Rows are assembled one by one, each by one thread from the up to eight elements around its node, in the same order
-everywhere: the result does not depend on the number of threads, and without advection it is symmetric to the last bit.
+What the kernels assemble does not depend on the number of threads (`assembly.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part, get_backend, offset_type
+from mcprecond.backends import get_backend, offset_type
 from mcprecond.backends.arguments import shown
 from mcprecond.backends.inputs import vector
-from mcprecond.problems.graphs import size_of
-
-KERNELS = KernelSet(__file__, "OFFSET")
+from mcprecond.problems.assembly import KERNELS
+from mcprecond.problems.graphs.simple import size_of
 
 BOTTOM, TOP = 1.0, 2.0
 A1, B1 = TOP**-0.5 - BOTTOM**-0.5, BOTTOM**-0.5
@@ -399,117 +397,3 @@ def _least_on_unit_interval(c: tuple[float, float, float]) -> float:
 def _tensor(z: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """From one dimension to the corners and Gauss points of the unit cube, x fastest."""
     return np.kron(z, np.kron(y, x))
-
-
-# A corner of an element is numbered by its bits: x + 2 y + 4 z. So are the eight elements around a node; in element e
-# the node is corner 7 - e. The 27 neighbors of a node, itself in the middle, are numbered x + 3 y + 9 z.
-
-
-@compile_part
-def inside(i, m):
-    """Whether i is one of 0..m - 1."""
-    return 0 <= i < m
-
-
-@compile_part
-def dirichlet(z, m):
-    """Whether T is prescribed in the layer z of nodes."""
-    return z == 0 or z == m - 1
-
-
-@compile_part
-def has_element(x, y, e, m):
-    """Whether a node between bottom and top has an element e."""
-    return inside(x - 1 + (e & 1), m - 1) and inside(y - 1 + (e >> 1 & 1), m - 1)
-
-
-@compile_part
-def node_offset(corner, m):
-    """From the first corner's node to that of another."""
-    return (corner & 1) + (corner >> 1 & 1) * m + (corner >> 2) * m * m
-
-
-@compile_part
-def neighbor_offset(corner):
-    """The same among the 27 neighbors."""
-    return (corner & 1) + (corner >> 1 & 1) * 3 + (corner >> 2) * 9
-
-
-@compile_part
-def gather(T, v, e, m, corners):
-    """The values of T at the corners of the element e of node v."""
-    first = v - node_offset(7 - e, m)
-    for b in range(8):
-        corners[b] = T[first + node_offset(b, m)]
-
-
-@compile_part
-def at_gauss_point(shape, g, corners):
-    """T at Gauss point g."""
-    value = 0.0
-    for b in range(8):
-        value += shape[g, b] * corners[b]
-    return value
-
-
-@KERNELS.per_item
-def fill_indices(first, end, m, indptr, indices):
-    """The column indices: the neighbors of each node in ascending order."""
-    for v in range(first, end):
-        x, y, z = v % m, v // m % m, v // (m * m)
-        place = indptr[v]
-        for p in range(27):
-            px, py, pz = x + p % 3 - 1, y + p // 3 % 3 - 1, z + p // 9 - 1
-            if inside(px, m) and inside(py, m) and inside(pz, m):
-                indices[place] = px + m * (py + m * pz)
-                place += 1
-
-
-@KERNELS.per_item
-def assemble_residual(first, end, m, T, linear, shape, weight, bottom, top, R):
-    """R at every node; linear[z] is the element matrix of what is linear in T, in layer z of elements."""
-    for v in range(first, end):
-        x, y, z = v % m, v // m % m, v // (m * m)
-        corners = np.empty(8)
-        total = 0.0
-        if dirichlet(z, m):
-            total = T[v] - (bottom if z == 0 else top)
-        else:
-            for e in range(8):
-                if has_element(x, y, e, m):
-                    gather(T, v, e, m, corners)
-                    layer = z - 1 + (e >> 2)
-                    for b in range(8):
-                        total += linear[layer, 7 - e, b] * corners[b]
-                    for g in range(8):
-                        value = at_gauss_point(shape, g, corners)
-                        total += weight * shape[g, 7 - e] * value * value
-        R[v] = total
-
-
-@KERNELS.per_item
-def assemble_jacobian(first, end, m, T, linear, shape, mass, indptr, values):
-    """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight."""
-    for v in range(first, end):
-        x, y, z = v % m, v // m % m, v // (m * m)
-        corners = np.empty(8)
-        row = np.zeros(27)
-        if dirichlet(z, m):
-            row[13] = 1.0
-        else:
-            for e in range(8):
-                if has_element(x, y, e, m):
-                    gather(T, v, e, m, corners)
-                    layer = z - 1 + (e >> 2)
-                    for b in range(8):
-                        row[neighbor_offset(e) + neighbor_offset(b)] += linear[layer, 7 - e, b]
-                    for g in range(8):
-                        value = at_gauss_point(shape, g, corners)
-                        for b in range(8):
-                            row[neighbor_offset(e) + neighbor_offset(b)] += value * mass[7 - e, g, b]
-        place = indptr[v]
-        for p in range(27):
-            pz = z + p // 9 - 1
-            if inside(x + p % 3 - 1, m) and inside(y + p // 3 % 3 - 1, m) and inside(pz, m):
-                values[place] = 0.0 if dirichlet(pz, m) and p != 13 else row[p]
-                place += 1

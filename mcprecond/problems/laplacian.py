@@ -7,7 +7,8 @@ from typing import Any
 
 from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import integer, shown
-from mcprecond.problems.graphs import ALL_AROUND, ALONG_AXES, _stencil, size_of
+from mcprecond.problems.graphs.grids import ALL_AROUND, ALONG_AXES, stencil
+from mcprecond.problems.graphs.simple import size_of
 from mcprecond.problems.placing import placed
 
 #: By the number of dimensions: the stencils with neighbors along the axes, and with all around.
@@ -66,4 +67,4 @@ def laplacian(shape: Sequence[int], *, points: int | None = None, device: str = 
     if points not in (few, many):
         raise ValueError(f"points must be {few} or {many} in {len(sizes)} dimensions, got {points}")
     x, y, z = [*reversed(sizes), 1][:3]
-    return placed(_stencil((x, y, z), ALL_AROUND if points == many else ALONG_AXES, points - 1.0, -1.0), backend)
+    return placed(stencil((x, y, z), ALL_AROUND if points == many else ALONG_AXES, points - 1.0, -1.0), backend)

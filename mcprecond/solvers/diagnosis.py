@@ -12,7 +12,8 @@ import numpy as np
 
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.csr import Csr, product_with
-from mcprecond.matrix import AdmittedMatrix, is_hermitian
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import AdmittedMatrix
 
 #: How much rounding may add up to in sums over all rows, and in a row, in units of it.
 ROUNDING, ROUNDING_OF_ROW = 100, 8

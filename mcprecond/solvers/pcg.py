@@ -16,9 +16,10 @@ from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import promoted, shaped_vector
 from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import operator_for
 from mcprecond.linalg.powers import power_times
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, is_hermitian
+from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import flag
+from mcprecond.backends.arguments import flag, stored_dtype
 from mcprecond.backends.updates import UpdateLock, one_at_a_time
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form, stored_dtype
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage import layouts
 from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values

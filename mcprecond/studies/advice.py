@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends import backend_of
-from mcprecond.matrix import admitted, is_hermitian
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import admitted
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
 from mcprecond.studies.compare import Progress, convergence

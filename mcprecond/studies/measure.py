@@ -18,7 +18,6 @@ import numba
 import numpy as np
 import scipy
 
-from mcprecond.backends import Backend
 from mcprecond.backends.team import get_threads
 from mcprecond.studies.sources import PACKAGE, code
 from mcprecond.version import __version__
@@ -72,31 +71,6 @@ def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats:
     return Timing.of(times)
 
 
-def timed_on_device(function: Callable[[], Any], backend: Backend, repeats: int, calls: int = 10) -> Timing:
-    """Time a call that only launches kernels: on a GPU so many of them in a captured graph, on a CPU by itself."""
-    if backend.name == "cpu":
-        return timed(function, backend.synchronize, repeats)
-    import cupy
-
-    stream = cupy.cuda.Stream(non_blocking=True)
-    function()
-    cupy.cuda.Device().synchronize()
-    times = []
-    with stream:
-        stream.begin_capture()
-        for _ in range(calls):
-            function()
-        graph = stream.end_capture()
-        for _ in range(repeats + 1):
-            start, end = cupy.cuda.Event(), cupy.cuda.Event()
-            start.record()
-            graph.launch()
-            end.record()
-            end.synchronize()
-            times.append(cupy.cuda.get_elapsed_time(start, end) / calls / 1e3)
-    return Timing.of(times[1:])
-
-
 def provenance(gpu: bool) -> dict[str, Any]:
     """What a file of results says of its run: when, where, by which command, and with what code."""
     return {
@@ -116,6 +90,8 @@ def command() -> str:
     script = Path(first).resolve()
     shown = script.relative_to(PACKAGE.parent) if script.is_relative_to(PACKAGE.parent) else Path(script.name)
     names = [Path(word).name if Path(word).is_absolute() else word for word in others]
+    if shown.name == "__main__.py":
+        return shlex.join(["python", "-m", ".".join(shown.parent.parts), *names])
     by_python = shown.suffix == ".py" or script.is_dir()
     return shlex.join(["python", shown.as_posix(), *names] if by_python else [shown.name, *names])
 

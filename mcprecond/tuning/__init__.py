@@ -1,1 +1,1 @@
-"""The choice of a coloring by predicted time."""
+"""The coloring with which a solve is predicted to take least time."""

@@ -271,6 +271,7 @@ def command_line(t: Trial, path: Path, told: dict[str, Any]) -> None:
     """Exit code 0, 1 or 2, and for 2 one line."""
     try:
         from mcprecond import cli
+        from mcprecond.cli import terminal
     except ImportError:  # no rich
         return
     matrix = path.parent / "good.mtx"
@@ -283,11 +284,11 @@ def command_line(t: Trial, path: Path, told: dict[str, Any]) -> None:
     }
     name = t.one_of(*commands)
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
-    consoles = cli.out.file, cli.err.file
+    consoles = terminal.out.file, terminal.err.file
     try:
         sys.argv = ["mcprecond", *commands[name]]
         with redirect_stdout(out), redirect_stderr(err), room():
-            cli.out.file, cli.err.file = out, err
+            terminal.out.file, terminal.err.file = out, err
             code: Any = 0
             try:
                 cli.main()
@@ -295,7 +296,7 @@ def command_line(t: Trial, path: Path, told: dict[str, Any]) -> None:
                 code = end.code
     finally:
         sys.argv = before
-        cli.out.file, cli.err.file = consoles
+        terminal.out.file, terminal.err.file = consoles
     lines = [line for line in err.getvalue().splitlines() if line.strip()]
     t.check(code in (0, 1, 2, None), "the command line ends otherwise", code=code, command=name, **told)
     t.check(code != 2 or len(lines) == 1, "bad input takes not one line", lines=lines[:3], command=name, **told)

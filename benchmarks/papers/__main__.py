@@ -1,0 +1,58 @@
+"""Run a study of the papers' questions. An interrupted one goes on when it is called again with the same --output.
+
+Example: python -m benchmarks.papers time-quality --small --output results
+
+Exit codes: 0 if every case is a proper coloring or has converged, 1 if not, 2 for bad input, 130 if interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.papers.peclet import peclet
+from benchmarks.papers.studies import STUDIES, run
+
+ADVECTION = "peclet"  # the one that is of no paper, and keeps nothing
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=[*STUDIES, ADVECTION], metavar="NAME", help=", ".join([*STUDIES, ADVECTION]))
+    parser.add_argument("--gpu", action="store_true", help="run it on the GPU")
+    parser.add_argument("--small", action="store_true", help="small problems: seconds on two cores, once compiled")
+    parser.add_argument(
+        "--matrix", action="append", default=[], help="only matrices with this in their name; can be given again"
+    )
+    parser.add_argument("--output", type=Path, help="folder for a .json and a .csv file, written after every case")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    arguments = parser.parse_args()
+    name, device = arguments.name, "gpu" if arguments.gpu else "cpu"
+    path = arguments.output and arguments.output / f"{name}-{device}{'-small' if arguments.small else ''}.json"
+
+    def told(message: str) -> None:
+        print(f"{name}: {message}", file=sys.stderr)
+
+    try:
+        if name == ADVECTION:
+            found = peclet(6 if arguments.small else 16, device=device)
+        else:
+            found = run(name, device=device, small=arguments.small, only=arguments.matrix, path=path, progress=told)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        kept = f"{path} has what was done; call again to go on" if path else "nothing is kept without --output"
+        print(f"interrupted; {kept}", file=sys.stderr)
+        sys.exit(130)
+    print(json.dumps(found.rows, indent=1) if arguments.json else found)
+    if name != ADVECTION and (failed := [row for row in found.rows if not row["verified"]]):
+        cases = ", ".join(f"{row['matrix']}: {row['method']}" for row in failed)
+        sys.exit(f"improper or not converged: {cases}")
+
+
+if __name__ == "__main__":
+    main()

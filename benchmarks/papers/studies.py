@@ -1,0 +1,467 @@
+"""Studies by name, as `python -m benchmarks.papers` runs them: the papers' questions, asked of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.papers.mesh_families import FAMILIES, Family
+from benchmarks.papers.table_v import table_v
+from mcprecond import problems
+from mcprecond.backends import backend_of, get_backend
+from mcprecond.coloring import COLORINGS, Graph, color
+from mcprecond.ordering.color_order import swept_coloring
+from mcprecond.ordering.levels import levels_of
+from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
+from mcprecond.problems import graphs
+from mcprecond.problems.fenl import CONDUCTIVITY
+from mcprecond.solvers import Reason, SolveResult, pcg
+from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
+from mcprecond.studies.measure import timed
+from mcprecond.studies.table import Record, Table
+from mcprecond.typing import MethodName
+
+Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
+Methods = dict[str, tuple[str, Mapping[str, Any]]]  # label -> method of `color` and its options
+
+#: The rows of Tables II and III and of Figure 4 of Deveci et al. that are no methods by their names.
+VARIANTS: Methods = {
+    "eb atomic": ("eb", {"worklist": "atomic"}),
+    "vb EF": ("vb", {"edge_filtering": True}),
+    "vb_bit EF": ("vb_bit", {"edge_filtering": True}),
+}
+#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections IV-C and IV-D change.
+PUBLISHED: Methods = {
+    "eb": ("eb", {"published": True}),
+    "eb atomic": ("eb", {"published": True, "worklist": "atomic"}),
+    **{
+        f"{name}{' EF' if filtering else ''}": (name, {"published": True, "edge_filtering": filtering})
+        for name in ("vb", "vb_bit")
+        for filtering in (False, True)
+    },
+    "vb_bit, chunks of 1": ("vb_bit", {"published": True, "chunk_size": 1}),
+    "vb_bit, by degree": ("vb_bit", {"published": True, "resolution": "degree"}),
+    "vb_bit, chunks of 1, by degree": ("vb_bit", {"published": True, "chunk_size": 1, "resolution": "degree"}),
+    "ipgc": ("ipgc", {"published": True}),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a study runs, on how much, and who hears of its progress.
+
+    Attributes
+    ----------
+    device : {"cpu", "gpu"}
+    small : bool
+        Seconds on two cores.
+    only : tuple of str
+        Of the matrices those whose name has one of these in it; all if there is none.
+    path, progress
+        As in `coloring`.
+    """
+
+    device: str = "cpu"
+    small: bool = False
+    only: tuple[str, ...] = ()
+    path: str | Path | None = None
+    progress: Progress | None = None
+
+    def chosen(self, makers: Makers) -> Makers:
+        """Return those that `only` leaves."""
+        left = {name: make for name, make in makers.items() if not self.only or any(part in name for part in self.only)}
+        if not left:
+            raise ValueError(f"no matrix of this study is called {', '.join(self.only)}; it has {', '.join(makers)}")
+        return left
+
+    def placed(self, makers: Makers) -> Makers:
+        """Return the chosen ones, which are moved to the device when they are made."""
+        csr = get_backend(self.device).sparse.csr_matrix
+        return {name: partial(lambda make: csr(make()), make) for name, make in self.chosen(makers).items()}
+
+    def coloring(self, study: str, makers: Makers, methods: Methods) -> Table:
+        """Run `coloring` here."""
+        return coloring(self.placed(makers), methods, path=self.path, study=study, progress=self.progress)
+
+    def convergence(self, study: str, makers: Makers, preconditioners: Mapping[str, Any], **options: Any) -> Table:
+        """Run `convergence` here."""
+        common: dict[str, Any] = {"path": self.path, "study": study, "progress": self.progress}
+        return convergence(self.placed(makers), preconditioners, **common, **options)
+
+
+def table_v_of_all(setting: Setting) -> Table:
+    """Table V of Deveci et al.: CG without and with SGS by two colorings, on FENL and on stand-ins of four matrices."""
+    small, device = setting.small, setting.device
+    sizes = {"Fenl_8": 8, "Fenl_12": 12} if small else {f"Fenl_{n}": n for n in (50, 100, 180)}
+    fenl: Makers = {name: partial(problems.fenl, n, device=device) for name, n in sizes.items()}
+    stand_ins: Makers = {
+        "G3_circuit stand-in": partial(problems.circuit, 48 if small else 1259, device=device),
+        "audikw_1 stand-in": partial(problems.elasticity, 7 if small else 68, device=device),
+        "Bump_2911 stand-in": partial(problems.elasticity, 8 if small else 99, elements="tetrahedra", device=device),
+        "Queen_4147 stand-in": partial(problems.elasticity, 9 if small else 110, device=device),
+    }
+    if small:
+        stand_ins = {f"small {name}": make for name, make in stand_ins.items()}
+    makers = setting.chosen(fenl | stand_ins)
+    methods = ["CG", "SGS eb", "SGS cc", *(["SGS csrcolor"] if device == "gpu" else [])]
+    return table_v(makers, methods, path=setting.path, progress=setting.progress)
+
+
+def families(setting: Setting) -> Table:
+    """Tables II and III of Deveci et al.: colors and time of all methods on families of graphs."""
+    makers = setting.chosen(_families(setting.small))
+    methods = _by_name(COLORINGS) | VARIANTS
+    # Where some neighborhoods are huge, is_hash takes minutes, and so does the serial repair of gm on a GPU.
+    heavy = [] if setting.small else [name for name in makers if name.startswith("rmat")]
+    rows: list[dict[str, Any]] = []
+    for some, left_out in (([name for name in makers if name not in heavy], ()), (heavy, ("is_hash", "gm"))):
+        if some:
+            kept = {label: method for label, method in methods.items() if label not in left_out}
+            rows += setting.coloring("table-ii-iii", {name: makers[name] for name in some}, kept).rows
+    return Table(rows)
+
+
+def published_schedules(setting: Setting) -> Table:
+    """Figure 2 and Table III of Deveci et al. in the paper's schedules: rounds, time, chunks, both resolutions."""
+    return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
+
+
+def orders(setting: Setting) -> Table:
+    """Colors of first-fit in the orders that Alabandi et al. list in Section 1."""
+    methods: Methods = {
+        order: ("greedy", {"order": order}) for order in ("natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id")
+    }
+    return setting.coloring("orders", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def cpu_codes(setting: Setting) -> Table:
+    """Figures 12-15 of Alabandi et al.: colors and throughput of algorithms for CPUs, serial and parallel."""
+    methods: Methods = {
+        "ecl_gc": ("ecl_gc", {}),
+        "gm (GMMP-NT)": ("gm", {}),
+        "vb, by degree (FirstFit, parallel)": ("vb", {"resolution": "degree"}),
+        "greedy (FirstFit, serial)": ("greedy", {}),
+        "greedy ldf (JP-D1)": ("greedy", {"order": "ldf"}),
+    }
+    return setting.coloring("cpu-codes", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def gunrock(setting: Setting) -> Table:
+    """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
+    n = 48 if setting.small else 1259
+    makers: Makers = {f"circuit_{n}": lambda: problems.circuit(n)}
+    methods: Methods = {"is_reduce, published": ("is_reduce", {"published": True})}
+    methods |= _by_name(["is_reduce", "is_hash", "jpl", "is_minmax"])
+    return setting.coloring("gunrock", makers, methods)
+
+
+def rmat_scaling(setting: Setting) -> Table:
+    """Figure 4 of Deveci et al.: time of coloring R-MAT graphs of growing size."""
+    scales = range(8, 12) if setting.small else range(14, 25, 2)
+    methods = _by_name(["cc", "vb", "vb_bit", "eb", "ecl_gc", "sirg", "greedy"]) | VARIANTS
+    makers: Makers = {f"rmat_{s}": partial(graphs.rmat, s) for s in scales}
+    return setting.coloring("rmat-scaling", makers, methods)
+
+
+def rgg_scaling(setting: Setting) -> Table:
+    """Figure 3 of Osama et al.: time of coloring random geometric graphs of growing size."""
+    scales = range(8, 12) if setting.small else range(15, 25)
+    makers: Makers = {f"rgg_{s}": partial(graphs.random_geometric, 2**s) for s in scales}
+    methods = _by_name(["is_minmax", "graphblas_is", "graphblas_mis", "jpl", "cc", "eb", "ecl_gc", "greedy"])
+    return setting.coloring("rgg-scaling", makers, methods)
+
+
+def sirg_ablation(setting: Setting) -> Table:
+    """Figures 8 and 10 of Sistla and Nandivada: what their optimizations are worth, in our schedule and in theirs."""
+    plain = {"published": True, "long_words": False, "doubling": False}
+    methods: Methods = {
+        "neither (rig)": ("rig", {}),
+        "by degree": ("sirg", {"doubling": False}),
+        "doubling": ("sirg", {"resolution": "index"}),
+        "both (sirg)": ("sirg", {}),
+        "published baseline": ("sirg", plain),
+        "published, Opt1": ("sirg", plain | {"long_words": True}),
+        "published, Opt1 and Opt2": ("sirg", {"published": True}),
+        "published, palettes of vertices": ("sirg", {"published": True, "palettes": "vertices"}),
+    }
+    return setting.coloring("sirg-ablation", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def ecl_shortcuts(setting: Setting) -> Table:
+    """Tables 4 and 5 of Alabandi et al.: steps and time of ECL-GC without shortcuts, with each, and with both, in our
+    schedule and in the paper's.
+    """
+    switches = {"baseline": (False, False), "+SC1": (True, False), "+SC2": (False, True), "+SC1+SC2": (True, True)}
+    methods: Methods = {
+        f"{'published ' if published else ''}{label}": (
+            "ecl_gc",
+            {"shortcut1": first, "shortcut2": second} | ({"published": True} if published else {}),
+        )
+        for published in (False, True)
+        for label, (first, second) in switches.items()
+    }
+    return setting.coloring("ecl-shortcuts", _families(setting.small) | _mycielskian(setting.small), methods)
+
+
+def level_histogram(setting: Setting) -> Table:
+    """Figures 6 and 7 of Naumov et al.: levels of ILU(0) before and after coloring, and what they cost.
+
+    Columns beside those of `convergence`: levels, smallest_level, mean_level and largest_level in rows, and how many
+    levels have at least 1, 10, 100, ... rows but fewer than ten times that.
+    """
+    small = setting.small
+    makers: Makers = {
+        f"circuit {40 if small else 1259}": partial(problems.circuit, 40 if small else 1259),
+        f"grid2d {24 if small else 1024}": partial(graphs.grid2d, 24 if small else 1024),
+        f"fenl {6 if small else 100}": lambda: _jacobian(6 if small else 100),
+        f"elasticity {6 if small else 48}": partial(problems.elasticity, 6 if small else 48),
+    }
+    orderings: dict[str, Callable[[Any], ILU0]] = {"natural": lambda A: ILU0(A, ordering="natural")}
+    orderings |= {name: partial(ILU0, coloring=name) for name in ("eb", "ecl_gc", "greedy", "cc")}
+    repeats, rtol = 3, 1e-8
+    record = Record("level-histogram", ("matrix", "method", "repeats"), setting.path)
+    placed = setting.placed(makers)
+    cases = [{"matrix": matrix, "method": method, "repeats": repeats} for matrix in placed for method in orderings]
+
+    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
+        backend = backend_of(A)
+        x = backend.xp.asarray(np.random.default_rng(0).standard_normal(A.shape[0]))
+        return (A, A @ x), {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz)}
+
+    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
+        A, b = system
+        synchronize, build = backend_of(A).synchronize, orderings[case["method"]]
+        setup = timed(lambda: build(A), synchronize, repeats)
+        M = build(A)
+        update = timed(lambda: M.update(A), synchronize, repeats)
+        application = timed(lambda: M @ b, synchronize, 5 * repeats)
+        results: list[SolveResult] = []
+        solve = timed(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
+        sizes = M.levels
+        powers = 10 ** np.arange(8)
+        counts = np.diff(np.searchsorted(np.sort(sizes), powers))
+        return {
+            "levels": len(sizes),
+            "smallest_level": int(sizes.min()),
+            "mean_level": A.shape[0] / len(sizes),
+            "largest_level": int(sizes.max()),
+            **{f"{power}+": int(count) for power, count in zip(powers[:-1], counts, strict=True)},
+            "setup_seconds": setup.median,
+            **update.columns("update_seconds"),
+            **application.columns("application_seconds"),
+            "iterations": results[-1].iterations,
+            "solve_seconds": solve.median,
+            **(setup + solve).columns("seconds"),
+            "spread": solve.spread,
+            "verified": results[-1].converged,
+            "reason": results[-1].reason.name.lower(),
+        }
+
+    return run_cases(record, placed, cases, prepare, measure, setting.progress)
+
+
+def time_quality(setting: Setting) -> Table:
+    """Figure 2 of Osama et al.: time against colors of all methods, on a mesh, a power grid and a cube."""
+    chosen = {
+        name: make
+        for name, make in _families(setting.small).items()
+        if name.startswith(("delaunay", "circuit", "fenl"))
+    }
+    return setting.coloring("time-quality", chosen, _by_name(COLORINGS) | VARIANTS)
+
+
+def ordering(setting: Setting) -> Table:
+    """Iterations against the order of the rows: natural, by color, at random, and downwind.
+
+    "grid" is a Laplacian, solved by CG with SGS. "wind" is FENL with a wind against the natural order, and a mesh
+    Péclet number of 1; it is solved by bicgstab with one forward sweep of GS. Sweeps are "in row order", that is by
+    the levels of the triangles, or by the colors of a method that colors the rows in their new order.
+    """
+    n, m = (16, 6) if setting.small else (48, 16)
+    grid = graphs.grid2d(n)
+    problem = problems.fenl(m, advection=-2 * CONDUCTIVITY * m / np.sqrt(3))
+    wind = problem.jacobian(problem.initial())
+    downwind = np.argsort(problem.coordinates @ np.array(problem.advection), kind="stable")
+    forward = partial(MulticolorGS, sweep="forward")
+    kinds: list[tuple[str, Any, dict[str, np.ndarray], Callable[..., Any], Callable[..., SolveResult]]] = [
+        ("grid", grid, {}, MulticolorSGS, pcg),
+        ("wind", wind, {"downwind": downwind}, forward, bicgstab),
+    ]
+    makers: Makers = {}
+    runs: list[tuple[str, dict[str, Callable[[Any], Any]], Callable[..., SolveResult]]] = []
+    for kind, A, more, sweep, solver in kinds:
+        orders = {
+            "natural": np.arange(A.shape[0]),
+            "colored": color(A, "greedy").permutation(),
+            "random": np.random.default_rng(0).permutation(A.shape[0]),
+        } | more
+        makers |= {f"{kind} {name}": partial(_reordered, A, order) for name, order in orders.items()}
+        methods: dict[str, Callable[[Any], Any]] = {"in row order": partial(_in_row_order, sweep)}
+        methods |= {name: partial(sweep, coloring=name) for name in ("greedy", "eb")}
+        runs.append((kind, methods, solver))
+    chosen = setting.chosen(makers)
+    rows: list[dict[str, Any]] = []
+    for kind, methods, solver in runs:
+        some = {name: make for name, make in chosen.items() if name.startswith(kind)}
+        if some:
+            rows += setting.convergence("ordering", some, methods, solver=solver, maxiter=500).rows
+    return Table(rows)
+
+
+def coloring_effect(setting: Setting) -> Table:
+    """Iterations and time of SGS-preconditioned CG against the number of colors, on one 27-point Laplacian.
+
+    Methods of `color` differ in both the number of colors and the order. "parts" are the eight colors of "greedy", in
+    the order of its sweeps and each cut into so many: the order, and with it the iterations, stay as they are.
+    """
+    n = 10 if setting.small else 64
+    names: tuple[MethodName, ...] = ("greedy", "is_hash", "eb", "ecl_gc", "graphblas_jp", "cc", "jpl")
+    methods: dict[str, Any] = {f"SGS {name}": partial(MulticolorSGS, coloring=name) for name in names}
+    for parts in (2, 8, 32) if setting.small else (2, 8, 32, 128, 512):
+        methods[f"SGS greedy in {parts} parts"] = partial(_in_parts, parts=parts)
+    return setting.convergence("coloring-effect", {f"grid3d {n}": lambda: graphs.grid3d(n, 27)}, methods)
+
+
+def multigrid(setting: Setting) -> Table:
+    """Iterations and time of CG with SGS and with multigrid on meshes of growing size.
+
+    Families are Laplacians in two and three dimensions, FENL, diffusion that depends on the direction, or on the place
+    with coefficients of 1 and 10^4, and elasticity with rigid body modes.
+    """
+    makers: Makers = {}
+    families: dict[str, Family] = {}
+    for kind, family in FAMILIES.items():
+        for n in family.small if setting.small else family.large:
+            makers[f"{kind} {n}"], families[f"{kind} {n}"] = partial(family.make, n), family
+    rows: list[dict[str, Any]] = []
+    for name, make in setting.chosen(makers).items():
+        methods = {"SGS": families[name].sgs, "multigrid": families[name].multigrid}
+        rows += setting.convergence("multigrid", {name: make}, methods).rows
+    return Table(rows)
+
+
+def bicgstab(A: Any, b: Any, *, rtol: float, maxiter: int | None, M: Any) -> SolveResult:
+    """Solve by SciPy's or CuPy's bicgstab; an iteration is two products with A."""
+    backend = backend_of(A)
+    norm, products = backend.xp.linalg.norm, 0
+
+    def multiply(x: Any) -> Any:
+        nonlocal products
+        products += 1
+        return A @ x
+
+    operator = backend.linalg.LinearOperator(A.shape, matvec=multiply, dtype=A.dtype)
+    x, info = backend.linalg.bicgstab(operator, b, rtol=rtol, maxiter=maxiter, M=M)
+    residual = float(norm(b - A @ x))
+    reason = Reason.CONVERGED if info == 0 else Reason.MAX_ITERATIONS
+    # One more was for the residual of the initial guess.
+    return SolveResult(x, reason, products // 2, np.array([float(norm(b)), residual]), residual, 0.0, 0.0)
+
+
+#: The studies by name; `run` runs them.
+STUDIES: dict[str, Callable[[Setting], Table]] = {
+    "table-v": table_v_of_all,
+    "table-ii-iii": families,
+    "published-schedules": published_schedules,
+    "rmat-scaling": rmat_scaling,
+    "sirg-ablation": sirg_ablation,
+    "ecl-shortcuts": ecl_shortcuts,
+    "orders": orders,
+    "cpu-codes": cpu_codes,
+    "level-histogram": level_histogram,
+    "rgg-scaling": rgg_scaling,
+    "time-quality": time_quality,
+    "gunrock": gunrock,
+    "ordering": ordering,
+    "coloring-effect": coloring_effect,
+    "multigrid": multigrid,
+}
+
+
+def run(
+    study: str,
+    *,
+    device: str = "cpu",
+    small: bool = False,
+    only: Iterable[str] = (),
+    path: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Run one of the studies that the papers stand for.
+
+    Parameters
+    ----------
+    study : str
+        A name in `STUDIES`.
+    device : {"cpu", "gpu"}
+    small : bool
+        On small problems: less than a minute on two cores.
+    only : iterable of str
+        Of the study's matrices those whose name has one of these texts in it; all by default.
+    path, progress
+        As in `coloring`: with a path, an interrupted study goes on where it stopped.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If there is no such study or matrix, no GPU, or the file at `path` holds another study, machine or versions.
+    """
+    if study not in STUDIES:
+        raise ValueError(f"unknown study {study!r}; known are {', '.join(STUDIES)}")
+    get_backend(device)
+    return STUDIES[study](Setting(device, small, tuple(only), path, progress))
+
+
+def _by_name(names: Iterable[str]) -> Methods:
+    return {name: (name, {}) for name in names}
+
+
+def _jacobian(n: int) -> Any:
+    problem = problems.fenl(n)
+    return problem.jacobian(problem.initial())
+
+
+def _reordered(A: Any, order: np.ndarray) -> Any:
+    return A[order][:, order]
+
+
+def _in_row_order(sweep: Callable[..., Any], A: Any) -> Any:
+    return sweep(A, levels_of(Graph.of(A), None))
+
+
+def _in_parts(A: Any, parts: int) -> MulticolorSGS:
+    """SGS by the colors of "greedy", each in so many parts of rows in a row."""
+    found, backend = swept_coloring(A, "greedy"), backend_of(A)
+    colors = backend.to_host(found.colors).astype(np.int64)
+    place = np.empty(len(colors), np.int64)
+    for c, size in enumerate(found.sizes):
+        place[colors == c] = np.arange(size) * parts // size
+    # Of a color with fewer rows than parts some are empty.
+    numbers = np.unique(colors * parts + place, return_inverse=True)[1].astype(np.int32)
+    return MulticolorSGS(A, backend.xp.asarray(numbers))
+
+
+def _families(small: bool) -> Makers:
+    n, scale, mesh = (8, 9, 40) if small else (100, 20, 1259)
+    return {
+        f"fenl_{n}": lambda: graphs.fenl(n),
+        f"circuit_{mesh}": lambda: problems.circuit(mesh),
+        f"delaunay_{scale}": lambda: graphs.delaunay(2**scale),
+        f"rgg_{scale}": lambda: graphs.random_geometric(2**scale),
+        f"road_{scale}": lambda: graphs.road_like(2**scale),
+        f"rmat_{scale}": lambda: graphs.rmat(scale),
+    }
+
+
+def _mycielskian(small: bool) -> Makers:
+    k = 9 if small else 15
+    return {f"mycielskian_{k}": lambda: graphs.mycielskian(k)}

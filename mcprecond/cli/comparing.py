@@ -1,0 +1,160 @@
+"""The commands that compare preconditioners: on problems of the package, and on a matrix of the user's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from mcprecond.backends import gpu_problem
+from mcprecond.cli import terminal
+from mcprecond.cli.arguments import backend_for, read
+from mcprecond.cli.parsing import File, Option
+from mcprecond.cli.terminal import working
+from mcprecond.problems.placing import placed
+
+#: Columns of a terminal below which `advise` shows less.
+NARROW = 60
+LEGEND = " Applic.: time of M @ r relative to A @ x. Of ILU0 the levels are shown, which it solves one after the other."
+
+
+def demo(
+    small: Annotated[bool, Option("Small problems, to try it.")] = False,
+    cpu: Annotated[bool, Option("Run on the CPU, even if there is a GPU.")] = False,
+    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
+) -> None:
+    """Solve five problems by CG alone, and with Jacobi, Gauss-Seidel and multigrid, on the GPU if there is one.
+
+    Example: mcprecond demo
+    """
+    from mcprecond import studies
+    from mcprecond.studies.demo import verdict
+
+    problem = "--cpu was given" if cpu else gpu_problem()
+    rows = []
+    with working("starting") as work:
+        for found in studies.demo(device="gpu" if problem is None else "cpu", small=small, progress=work.advance):
+            rows += found.rows
+            if not as_json:
+                terminal.out.print(_race(found.rows))
+                terminal.out.print(f"{verdict(found.rows)}\n", markup=False, highlight=False)
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    else:
+        terminal.out.print(
+            "Relative residual 1e-8. Setup builds the preconditioner, and updates it in Newton's method; total is "
+            "setup and solve. The fastest of three runs, after one that compiled and does not count.",
+            style="dim",
+            highlight=False,
+        )
+        terminal.out.print(
+            "It ran on the GPU. For the CPU: mcprecond demo --cpu"
+            if problem is None
+            else f"It ran on the CPU. No GPU was used: {problem}",
+            markup=False,
+            highlight=False,
+        )
+        terminal.out.print(
+            "Which is best depends on the matrix. To try all of them on your own: mcprecond advise MATRIX.mtx",
+            markup=False,
+            highlight=False,
+        )
+    failed = [f"{row['problem']}: {row['method']}" for row in rows if not row["verified"]]
+    if failed:
+        terminal.err.print(f"not converged: {', '.join(failed)}", style="red", markup=False, soft_wrap=True)
+        raise SystemExit(1)
+
+
+def _race(rows: list[dict[str, Any]]) -> Table:
+    """A table of one problem, with the fastest in color."""
+    first = rows[0]
+    title = f"{first['problem']}, {first['unknowns']:,} unknowns, {first['device'].upper()}"
+    fastest = min((row for row in rows if row["verified"]), key=lambda row: row["total_seconds"], default=None)
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
+    table.add_column("method", no_wrap=True, min_width=10)
+    for heading in ("iterations", "setup [s]", "solve [s]", "total [s]", "times faster\nthan CG"):
+        table.add_column(escape(heading), justify="right", no_wrap=True)
+    for row in rows:
+        times = "failed" if row["times_faster"] is None else f"{row['times_faster']:.2f}"
+        seconds = (f"{row[name]:.3f}" for name in ("setup_seconds", "solve_seconds", "total_seconds"))
+        style = "bold green" if row is fastest else None
+        table.add_row(row["method"], f"{row['iterations']:,}", *seconds, times, style=style)
+    return table
+
+
+def advise(
+    file: File,
+    gpu: Annotated[bool, Option("Solve on the GPU.")] = False,
+    as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
+) -> None:
+    """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
+    backend = backend_for(gpu)
+    from mcprecond import studies
+
+    with working(f"reading {file}") as work:
+        A = read(file)
+        found = studies.advise(placed(A, backend), progress=work.update)
+    if as_json:
+        print(json.dumps(found.rows, indent=1))
+    else:
+        table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
+        table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
+        columns: dict[str, Callable[[dict[str, Any]], str]] = {
+            "iterations": lambda row: str(row["iterations"]),
+            "colors\nor levels": lambda row: "" if row["colors"] is None else str(row["colors"]),
+            "setup\n[s]": lambda row: f"{row['setup_seconds']:.4f}",
+            "solve\n[s]": lambda row: f"{row['solve_seconds']:.4f}",
+            "applic.": lambda row: f"{row['application']:.1f}",
+        }
+        if terminal.out.width < NARROW:
+            columns = {"iter.": columns["iterations"], "total\n[s]": lambda row: f"{row['seconds']:.4f}"}
+        table.add_column("method", no_wrap=True)
+        for heading in columns:
+            table.add_column(escape(heading), justify="right", no_wrap=True)
+        for row in found.rows:
+            ran = row["iterations"] is not None
+            cells = [show(row) if ran else "" for show in columns.values()]
+            table.add_row(row["method"], *cells, style=None if row["verified"] else "red")
+        terminal.out.print(table)
+        for row in found.rows:
+            if not row["verified"]:
+                terminal.out.print(
+                    f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False
+                )
+        terminal.out.print(
+            "CG to a relative residual of 1e-6, in order of setup and solve together."
+            + ("" if terminal.out.width < NARROW else LEGEND),
+            style="dim",
+        )
+    if not found.rows[0]["verified"]:
+        terminal.err.print("none of them converged", style="red")
+        raise SystemExit(1)
+    if not as_json:
+        print(f"Use: {found.rows[0]['python']}")
+        terminal.out.print(_why(found.rows), markup=False, highlight=False)
+
+
+def _why(rows: list[dict[str, Any]]) -> str:
+    """Why the first row of advice is the first one."""
+    best, others = rows[0], [row for row in rows[1:] if row["verified"]]
+    parts = [f"It took {best['seconds']:.3g} s, {best['setup_seconds']:.3g} s of them to set up"]
+    plain = next((row for row in others if row["method"] == "none"), None)
+    if plain:
+        times = plain["seconds"] / best["seconds"]
+        parts.append(
+            f"{times:.1f} times less than CG without a preconditioner, with {best['iterations']} iterations instead of "
+            f"{plain['iterations']}"
+        )
+    if others:
+        parts.append(f"the next best is {others[0]['method']}, with {others[0]['seconds']:.3g} s")
+    quickest = min(rows[:1] + others, key=lambda row: row["solve_seconds"])
+    if quickest is not best:
+        parts.append(
+            f"for many right-hand sides with one matrix, {quickest['method']} solves fastest once it is set up, "
+            f"in {quickest['solve_seconds']:.3g} s"
+        )
+    return "; ".join(parts) + "."

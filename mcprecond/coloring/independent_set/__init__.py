@@ -1,1 +1,0 @@
-"""One or several independent sets per round."""

@@ -1,1 +1,0 @@
-"""Vertices wait for their neighbors of higher priority (Jones and Plassmann)."""

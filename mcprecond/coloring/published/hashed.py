@@ -1,0 +1,194 @@
+"""The hash coloring of Gunrock: Osama et al., "Graph Coloring on the GPU", Section IV-B2, Algorithm 6.
+
+Every uncolored vertex proposes two of its closed neighborhood for coloring: the uncolored ones of largest and of
+smallest random number. Those proposed need not be independent, but they are more than the local maxima and minima. Each
+of them takes a color of an earlier round that its hash table does not prohibit, or else a new one. The table of a
+vertex holds the first `table_size` colors that it saw at its neighbors, perhaps not all. Conflicts are resolved in the
+end: they come from neighbors colored at the same time and from colors that a full table lacks.
+
+Points beyond the paper, which make the result reproducible and the rounds end: who is proposed picks its color itself,
+once all proposals are known, as a minimum if it is proposed for both roles. Of two neighbors in conflict, the one
+colored in an earlier round or else the one of larger random number keeps its color. A vertex that lost to a color its
+table lacks takes new colors from then on. So the vertex of largest random number among the uncolored is colored after
+two rounds at the latest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import integer
+from mcprecond.backends.atomics import atomic_max
+from mcprecond.backends.hashing import mix
+from mcprecond.coloring.graph import UNCOLORED, Graph
+from mcprecond.coloring.history import log_round, new_log
+
+KERNELS = KernelSet(__file__, "OFFSET")
+
+# What a place in a hash table holds besides colors. NO_REUSE, in the first place: do not ask this table any more.
+EMPTY, NO_REUSE = -1, -2
+LARGEST_TABLE = 63  # one bit less than a word of the search for a color
+CUDA_CONSTANTS = {"EMPTY": EMPTY, "NO_REUSE": NO_REUSE, "LARGEST_TABLE": LARGEST_TABLE}
+
+
+def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, Any]:
+    """Propose vertices, reuse colors by hash tables, resolve conflicts: "is_hash" in `COLORINGS`.
+
+    Osama et al., Section IV-B2, Algorithm 6.
+
+    Parameters
+    ----------
+    graph : Graph
+    seed : int
+        Selects the random numbers, one per vertex; the vertex number decides between equal ones.
+    table_size : int
+        Prohibited colors that a vertex remembers, 1 to 63, in as many int32 per vertex. The more of them, the fewer
+        conflicts and colors.
+
+    Returns
+    -------
+    colors : array of int32, shape (n,)
+        The same on every device and in every run. Not bounded by max_degree + 1; some numbers may have no vertex.
+    log : array of int32, shape (rows, 2)
+        Colored in a round are those proposed; see `Coloring.history`.
+    """
+    table_size = integer(table_size, "table_size", 1, LARGEST_TABLE)
+    xp, n = graph.backend.xp, graph.n
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    colors, proposals = xp.full(n, UNCOLORED, np.int32), xp.full(n, UNCOLORED, np.int32)
+    tables = xp.full(int(table_size) * n, EMPTY, np.int32)
+    worklists = xp.empty((2, n), np.int32)
+    scratch, log = xp.zeros(4, np.int32), new_log(graph)
+    run.color_by_proposals(
+        n,
+        graph.indptr,
+        graph.indices,
+        seed & 0xFFFFFFFF,
+        int(table_size),
+        colors,
+        proposals,
+        tables,
+        worklists,
+        scratch,
+        log,
+    )
+    return colors, log
+
+
+@compile_part
+def number_of(v, seed):
+    """The random number of a vertex and, below it, the vertex itself: no two are equal."""
+    return mix(v, seed) << 31 | v
+
+
+@compile_part
+def prohibit(table, color):
+    """Enter a color, unless it is there already or the table is full."""
+    for j in range(len(table)):
+        if table[j] == color or table[j] == NO_REUSE:
+            return
+        if table[j] == EMPTY:
+            table[j] = color
+            return
+
+
+@compile_part
+def raise_to(proposals, v, value):
+    """Make value the proposal for v, unless there is a larger one; many vertices propose the same."""
+    if proposals[v] < value:
+        atomic_max(proposals, v, np.int32(value))
+
+
+@compile_part
+def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, table):
+    """Enter the neighbors colored in the last round into the table of v; propose two of its closed neighborhood.
+
+    A proposal is the new color that goes with the role: `new` for a maximum, new + 1 for a minimum.
+    """
+    largest = smallest = v
+    for k in range(indptr[v], indptr[v + 1]):
+        u = np.int64(indices[k])
+        if colors[u] == UNCOLORED:
+            if number_of(u, seed) > number_of(largest, seed):
+                largest = u
+            if number_of(u, seed) < number_of(smallest, seed):
+                smallest = u
+        elif proposals[u] >= new - 2:
+            prohibit(table, colors[u])
+    raise_to(proposals, largest, new)
+    raise_to(proposals, smallest, new + 1)
+
+
+@compile_part
+def color_of(proposal, new, table):
+    """The smallest color of an earlier round that the table does not prohibit, or else the new one proposed."""
+    if table[0] == NO_REUSE:
+        return proposal
+    prohibited = 0  # bit c: color c is; a color below len(table) + 1 is not
+    for j in range(len(table)):
+        if EMPTY < table[j] <= LARGEST_TABLE:
+            prohibited |= 1 << table[j]
+    c = 0
+    while (prohibited >> c) & 1:
+        c += 1
+    return c if c < new else proposal
+
+
+@compile_part
+def loses(v, new, indptr, indices, seed, colors, proposals, table):
+    """Whether v has to give up the color it got in this round."""
+    lost = False
+    for k in range(indptr[v], indptr[v + 1]):
+        u = indices[k]
+        if u != v and colors[u] == colors[v]:
+            if proposals[u] < new:  # u has been colored before
+                table[0] = NO_REUSE
+                return True
+            lost |= number_of(u, seed) > number_of(v, seed)
+    return lost
+
+
+@compile_loop
+def propose(first, end, left, new, indptr, indices, seed, colors, proposals, tables):
+    """The hash generation operator and lines 8-18 of HASHCOLOROP."""
+    for i in range(first, end):
+        v = left[i]
+        generate_and_propose(v, new, indptr, indices, seed, colors, proposals, tables[v])
+
+
+@compile_loop
+def color_proposed(first, end, left, new, colors, proposals, tables):
+    """Lines 19-29 of HASHCOLOROP, by those proposed themselves."""
+    for i in range(first, end):
+        v = left[i]
+        if proposals[v] >= new:
+            colors[v] = color_of(proposals[v], new, tables[v])
+
+
+@compile_loop
+def resolve(first, end, left, new, indptr, indices, seed, colors, proposals, tables, stays):
+    """The conflict resolution operator: marks the vertices that are without a color in the end."""
+    for i in range(first, end):
+        v = left[i]
+        stays[i] = proposals[v] < new or loses(v, new, indptr, indices, seed, colors, proposals, tables[v])
+
+
+@KERNELS.resident
+def color_by_proposals(n, indptr, indices, seed, table_size, colors, proposals, tables, worklists, scratch, log):
+    """All rounds; the uncolored vertices are kept in a worklist. The new colors of a round are new and new + 1."""
+    own = tables.reshape((n, table_size))
+    left = np.arange(n)
+    new = np.int64(0)  # a literal would have all callees compiled twice
+    while len(left):
+        propose(0, len(left), left, new, indptr, indices, seed, colors, proposals, own)
+        color_proposed(0, len(left), left, new, colors, proposals, own)
+        before, proposed = len(left), np.sum(proposals[left] >= new)
+        stays = np.zeros(len(left), np.bool_)
+        resolve(0, len(left), left, new, indptr, indices, seed, colors, proposals, own, stays)
+        left = left[stays]
+        colors[left] = UNCOLORED  # only now: all conflicts are judged by the same colors
+        log_round(log, proposed, proposed - (before - len(left)))
+        new += 2

@@ -1,0 +1,200 @@
+"""ECL-GC in the rounds of its paper (Alabandi, Powers and Burtscher, PPoPP 2020, Section 3): `published=True`.
+
+Every vertex lists the k neighbors of higher priority, the incoming edges of the graph's orientation, and has the colors
+0..k for possible ones. Each round visits all vertices without a color and shortens their lists, one color for an edge:
+an edge from a colored neighbor goes, and with it that color or, if that is not possible any more, the worst one; so
+does an edge from a neighbor whose possible colors are others, and the worst one (shortcut 2). A vertex gets its best
+color when no edge is left, or when none of the neighbors left considers that color (shortcut 1). Rounds are
+asynchronous: a visit may or may not see what others of the same round do.
+
+Vertices of degree below 32 are visited by a thread each and keep their possible colors in an integer. A warp visits
+each of the others, which keep a bitmap, take shortcut 1 only, and show neighbors two integers, their best possible
+color and their worst, k. The best one is maintained, the worst is not updated. By degree they come before all vertices
+of low degree, so that they wait for each other only.
+
+The paper says of worklists only that there are two kinds of vertices; here each kind has a list of those without a
+color, which an atomic counter fills.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import log_round, new_log
+from mcprecond.coloring.priorities import LOW_DEGREE, ORDERS, lowest_bit, precedes
+
+KERNELS = KernelSet(__file__, "OFFSET")
+
+
+def color_in_published_rounds(graph: Graph, order: str, shortcut1: bool, shortcut2: bool, seed: int) -> tuple[Any, Any]:
+    """Return the colors and the log: its first round has the vertices that wait for nobody, as Figure 5a does."""
+    xp, n, nnz = graph.backend.xp, graph.n, graph.indices.size
+    colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
+    dag, bitmaps = xp.empty(nnz, np.int32), xp.empty(nnz // 32 + n + 1, np.uint32)
+    worklists = xp.empty((2, n), np.int32)
+    worklists[0] = xp.arange(n, dtype=np.int32)
+    scratch, log = xp.zeros(8, np.int32), new_log(graph)
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
+    run.color_by_visits(
+        n,
+        graph.indptr,
+        graph.indices,
+        graph.degrees,
+        ORDERS.index(order),
+        seed & 0xFFFFFFFF,
+        int(shortcut1),
+        int(shortcut2),
+        colors,
+        possible,
+        waiting,
+        dag,
+        bitmaps,
+        worklists,
+        scratch,
+        log,
+    )
+    return colors, log
+
+
+@compile_part
+def highest_bit(mask):
+    """The number of the highest bit that is set."""
+    bit = 0
+    while mask >> (bit + 1):
+        bit += 1
+    return bit
+
+
+@compile_part
+def possible_of(u, degrees, colors, possible):
+    """The possible colors of a neighbor below 32, none where it is colored otherwise, and whether it has no color.
+
+    Either is read from one word: others change them meanwhile.
+    """
+    if degrees[u] < LOW_DEGREE:
+        mask = np.int64(possible[u]) & 0xFFFFFFFF
+        return mask, mask & (mask - 1) != 0
+    color = np.int64(colors[u])
+    if color >= 0:
+        return np.int64(1) << color if color < 32 else np.int64(0), False
+    best, worst = ~color, min(np.int64(possible[u]), np.int64(31))
+    return np.int64(0) if best > worst else (np.int64(2) << worst) - (np.int64(1) << best), True
+
+
+@compile_part
+def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag):
+    """The three cases of Section 3; true once a single bit is left, which is the color."""
+    begin = indptr[v]
+    mask, considered, still = np.int64(possible[v]) & 0xFFFFFFFF, np.int64(0), 0
+    for e in range(begin, begin + waiting[v]):
+        u = dag[e]
+        theirs, is_open = possible_of(u, degrees, colors, possible)
+        if is_open and (theirs & mask or not shortcut2):
+            considered |= theirs
+            dag[begin + still] = u
+            still += 1
+        else:
+            mask ^= theirs if theirs & mask else np.int64(1) << highest_bit(mask)
+    best = mask & -mask
+    if shortcut1 and best & considered == 0:
+        mask = best
+    waiting[v] = still
+    possible[v] = np.int32(np.uint32(mask))
+    if mask == best:
+        colors[v] = lowest_bit(best)
+    return mask == best
+
+
+@compile_part
+def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
+    """The same by a bitmap: true once no neighbor is left, or none has the best color between its best and worst."""
+    begin, word = indptr[v], indptr[v] // 32 + v
+    still = 0
+    for e in range(begin, begin + waiting[v]):
+        u = dag[e]
+        color = colors[u]
+        if color < 0:
+            dag[begin + still] = u
+            still += 1
+        elif color <= possible[v]:
+            bitmaps[word + color // 32] &= ~(1 << (color % 32)) & 0xFFFFFFFF
+    waiting[v] = still
+    best = ~colors[v]
+    while not (bitmaps[word + best // 32] >> (best % 32)) & 1:
+        best += 1
+    colored = shortcut1 or still == 0
+    for e in range(begin, begin + still):
+        color = colors[dag[e]]  # read once: it may change
+        if color == best or (color < 0 and ~color <= best <= possible[dag[e]]):
+            colored = False
+    colors[v] = best if colored else ~best
+    return colored
+
+
+@compile_loop
+def open_all(first, end, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+    """Every vertex lists the neighbors that it waits for. If there are none, its color is 0."""
+    for v in range(first, end):
+        k = 0
+        for e in range(indptr[v], indptr[v + 1]):
+            u = indices[e]
+            if u != v and precedes(u, v, degrees, order, seed):
+                dag[indptr[v] + k] = u
+                k += 1
+        waiting[v] = k
+        if degrees[v] < LOW_DEGREE:
+            possible[v] = np.int32(np.uint32((np.int64(2) << k) - 1))
+        else:
+            possible[v] = k
+            word = indptr[v] // 32 + v
+            for w in range(k // 32 + 1):
+                bitmaps[word + w] = 0xFFFFFFFF
+        colors[v] = 0 if k == 0 else ~0
+
+
+@compile_loop
+def visit_each(first, end, left, done, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps):
+    """One round over uncolored vertices; marks those that get a color."""
+    for i in range(first, end):
+        v = left[i]
+        if degrees[v] < LOW_DEGREE:
+            done[i] = visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag)
+        else:
+            done[i] = visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps)
+
+
+@KERNELS.resident
+def color_by_visits(
+    n,
+    indptr,
+    indices,
+    degrees,
+    order,
+    seed,
+    shortcut1,
+    shortcut2,
+    colors,
+    possible,
+    waiting,
+    dag,
+    bitmaps,
+    worklists,
+    scratch,
+    log,
+):
+    """Rounds until everyone has a color. `possible` holds a bitmap for low degrees, the worst color for high ones."""
+    open_all(0, n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    left = worklists[0][colors[worklists[0]] < 0]
+    if n:
+        log_round(log, n - len(left), 0)
+    while len(left):
+        done = np.zeros(len(left), np.bool_)
+        visit_each(
+            0, len(left), left, done, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
+        )
+        log_round(log, np.sum(done), 0)
+        left = left[~done]

@@ -1,1 +1,0 @@
-"""Serial orderings: the quality reference."""

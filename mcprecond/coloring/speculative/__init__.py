@@ -1,1 +1,0 @@
-"""Color first, repair conflicts afterwards."""
