@@ -11,7 +11,7 @@ PARALLEL := MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
 	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia listed_columns schedule wide pcg \
-	scale door hard_systems long_rows kernel_sets
+	scale door hard_systems long_rows kernel_sets multigrid
 
 # The first Python from 3.12 on that starts: PETSc's wheels are made for those.
 PETSC_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python; do \
@@ -31,6 +31,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 
 test: lint
+	$(BIN)/python -m report
 	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
 
 # PETSc's solvers over MPI. What the first run compiles, the ranks of the others load.
@@ -60,10 +61,11 @@ fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
 readme: .venv/dev
-	$(BIN)/python -m report
+	$(BIN)/python -m report readme
 	$(BIN)/python docs/pictures.py
 
 docs: .venv/docs
+	$(BIN)/python -m report
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo docs/_build/index.html
 
@@ -91,7 +93,7 @@ petsc-python:
 	touch $@
 
 .venv/docs: .venv/package
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs,studies]'
 	touch $@
 
 clean:

@@ -1,32 +1,63 @@
 """The pages that are written from what the benchmarks have measured; no figure on them is typed.
 
 A page is a template of `templates`, in which its prose stands, and a module that makes the tables and pictures in it.
-What the papers print is in `papers.toml`.
+What the papers print is in `papers.toml`. Of the pages README is committed, and git ignores the others.
 """
 
 from __future__ import annotations
 
 import importlib
+import tempfile
+from pathlib import Path
 from types import ModuleType
 
-#: Each is a module with the path PAGE, `load()`, which reads the runs, and `page` of what it returns, the text; one
-#: with pictures has `draw` of that and a folder.
-PAGES = (
-    "readme",
-    "fenl",
-    "solves",
-    "colorings",
-    "sweeps",
-    "studies",
-    "papers",
-    "factorizations",
-    "opponents",
-    "bounds",
-    "variants",
-    "map",
-)
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+IMAGES = DOCS / "images"
+README = "readme"
+#: Where each goes. By its name there is a module with `load()`, which reads the runs, and `page` of what it returns,
+#: the text; one with pictures has `draw` of that and a folder.
+PAGES = {
+    README: ROOT / "README.md",
+    "fenl": DOCS / "benchmarks" / "fenl.md",
+    "solves": DOCS / "solves.md",
+    "colorings": DOCS / "colorings.md",
+    "sweeps": DOCS / "sweeps.md",
+    "studies": DOCS / "studies.md",
+    "papers": DOCS / "papers.md",
+    "factorizations": DOCS / "factorizations.md",
+    "opponents": DOCS / "opponents.md",
+    "bounds": DOCS / "development" / "bounds.md",
+    "variants": DOCS / "development" / "compile-time-choices.md",
+    "map": DOCS / "development" / "map.md",
+}
 
 
 def page_module(name: str) -> ModuleType:
     """Return the module of a page."""
     return importlib.import_module(f"report.{name}")
+
+
+def write(name: str) -> None:
+    """Write a page and its pictures.
+
+    Each file appears at once, and the page last: several processes may write at the same time, and where there is a
+    page, there are its pictures.
+    """
+    module, built = page_module(name), DOCS / "_build"
+    found = module.load()
+    built.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=built) as folder:
+        (page := Path(folder, "page")).write_text(module.page(found))
+        if hasattr(module, "draw"):
+            module.draw(found, pictures := Path(folder, "pictures"))
+            for path in pictures.iterdir():
+                path.replace(IMAGES / path.name)
+        page.replace(PAGES[name])
+
+
+def write_missing() -> None:
+    """Write the pages that are not there."""
+    for name, path in PAGES.items():
+        if not path.exists():
+            write(name)

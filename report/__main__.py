@@ -1,8 +1,9 @@
-"""Write every page from benchmarks/results, or some of them.
+"""Write pages from benchmarks/results.
 
-python -m report                        all pages and their pictures
+python -m report                        all pages that are not committed, and their pictures
+python -m report readme                 README's tables and its chart
 python -m report sweeps studies         these
-python -m report --check                write nothing, and exit with 1 if a page is not what it would be
+python -m report --check                write nothing, and exit with 1 if README is not what it would be
 python -m report --stale                write nothing, and list the files of results of code that has changed since
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from report import PAGES, page_module
-from report.results import IMAGES, ROOT, stale
+from report import PAGES, README, page_module, write
+from report.results import stale
 
 
 def main() -> None:
@@ -21,24 +22,16 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--stale", action="store_true")
     arguments = parser.parse_args()
-    if arguments.stale:
-        print("\n".join(stale()))
-        return
     if unknown := set(arguments.pages) - set(PAGES):
         parser.error(f"no page {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}")
-    old = []
-    for name in arguments.pages or PAGES:
-        module = page_module(name)
-        found = module.load()
-        text = module.page(found)
-        if arguments.check:
-            if module.PAGE.read_text() != text:
-                old.append(module.PAGE.relative_to(ROOT).as_posix())
-            continue
-        module.PAGE.write_text(text)
-        if hasattr(module, "draw"):
-            module.draw(found, IMAGES)
-    sys.exit(f"not current: {', '.join(old)}; run `make readme`" if old else None)
+    if arguments.stale:
+        print("\n".join(stale()))
+    elif arguments.check:
+        texts = {name: page_module(name).page(page_module(name).load()) for name in PAGES}
+        sys.exit("README.md is not current; run `make readme`" if PAGES[README].read_text() != texts[README] else None)
+    else:
+        for name in arguments.pages or [name for name in PAGES if name != README]:
+            write(name)
 
 
 if __name__ == "__main__":

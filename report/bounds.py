@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from report.noise import noise, of_mean, verdict
-from report.results import DOCS, MARKS, RESULTS, Document, origin, runs
+from report.results import MARKS, RESULTS, Document, origin, runs
 from report.sweeps import asked_of
 from report.tables import by_name, number, render, table
 from report.watched import WATCHED, listed
 
-PAGE = DOCS / "development" / "bounds.md"
 SWEEPS, FACTORIZATIONS = "sweeps-gpu", "ilu-gpu"
 #: Bytes of an entry and of an unknown: what a product reads and writes, and an application with diagonals.
 PRODUCT, APPLICATION, PASS = (12, 20), (8, 70), (12, 0)

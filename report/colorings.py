@@ -11,10 +11,9 @@ from typing import Any
 
 from report.noise import noise, of_mean, verdict
 from report.pictures import picture, plain_ticks
-from report.results import DOCS, MARKS, PAPERS, RESULTS, Document, origin, runs
+from report.results import MARKS, PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, render
 
-PAGE = DOCS / "colorings.md"
 RUNS = ["coloring-gpu", "coloring-steps", "coloring-rounds", "coloring-scaling-gpu", "coloring-cpu"]
 
 Case = dict[str, Any]

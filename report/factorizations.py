@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from report.noise import slower
-from report.results import DOCS, RESULTS, Document, origin, place, runs
+from report.results import RESULTS, Document, origin, place, runs
 from report.tables import by_case, number, render
 
-PAGE = DOCS / "factorizations.md"
 ORDERS = ("color", "first-fit")  # of colorings
 OURS = (
     "plain CG",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from report.pictures import MARKERS, picture, plain_ticks
-from report.results import DOCS, RESULTS, Document, origin, place, runs
-from report.tables import by_case, number, render, replaced
+from report.results import RESULTS, Document, origin, place, runs
+from report.tables import by_case, number, render
 
-PAGE, PICTURE = DOCS / "benchmarks" / "fenl.md", "fenl.svg"
+PICTURE = "fenl.svg"
 
 
 def load(results: Path = RESULTS) -> list[Document]:
@@ -17,12 +17,7 @@ def load(results: Path = RESULTS) -> list[Document]:
 
 
 def page(documents: list[Document]) -> str:
-    """The page as it is, with its measured part replaced."""
-    return replaced(PAGE.read_text(), "measured", measured(documents))
-
-
-def measured(documents: list[Document]) -> str:
-    """The part between the markers, in Markdown."""
+    """The whole page, in Markdown."""
     return render("fenl.md", picture=f"../images/{PICTURE}", runs=[facts(document) for document in documents])
 
 

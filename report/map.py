@@ -15,10 +15,9 @@ from typing import Any
 
 import mcprecond
 from mcprecond import COLORINGS
-from report.results import DOCS, ROOT
+from report import ROOT
 from report.tables import render, table
 
-PAGE = DOCS / "development" / "map.md"
 ALGORITHMS: list[dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["algorithms"]
 MOST_TESTS = 3
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from report.results import DOCS, RESULTS, Document, date, measured, origin, runs, versions
+from report.results import RESULTS, Document, date, measured, origin, runs, versions
 from report.tables import by_name, number, render
 
-PAGE = DOCS / "opponents.md"
 FILES = ["colorings", "colorings-elasticity", "ecl-natural", "kokkos-kernels", "cupy", "amgx", "amgx-multigrid"]
 OURS, SOLVES, MULTIGRID, CPU = "coloring-gpu", "sweeps-gpu", "multigrid-gpu", "graphblas-cpu"
 

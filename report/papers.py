@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from report.results import DOCS, PAPERS, RESULTS
+from report.results import PAPERS, RESULTS
 from report.tables import render, table
 
-PAGE = DOCS / "papers.md"
 HEADER = ["in the paper", "what it shows", "reproduced", "where", "results", "what differs, what is missing"]
 
 Names = dict[str, set[str]]

@@ -8,12 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from report import IMAGES, PAGES, README, ROOT
 from report.noise import total_ms
 from report.pictures import picture, plain_ticks
-from report.results import IMAGES, RESULTS, ROOT, Document, busy, measured, place, runs
+from report.results import RESULTS, Document, busy, measured, place, runs
 from report.tables import number, render, replaced, table
 
-PAGE, PICTURE = ROOT / "README.md", "race.svg"
+PICTURE = "race.svg"
 RACES = ("multigrid-gpu", "multigrid-cpu")
 LIBRARY = "library Jacobi"
 #: Solvers of ours by the names in files, with the names they get here. Of both factorizations the chart has the faster.
@@ -51,7 +52,7 @@ def load(results: Path = RESULTS) -> Races:
 
 def page(races: Races) -> str:
     """README as it is, with its summary replaced."""
-    return replaced(PAGE.read_text(), "summary", summary(races))
+    return replaced(PAGES[README].read_text(), "summary", summary(races))
 
 
 def summary(races: Races) -> str:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mcprecond.studies.sources import code
+from report import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
-IMAGES = DOCS / "images"
+RESULTS = ROOT / "benchmarks" / "results"
 #: Figures that the papers print.
 PAPERS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("papers.toml").read_text())
 #: Bounds that were set for this package.

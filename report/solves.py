@@ -8,10 +8,9 @@ from typing import Any
 from report import advice, choices
 from report.noise import of_mean, of_total, total_ms, verdict
 from report.pictures import MARKERS, picture, plain_ticks
-from report.results import DOCS, RESULTS, Document, origin, place, runs
+from report.results import RESULTS, Document, origin, place, runs
 from report.tables import mean, number, render, table
 
-PAGE = DOCS / "solves.md"
 BASELINES = ("pcg CG", "pcg Jacobi")  # the faster of them
 #: What is compared with it, and what it is called on the page.
 COMPARED = {

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from report.noise import known, noise, of_mean, verdict
 from report.pictures import picture
-from report.results import DOCS, PAPERS, RESULTS, Document, origin, runs
+from report.results import PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, number, render, table, yes_or_no
 
-PAGE = DOCS / "studies.md"
 STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["studies"]
 
 #: Columns that are uncertain.

@@ -8,10 +8,10 @@ from typing import Any
 
 from report.noise import noise, of_mean, verdict
 from report.pictures import MARKERS, picture
-from report.results import DOCS, MARKS, RESULTS, Document, origin, place, runs
+from report.results import MARKS, RESULTS, Document, origin, place, runs
 from report.tables import by_case, by_name, number, render, table
 
-PAGE, PICTURE = DOCS / "sweeps.md", "weak-scaling.svg"
+PICTURE = "weak-scaling.svg"
 LARGE_COLUMNS = {
     "colors": "colors",
     "coloring, s": "coloring_s",

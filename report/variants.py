@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.results import DOCS, RESULTS, Document, origin, runs
+from report.results import RESULTS, Document, origin, runs
 from report.tables import render
 from report.watched import WATCHED, shown
 
-PAGE = DOCS / "development" / "compile-time-choices.md"
 SWEEPS, FACTORIZATIONS = "sweeps-gpu", "ilu-gpu"
 
 

@@ -50,6 +50,15 @@ def to_device(backend):
     return move
 
 
+@pytest.fixture(scope="session")
+def pages():
+    """All pages of the documentation, those that git ignores as well, which are written where they are missing."""
+    from report import DOCS, write_missing
+
+    write_missing()
+    return [path for path in sorted(DOCS.rglob("*.md")) if not {"_build", "generated"} & set(path.parts)]
+
+
 @pytest.fixture
 def listed_columns(monkeypatch):
     """Let color blocks on a GPU list columns as diagonals wherever rows are sorted, not only where that pays; in slices

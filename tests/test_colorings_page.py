@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 SECTIONS = {
@@ -61,12 +59,6 @@ def documents() -> dict:
         "coloring-scaling-gpu": run(*growing),
         "coloring-cpu": run(case("grid2d20", ["PyAMG JP", "eb"], load=0.5)),
     }
-
-
-def test_its_pictures_exist(colorings):
-    pictures = re.findall(r"\]\((images/[^)]+)\)", colorings.PAGE.read_text())
-    assert pictures
-    assert [name for name in pictures if not (colorings.PAGE.parent / name).exists()] == []
 
 
 @pytest.mark.parametrize("missing", SECTIONS)

@@ -10,14 +10,18 @@ import posixpath
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import mcprecond
+from report import DOCS, PAGES
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = [path for path in sorted(DOCS.rglob("*.md")) if not {"_build", "generated"} & set(path.parts)]
+#: Those that are committed.
+COMMITTED = [
+    path
+    for path in sorted(DOCS.rglob("*.md"))
+    if path not in PAGES.values() and not {"_build", "generated"} & set(path.parts)
+]
 
 #: A block of Python and what it prints, if that follows. Blocks of the class `gpu` need one.
 BLOCK = re.compile(
@@ -29,10 +33,10 @@ BLOCK = re.compile(
 
 @pytest.mark.parametrize(
     ("page", "device"),
-    [pytest.param(page, "cpu", id=page.relative_to(DOCS).as_posix()) for page in PAGES]
+    [pytest.param(page, "cpu", id=page.relative_to(DOCS).as_posix()) for page in COMMITTED]
     + [
         pytest.param(page, "gpu", id=f"gpu-{page.relative_to(DOCS).as_posix()}", marks=pytest.mark.gpu)
-        for page in PAGES
+        for page in COMMITTED
         if ":class: gpu" in page.read_text()
     ],
     indirect=["device"],
@@ -56,10 +60,10 @@ def test_code_prints_what_the_page_says(page, device, tmp_path, monkeypatch):
         assert output.getvalue() == (block["printed"] or ""), f"printed by the block in line {line}"
 
 
-def test_modules_that_the_pages_name_exist():
+def test_modules_that_the_pages_name_exist(pages):
     named = {
         path
-        for page in PAGES
+        for page in pages
         for path in re.findall(r"`((?:mcprecond|benchmarks|report|tools|tests)/[\w/.]+)`", page.read_text())
     }
     assert len(named) > 20
@@ -67,13 +71,13 @@ def test_modules_that_the_pages_name_exist():
 
 
 @pytest.mark.parametrize("page", ["papers.md", "how-to/choose-a-method.md"])
-def test_every_coloring_method_is_on_the_page(page):
+def test_every_coloring_method_is_on_the_page(page, pages):
     text = (DOCS / page).read_text()
     assert [name for name in mcprecond.COLORINGS if f'"{name}"' not in text] == []
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def built(tmp_path_factory, pages):
     """The folder with the built pages."""
     folder = tmp_path_factory.mktemp("docs")
     sphinx = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]

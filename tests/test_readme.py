@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from report import PAGES, README
+
 
 @pytest.fixture
 def readme():
@@ -40,7 +42,7 @@ def run(gpu: str | None) -> dict:
 
 
 def test_code_of_readme_prints_what_it_says_but_for_times(readme, capsys):
-    text = readme.PAGE.read_text()
+    text = PAGES[README].read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     (said,) = re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     exec(code, {})
@@ -75,7 +77,7 @@ def test_summary_says_version_card_and_date(readme, document):
 
 
 def test_tables_show_what_was_measured(fenl):
-    part = fenl.measured([run("a GPU"), run(None)])
+    part = fenl.page([run("a GPU"), run(None)])
     assert part.index("1.2, a GPU, 2026-11-21") < part.index("1.2, a processor, 2 cores, 2026")
     for line in (
         "| csrcolor | 0.910 / 64 |",
@@ -88,14 +90,14 @@ def test_tables_show_what_was_measured(fenl):
 
 
 def test_only_a_gpu_has_device_times(fenl):
-    assert "device times" in fenl.measured([run("a GPU")])
-    assert "device times" not in fenl.measured([run(None)])
+    assert "device times" in fenl.page([run("a GPU")])
+    assert "device times" not in fenl.page([run(None)])
 
 
 def test_what_could_not_run_leaves_an_empty_cell(fenl):
     document = run("a GPU")
     document["cases"].append({**run(None)["cases"][0], "name": "fenl_100", "solvers": []})
-    assert "| pcg | 1234 (143) |  |\n" in fenl.measured([document])
+    assert "| pcg | 1234 (143) |  |\n" in fenl.page([document])
 
 
 def test_pictures_are_the_same_every_time(readme, fenl, tmp_path):

@@ -1,4 +1,4 @@
-"""Every page of the report is what benchmarks/results says, and every name in its data is one of the package."""
+"""README is what benchmarks/results says, other pages can be written, and every name in their data is one of ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from mcprecond import COLORINGS
+from report import PAGES
 
 
 @pytest.fixture
@@ -19,24 +20,39 @@ def report():
     return report
 
 
-def test_pages_are_current(report):
-    stale = []
-    for name in report.PAGES:
-        module = report.page_module(name)
-        if module.PAGE.read_text() != module.page(module.load()):
-            stale.append(name)
-    assert not stale, "run `make readme`"
+@pytest.mark.parametrize("name", PAGES)
+def test_page_can_be_written_with_its_pictures(report, name, tmp_path):
+    """README is what it would be; git ignores the other pages, which `python -m report` writes."""
+    module, page = report.page_module(name), PAGES[name]
+    found = module.load()
+    text = module.page(found)
+    if name == report.README:
+        assert page.read_text() == text, "run `make readme`"
+    else:
+        assert page.relative_to(report.ROOT).as_posix() in (report.ROOT / ".gitignore").read_text().split()
+    drawn = re.findall(r"\]\(([^)]*)\.svg\)", text)
+    if hasattr(module, "draw"):
+        module.draw(found, tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == {path.rpartition("/")[2] for path in drawn}
 
 
-def test_figures_name_version_card_and_date_and_no_change_of_the_code(report):
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_what_is_committed(report, file):
+    """GitHub shows these files, but does not build the pages."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (report.ROOT / file).read_text())
+    assert links and not {report.ROOT / link for link in links} & {*PAGES.values()} - {PAGES[report.README]}
+    assert all((report.ROOT / link).exists() for link in links)
+
+
+def test_figures_name_version_card_and_date_and_no_change_of_the_code(pages):
     """What is stale is for maintainers: `python -m report --stale` says it."""
-    from report.results import DOCS, ROOT, measured, origin
+    from report.results import measured, origin
 
     document = {"machine": {"gpu": "a GPU", "cpu": "a CPU"}, "versions": {"mcprecond": "1.2", "numpy": "3.4"}}
     document |= {"date": "2026-11-24T08:00", "cases": [{"ms": 1, "ms_quartiles": [1, 1]}]}
     assert measured(document) == "mcprecond 1.2, a GPU, 2026-11-24"
     assert origin(document) == "**mcprecond 1.2, a GPU, 2026-11-24**, with numpy 3.4."
-    for page in [ROOT / "README.md", *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]:
+    for page in [*PAGES.values(), *pages]:
         assert "older code" not in page.read_text() and "has changed since" not in page.read_text()
 
 
@@ -100,29 +116,27 @@ FIGURE = re.compile(
 )
 
 
-def test_no_figure_of_a_measurement_is_typed(report):
+def test_no_figure_of_a_measurement_is_typed(pages):
     """In pages and templates, but for code and what it prints, and for decisions, which have figures of their day."""
-    from report.results import DOCS, ROOT
+    from report import ROOT
 
-    written = {report.page_module(name).PAGE for name in report.PAGES}
-    pages = [page for page in DOCS.rglob("*.md") if not {"_build", "generated", "decisions"} & set(page.parts)]
-    pages += (ROOT / "report" / "templates").glob("*.md")
+    by_hand = {page for page in pages if "decisions" not in page.parts} - {*PAGES.values()}
     found = []
-    for page in {*pages} - written:
+    for page in [*by_hand, *(ROOT / "report" / "templates").glob("*.md")]:
         prose = re.sub(r"^```.*?^```|\{\{.*?\}\}", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         found += [f"{page.relative_to(ROOT)}: {hit[0]}" for hit in FIGURE.finditer(prose)]
     readme = (ROOT / "README.md").read_text()
-    by_hand = [readme.split("<!-- begin: summary -->")[0], readme.split("<!-- end: summary -->")[1]]
-    found += [f"README.md: {hit[0]}" for part in by_hand for hit in FIGURE.finditer(part)]
+    prose = readme.split("<!-- begin: summary -->")[0] + readme.split("<!-- end: summary -->")[1]
+    found += [f"README.md: {hit[0]}" for hit in FIGURE.finditer(prose)]
     assert not found, "show what a file of results says, by a template of the report"
     assert FIGURE.search("a tenth less") and FIGURE.search("takes 0.4 ms") and FIGURE.search("5% less")
 
 
-def test_what_was_watched_has_its_day_and_is_shown(report):
+def test_what_was_watched_has_its_day_and_is_shown(pages):
     from report.watched import WATCHED
 
     for name, entries in WATCHED.items():
-        page = report.page_module(name).PAGE.read_text()
+        page = PAGES[name].read_text()
         for entry in entries.values():
             assert entry.keys() == {"what", "where", "found", "date", "commit"}
             assert entry["found"] in page and str(entry["date"]) in page and f"`{entry['commit']}`" in page
@@ -146,7 +160,8 @@ def test_names_in_the_papers_figures_are_ours(report):
 
 
 def test_graphs_and_matrices_of_figures_and_marks_are_cases(report, monkeypatch):
-    from report.results import MARKS, PAPERS, ROOT
+    from report import ROOT
+    from report.results import MARKS, PAPERS
 
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     from cases import GRAPHS, MATRICES
@@ -179,9 +194,10 @@ def test_every_table_and_figure_of_the_papers_is_listed_once(report):
         assert sorted(listed) == every
 
 
-def test_where_tables_and_figures_are_exists(report):
+def test_where_tables_and_figures_are_exists(report, pages):
     from benchmarks.papers.studies import STUDIES
-    from report.results import DOCS, PAPERS
+    from report import DOCS
+    from report.results import PAPERS
 
     for shown in PAPERS["shown"]:
         assert shown["reproduced"] in ("yes", "in part", "no")
@@ -204,7 +220,7 @@ def test_what_was_not_run_is_said(report):
 
 def test_every_decision_has_a_result_a_day_and_a_verdict(report):
     """And what was kept says where its code is; test_docs.py finds the files."""
-    from report.results import DOCS
+    from report import DOCS
 
     head = "| Trial | Result | Day | Verdict | Code |\n| --- | --- | --- | --- | --- |\n"
     pages = [page for page in (DOCS / "development" / "decisions").glob("*.md") if page.name != "index.md"]
@@ -222,11 +238,10 @@ def test_every_decision_has_a_result_a_day_and_a_verdict(report):
             assert "kept" in cells[3] or cells[3].startswith("dropped"), f"{page.name}: {row}"
 
 
-def test_paths_on_the_map_exist(report):
-    from report import map as map_of_the_package
-    from report.results import ROOT
+def test_paths_on_the_map_exist(pages):
+    from report import ROOT
 
-    paths = re.findall(r"`(\w+/[\w./]+)`", map_of_the_package.PAGE.read_text())
+    paths = re.findall(r"`(\w+/[\w./]+)`", PAGES["map"].read_text())
     assert len(paths) > 100 and [path for path in paths if not (ROOT / path).exists()] == []
 
 
