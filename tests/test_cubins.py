@@ -73,8 +73,8 @@ def test_without_a_folder_that_can_be_written(folder, said):
     folder.write_text("")
     assert machine_code(SCALE).startswith(b"\x7fELF")
     assert machine_code(dataclasses.replace(SCALE, options=("-DFACTOR=3",))).startswith(b"\x7fELF")
-    (message,) = said()
-    assert "CUPY_CACHE_DIR" in message
+    # On a busy machine it also says that it compiles.
+    assert len([message for message in said() if "CUPY_CACHE_DIR" in message]) == 1
 
 
 def test_a_refused_source_is_told_and_tried_again(folder):
