@@ -253,7 +253,7 @@ def main(path: Path) -> None:
     if problem := gpu_problem():
         raise SystemExit(f"the tests for a GPU need one: {problem}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off; the next run goes on from here"))
-    shared = {name: digest for name, digest in hashes(TESTS).items() if not name.startswith("test_")}
+    shared = {name: digest for name, digest in hashes(TESTS).items() if not Path(name).name.startswith("test_")}
     sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
     counts = run_all(folder_for(sources))
     path.write_text(json.dumps(record(counts), indent=1) + "\n")

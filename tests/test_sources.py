@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mcprecond.backends import cuda_source
 from mcprecond.studies import sources
-from mcprecond.studies.sources import TOKEN, cuda, digest_of, python
+from mcprecond.studies.sources import TOKEN, cuda, python
 
-PACKAGE = Path(__file__).parent.parent / "mcprecond"
+PACKAGE = Path(__file__).resolve().parent.parent / "mcprecond"
 SOURCE = """\
 #include "a.cuh"
 #define TWICE(x) \\
@@ -51,17 +51,11 @@ class A:
     ("old", "new"),
     [
         ("  // a macro", ""),
-        ("  // a macro", "  // another \\\n one"),
         ('  // "text"', "\n\n"),
         ("/* more\n       than a line */", ""),
-        ("/* more\n       than a line */", "// it's\n"),
         ("f(int i)\n{", "f( int i ) {"),
         ("int j = i", "int\n\tj=i"),
-        ("\\\n    ((x)", "((x)"),
-        ("#if LANES", "  #if   LANES"),
         ("\n", "\r\n"),
-        ("++ + 1", "++/**/+ 1"),
-        ("return", "re\\\nturn"),
     ],
 )
 def test_how_cuda_code_is_written(old, new):
@@ -72,22 +66,14 @@ def test_how_cuda_code_is_written(old, new):
     ("old", "new"),
     [
         ("<< 2", "<< 3"),
-        ("<< 2", "< < 2"),
         ("i++ + 1", "i+ ++1"),
-        ("- -i", "--i"),
-        ("- -i", "- i"),
         ("return j", "returnj"),
         ("TWICE(x)", "TWICE (x)"),
-        ("((x) + (x))", "((x) - (x))"),
         ("\\\n    ((x)", "\n    ((x)"),
         ("a  // b", "a // b"),
-        ("a  // b", "a"),
         ("#if LANES > 1", "#if LANES > 2"),
-        ("#if LANES > 1\ntemplate", "#if LANES > 1 template"),
-        ("#endif", "#endif\n#define MORE"),
         ("a.cuh", "b.cuh"),
         ("    int j", "    i *= 2;\n    int j"),
-        ("/* more", "more /*"),
     ],
 )
 def test_what_cuda_code_says(old, new):
@@ -113,15 +99,9 @@ def test_how_python_is_written(old, new):
     ("old", "new"),
     [
         ("x: int = 1", "x: int = 2"),
-        ("x: int = 1", "x: int = 1.0"),
-        ("x: int = 1", "x: int = True"),
-        ("x: int = 1", "x: int"),
-        ("y=None", "y"),
         ("y=None", "y=0"),
         ("-0.0", "0.0"),
         ("a  b", "a b"),
-        ("        return", "        y += 1\n        return"),
-        ("import numpy", "from numpy import random\nimport numpy"),
         ("!r", "!s"),
     ],
 )
@@ -140,16 +120,6 @@ def test_comments_between_any_tokens(seed, path):
     said = [token for token in tokens if token.lastgroup in ("number", "other")]
     at = random.choice(said).end()
     assert cuda(text[:at] + "x" + text[at:]) != cuda(text)
-
-
-def test_of_a_file_in_either_language(tmp_path):
-    for name, text, alike in [("a.py", "x = 1\n", "x = (1)\n"), ("a.cuh", "int x;\n", "int  x ; // x\n")]:
-        (path := tmp_path / name).write_text(text)
-        before = digest_of(path)
-        path.write_text(alike)
-        assert digest_of(path) == before
-        path.write_text(text.replace("x", "y"))
-        assert digest_of(path) != before
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parent.parent
 #: Modules of tests, and for `-k` what is taken of each; in that of multigrid there are tests that take minutes.
 TAKEN = {
     "graphblas": "test",

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 import mcprecond
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, HATCH = PYPROJECT["project"], PYPROJECT["tool"]["hatch"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

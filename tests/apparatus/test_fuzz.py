@@ -50,9 +50,3 @@ def test_whatever_goes_wrong_is_reported_and_the_run_goes_on():
         assert repeat == f"python tests/fuzz --device cpu --category broken --only {seed}"
         assert any(repeat in line for line in said)
     assert all(what in run.table() for what in expected)
-
-
-def test_a_run_ends_when_its_time_is_up():
-    run = Run("cpu", {"broken": 1}, seed=0, patience=1, say=lambda line: None)
-    run.for_seconds(3.0, workers=2)
-    assert run.tallies["broken"].cases > 0 and run.failures > 0

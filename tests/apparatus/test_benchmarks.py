@@ -1,0 +1,104 @@
+"""The benchmarks run, small, and record what the pages need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from cases import SOLVED  # noqa: E402
+from measure import Times, save  # noqa: E402
+
+from mcprecond.studies.sources import code  # noqa: E402
+
+
+@pytest.fixture
+def benchmark(tmp_path):
+    """Run a script of benchmarks with --small and return what it wrote."""
+
+    def run(script: str, *arguments: str) -> dict:
+        output = tmp_path / "run.json"
+        command = [sys.executable, ROOT / "benchmarks" / script, *arguments, "--small", "--output", output]
+        subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        document = json.loads(output.read_text())
+        assert {"machine", "versions", "date", "seed", "small", "cases", "commit", "others"} <= document.keys()
+        assert document["command"].startswith(f"python benchmarks/{script}") and str(tmp_path) not in str(document)
+        return document
+
+    return run
+
+
+def test_times_carry_their_quartiles(tmp_path):
+    save({"rows": [{"ms": Times([3.0, 1.0, 2.0]), "sum_ms": Times([2.0]) + Times([5.0])}]}, tmp_path / "run.json")
+    (row,) = json.loads((tmp_path / "run.json").read_text())["rows"]
+    assert (row["ms"], row["ms_quartiles"], row["ms_repeats"], row["sum_ms"]) == (2.0, [1.5, 2.5], 3, 7.0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "coloring.py cpu --families rgg20 --methods eb jp",
+        "coloring_scaling.py cpu --rgg 8 9 --rmat 8",
+        "coloring_cpu.py --families grid2d",
+        "choices.py gpu grid2d_300 rmat_18",
+        "advice.py cpu grid2d_300 --repeats 1",
+        "busy.py --solves 2",
+        "first_use.py cpu --repeats 1",
+        "ilu.py cpu --repeats 1 --cases grid2d_1024",
+        "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
+    ],
+    ids=lambda command: command.split()[0],
+)
+def test_benchmark_runs(command, benchmark):
+    document = benchmark(*command.split())
+    assert document["cases"] and all(case["name"] for case in document["cases"])
+
+
+def test_hashes_are_those_of_the_code(benchmark):
+    found = benchmark("experiments/coloring_steps.py", "--families", "rgg20")
+    assert found["code"].items() <= code().items() and "coloring/published/eb" in found["code"]
+    (case,) = found["cases"]
+    assert case["at_first"] + case["by_shortcut"] + case["conventionally"] == case["vertices"]
+    assert case["colors"] <= case["steps_with_shortcuts"] <= case["steps"]
+
+
+def test_one_thread_has_no_conflicts_and_chunks_take_fewer_rounds(benchmark):
+    serial = benchmark("experiments/coloring_rounds.py", "--families", "rgg20", "--threads", "1")["cases"][0]
+    assert all((row["rounds"], row["colored_again"]) == (1, 0) for row in serial["rounds"])
+    (case,) = benchmark("experiments/coloring_rounds.py", "--families", "rgg20")["cases"]
+    rounds = {(row["resolution"], row["chunk_size"]): row["rounds"] for row in case["rounds"]}
+    assert rounds["index", 1] > rounds["index", 8] and rounds["index", 1] > rounds["degree", 1]
+
+
+def test_multigrid(benchmark):
+    """What README shows."""
+    cases = benchmark("multigrid.py", "cpu", "--repeats", "2", "--cases", "triangulation", "elasticity")["cases"]
+    for case in cases:
+        rows = {row["name"]: row for row in case["solvers"]}
+        assert {"library Jacobi", "CG", "Jacobi", "SGS", "DILU", "ILU0", "multigrid", "PyAMG"} <= rows.keys()
+        assert all(row["relative_residual"] <= 1e-7 and row["setup"]["ms"] >= 0 for row in rows.values())
+        assert rows["multigrid"]["iterations"] < rows["SGS"]["iterations"] < rows["CG"]["iterations"]
+
+
+def test_solves(benchmark):
+    run = benchmark("solves.py", "cpu", "rmat_18", "elasticity48", "--repeats", "2", "--colorings", "auto", "eb")
+    for case in run["cases"]:
+        rows = {row["name"]: row for row in case["solvers"]}
+        assert list(rows) == ["library CG", "pcg CG", "library Jacobi", "pcg Jacobi", "SGS auto", "SGS eb"]
+        assert all(row["residual"] <= 2e-8 for row in rows.values())
+        assert case["product_ms"] > 0 and 0 < rows["SGS eb"]["peak_over_matrix"] < 10
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_what_is_solved_is_positive_definite(name):
+    A = SOLVED[name](True, "cpu")
+    assert abs(A - A.T).max() <= 1e-12 * abs(A).max()
+    np.linalg.cholesky(A.toarray())

@@ -1,0 +1,95 @@
+"""The record of a GPU run says what ran, where, and on which sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gpu_record
+import pytest
+
+TESTS = Path(gpu_record.__file__).parent
+TWO_DEVICES = 2  # tests that skip where there is one GPU only
+
+
+def test_committed_record_is_of_a_clean_run():
+    record = json.loads((TESTS / "gpu-record.json").read_text())
+    of_ways = record["counts"].values() if record.get("format") == gpu_record.FORMAT else [record["counts"]]
+    for counts in of_ways:
+        assert counts["passed"] > 300
+        assert counts["failed"] == counts["error"] == 0
+        assert counts["skipped"] == (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0)
+
+
+def test_what_has_changed_since_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu_record, "PACKAGE", package := tmp_path / "package")
+    package.mkdir()
+    for name, text in {"a.py": "a = 1\n", "b.cu": "int b = 1;\n", "c.cuh": "int c;\n", "d.txt": "d"}.items():
+        (package / name).write_text(text)
+    (path := tmp_path / "record.json").write_text(
+        json.dumps({"format": gpu_record.FORMAT, "files": gpu_record.hashes(package)})
+    )
+    (package / "a.py").write_text("# why\na = 1\n")
+    assert gpu_record.check(path)
+    assert capsys.readouterr().out == "record.json is of these sources\n"
+    (package / "a.py").write_text("a = 2\n")
+    (package / "c.cuh").rename(package / "e.cuh")
+    assert not gpu_record.check(path)
+    assert capsys.readouterr().out == "changed: a.py\nnew: e.cuh\ngone: c.cuh\n"
+
+
+@pytest.fixture
+def run_two(tmp_path):
+    """Run tests in two processes at the same time; return their exit codes and what is counted in all."""
+    (progress := tmp_path / "progress").mkdir()
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_docs.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
+    (tests / "test_module.py").write_text("def test_c(): pass\ndef test_d(): assert False\n")
+    command = [sys.executable, "-m", "pytest", "-p", "gpu_record", "-p", "no:cacheprovider", "--rootdir", str(tests)]
+
+    def run(name: str) -> tuple[list[int], dict[str, int]]:
+        (claims := tmp_path / name).mkdir()
+        options = ["--claims", str(claims), "--progress", str(progress), str(tests)]
+        environment = os.environ | {"PYTHONPATH": str(TESTS)}
+        running = [subprocess.Popen([*command, *options], env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]
+        return sorted(process.wait() for process in running), gpu_record.total(claims, progress)
+
+    return run, progress
+
+
+def file_of(progress, text):
+    """That of the unit in whose name a text is."""
+    units = json.loads((progress.with_name("claims") / "units.json").read_text())
+    return gpu_record.file_of(progress, next(unit for unit in units if text in unit))
+
+
+def test_a_run_goes_on_where_it_was_cut_off(run_two):
+    """What has passed is not run again, what is missing is, and what nobody came to the end of is an error."""
+    run, progress = run_two
+    run("claims")
+    file_of(progress, "test_a").unlink()
+    assert gpu_record.total(progress.with_name("claims"), progress) == {"passed": 2, "failed": 1, "error": 1}
+    assert run("others") == ([0, 0], {"passed": 3, "failed": 1})
+
+
+def test_a_module_has_changed_if_one_that_it_imports_has(tmp_path):
+    texts = {"test_a": "from test_b import b\n", "test_b": "import test_c\n", "test_c": "c = 1\n", "test_d": "d = 1\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+
+    def behind() -> list[dict[str, str]]:
+        return [gpu_record.tests_behind(tmp_path / f"{name}.py") for name in texts]
+
+    before = behind()
+    assert [list(found) for found in before] == [
+        ["test_a.py", "test_b.py", "test_c.py"],
+        ["test_b.py", "test_c.py"],
+        ["test_c.py"],
+        ["test_d.py"],
+    ]
+    (tmp_path / "test_c.py").write_text("c = 2\n")
+    assert [now != then for now, then in zip(behind(), before, strict=True)] == [True, True, True, False]

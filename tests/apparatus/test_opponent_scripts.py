@@ -1,0 +1,58 @@
+"""The script that runs other codes writes a file for each, and understands what it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "benchmarks" / "opponents"
+sys.path.append(str(SCRIPTS))
+
+import codes  # noqa: E402
+
+#: What each prints, shortened, and the line that is made of it.
+PRINTED = {
+    "ecl-gc": (
+        "ECL-GC v1.2 (ECL-GC_12.cu)\ninput: a.egr\nnodes: 132651\n\nruntime:    0.000125 s\n"
+        "throughput: 900.1 Mnodes/s\nresult verification passed\ncolors used: 17\n",
+        {"ms": 0.125, "colors": 17, "valid": True},
+    ),
+    "kokkos": (
+        "algorithm: 6\n\nTime:0.5 sec. Num colors:18 Num Phases:52\n\t1 2 ... \n"
+        "\nTime:0.25 sec. Num colors:18 Num Phases:52\n\t1 2 ... \nAverage time over 2 trials: 0.375 sec.\n",
+        {"ms": 250.0, "colors": 18},
+    ),
+    "amgx": (
+        "         Total Iterations: 62\n         Avg Convergence Rate: \t\t         0.7500\n"
+        "         Final Residual: \t\t   1.250000e-07\n         Total Reduction in Residual: \t   5.000000e-09\n"
+        "Total Time: 0.75\n    setup: 0.5 s\n    solve: 0.25 s\n    solve(per iteration): 0.004 s\n",
+        {"setup_ms": 500.0, "solve_ms": 250.0, "iters": 62, "relres": 5e-9, "status": "success"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_code_is_run(name, tmp_path):
+    """A stand-in prints what the code would, if the file is there."""
+    binary, output = tmp_path / "stand-in", tmp_path / "run.json"
+    binary.write_text(
+        f"#!{sys.executable}\nimport pathlib, sys\n"
+        f"assert any(pathlib.Path(word).is_file() for word in sys.argv[1:])\nprint({PRINTED[name][0]!r})\n"
+    )
+    binary.chmod(0o755)
+    command = [sys.executable, SCRIPTS / "run.py", name, "--binary", binary, "--cases", "grid2d_1024", "--small"]
+    command += ["--repeats", "2", "--output", output]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    document = json.loads(output.read_text())
+    assert document["benchmark"] == "opponents" and "code" not in document and str(tmp_path) not in output.read_text()
+    (found,) = document["cases"]
+    assert len(found["lines"]) == len(codes.CODES[name].variants)
+    assert all(PRINTED[name][1].items() <= line.items() for line in found["lines"])
+    with pytest.raises(ValueError, match="in its output"):
+        codes.CODES[name].parse("Segmentation fault")

@@ -1,0 +1,117 @@
+"""README is what benchmarks/results says, the other pages can be written, and no figure of a measurement is typed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from report import IMAGES, PAGES, README, ROOT, page_module
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_can_be_written_with_its_pictures(name, tmp_path):
+    """README is what it would be; git ignores the other pages, which `python -m report` writes."""
+    module, page = page_module(name), PAGES[name]
+    found = module.load()
+    text = module.page(found)
+    if name == README:
+        assert page.read_text() == text, "run `make readme`"
+        assert (IMAGES / module.PICTURE).exists()
+    else:
+        assert page.relative_to(ROOT).as_posix() in (ROOT / ".gitignore").read_text().split()
+    if hasattr(module, "draw"):
+        module.draw(found, tmp_path)
+    shown = re.findall(r"\]\([^)]*?([^)/]+\.svg)\)", text)
+    assert {path.name for path in tmp_path.iterdir()} == set(shown)
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_what_is_committed(file):
+    """GitHub shows these files, but does not build the pages."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / file).read_text())
+    assert links and not {ROOT / link for link in links} & {*PAGES.values()} - {PAGES[README]}
+    assert all((ROOT / link).exists() for link in links)
+
+
+#: What a measurement looks like: a time, a share, or one relative to another.
+FIGURE = re.compile(
+    r"\d\s?(?:ms|µs|ns|%|percent|GB/s|times (?:as (?:long|fast)|faster|longer))\b|\d%"
+    r"|(?:third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|twentieth)s? "
+    r"(?:less|more|longer|faster|of the (?:time|iterations))"
+    r"|\bpercent (?:less|more|longer|faster)"
+)
+
+
+def test_no_figure_of_a_measurement_is_typed(pages):
+    """In pages and templates, but for code and what it prints, and for decisions, which have figures of their day."""
+    by_hand = {page for page in pages if "decisions" not in page.parts} - {*PAGES.values()}
+    found = []
+    for page in [*by_hand, *(ROOT / "report" / "templates").glob("*.md")]:
+        prose = re.sub(r"^```.*?^```|\{\{.*?\}\}", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        found += [f"{page.relative_to(ROOT)}: {hit[0]}" for hit in FIGURE.finditer(prose)]
+    readme = (ROOT / "README.md").read_text()
+    prose = readme.split("<!-- begin: summary -->")[0] + readme.split("<!-- end: summary -->")[1]
+    found += [f"README.md: {hit[0]}" for hit in FIGURE.finditer(prose)]
+    assert not found, "show what a file of results says, by a template of the report"
+    assert FIGURE.search("a tenth less") and FIGURE.search("takes 0.4 ms") and FIGURE.search("5% less")
+
+
+def test_code_of_readme_prints_what_it_says_but_for_times(capsys):
+    text = PAGES[README].read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (said,) = re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    printed = capsys.readouterr().out
+    timeless = [re.sub(r"[\d.]+ s\b", "", output) for output in (said, printed)]
+    assert timeless[0] == timeless[1] and said.count(" s, CONVERGED\n") == 3
+
+
+def test_tables_of_readme_have_the_librarys_cg_ours_and_the_best_with_setup():
+    from report import readme
+
+    times = {"library CG": 9.0, "library Jacobi": 8.0, "CG": 5.0, "Jacobi": 4.0, "SGS": 2.0, "ILU0": 3.0}
+    solvers = [
+        {"name": name, "iterations": 1000, "setup": {"ms": 1.0}, "solve": {"ms": ms}} for name, ms in times.items()
+    ]
+    cases = [{"name": name, "unknowns": 12345, "solvers": solvers} for name in ("circuit", "of no interest")]
+    for gpu, library in (("a GPU", "CuPy"), (None, "SciPy")):
+        head, _, *lines = readme.table_of({"machine": {"gpu": gpu}, "cases": cases}).splitlines()
+        assert f"{library}'s CG with Jacobi" in head
+        assert lines == ["| random circuit, 12,345 | 9.00 | 6.00 | **3.00** SGS | 1,000, 1,000, 1,000 |"]
+
+
+def test_what_is_within_the_noise_is_not_decided():
+    from report.noise import noise, slower, verdict
+
+    assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
+    for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.2, "yes", "no")):
+        assert (verdict(found, 1, 0.1), verdict(found, 1, 0.1, at_most=True)) == (least, most)
+    fast, close, slow = ({"setup": {"ms": 1.0}, "solve": {"ms": ms, "spread_ms": 0.3}} for ms in (1.0, 1.2, 2.0))
+    assert slower(slow, fast) and not slower(close, fast) and not slower(fast, fast)
+
+
+def test_no_time_is_from_what_failed():
+    from report import opponents
+
+    ran = {"kind": "color", "algo": "x", "ms": 2.0, "colors": 3}
+    tried = [ran | {"ms": 1.0, "valid": False}, ran | {"ms": None, "error": "timeout after 8 s"}]
+    assert opponents.colored_in([*tried, ran], "x") == "2.00 / 3"
+    assert opponents.colored_in(tried[1:], "x") == "timeout"
+
+
+def test_regret_is_the_time_lost_against_the_best():
+    """On the first matrix "auto" takes 12 ms where 10 would do, on the second it is the best."""
+    from report import choices
+
+    def timed(name: str, ms: float, **more) -> dict:
+        return {"name": name, "setup": {"ms": 1.0}, "solve": {"ms": ms - 1, "spread_ms": 0.0}, "iterations": 10} | more
+
+    lost = [timed("SGS auto", 12.0, method="greedy"), timed("SGS greedy", 11.0), timed("SGS ecl_gc", 10.0)]
+    won = [timed("SGS auto", 10.0, method="greedy"), timed("SGS eb", 20.0), timed("SGS ecl_gc", 40.0)]
+    cases = [{"name": name, "solvers": rows} for name, rows in (("lost", lost), ("won", won))]
+    assert [choices.best(case) for case in cases] == ["ecl_gc", "auto"]
+    assert [choices.regret(case) for case in cases] == pytest.approx([0.2, 0.0])
+    assert [choices.is_best(case) for case in cases] == ["no", "yes"]
+    lost[0]["solve"]["spread_ms"] = 5.0
+    assert choices.is_best(cases[0]) == "not decided"
