@@ -13,8 +13,9 @@ import numpy as np
 
 from mcprecond.backends.kernels import KernelSet, choice_of
 
-#: The kernel sets that MulticolorSGS and pcg use, in this order. A line names the module and the compile-time choices
-#: that differ from their defaults. A name without a value takes the value of the kernel set that was found missing.
+#: The kernel sets that MulticolorSGS and pcg load, in the order in which they load them. Each line names a module and
+#: those of its compile-time choices that are not defaults. A choice without a value, such as OFFSET, takes the value
+#: that it has in the kernel set whose code was found missing.
 SOLVE = """
     coloring.auto OFFSET
     coloring.jp OFFSET LANES NATURAL=1
@@ -37,8 +38,8 @@ SOLVE = """
     storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32 SLICED_DIA=1
     coloring.ecl_gc OFFSET LANES=8
 """
-#: The kernel sets that SmoothedAggregation uses in addition. Values in a list are one variant each: the number of
-#: threads that share a row differs from level to level.
+#: The kernel sets that SmoothedAggregation loads as well. LANES=4,8 stands for two variants, one with 4 and one with 8
+#: threads per row, since the lengths of rows differ from level to level.
 HIERARCHY = """
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32

@@ -144,12 +144,12 @@ def _between(least: float | None, most: float | None) -> str:
 
 
 def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
-    """Return the dtype that an argument asks for to store a matrix in; that of the matrix for None.
+    """Return the dtype in which to store a matrix: `dtype`, or the dtype of the matrix if that is None.
 
     Raises
     ------
     TypeError
-        If it is not one of floats, or real for complex values, or complex for real ones.
+        If `dtype` is not a floating-point dtype, or is real for a complex matrix or complex for a real one.
     """
     if dtype is None:
         return np.dtype(of_matrix)

@@ -1,8 +1,8 @@
 """First-fit at distance two where hubs, vertices with very many neighbors, would take most of the time.
 
 All d neighbors of a hub are within distance two of each other. To go through the hub's row for each of them is to visit
-d^2 entries, and as many again for every 64 colors: 10^13 visits on a star of 10^5 leaves. So the rows of hubs are not
-gone through here. Each hub keeps the set of the colors that it and its neighbors have, and the smallest color that is
+d^2 entries, and as many again for every 64 colors: 10^13 visits on a star of 10^5 leaves. This module avoids these
+visits. Each hub keeps the set of the colors that it and its neighbors have, and the smallest color that is
 not in the set, from which a vertex goes on. That is serial, on the host, and takes little more than one visit to every
 entry of a hub's row. The colors are those of first-fit in the given order.
 
@@ -22,16 +22,16 @@ from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 
 WORD = 64
 EMPTY = -1  # instead of a key
-KNOWN = 2**16  # sets of hubs for which it is remembered how many words they have filled together
-#: A hub has at least so many neighbors, and so many times as many as the mean vertex.
+KNOWN = 2**16  # for so many sets of hubs the module remembers how many words they have filled together
+#: A hub has at least LEAST_DEGREE neighbors, and at least SKEWED times the mean number of neighbors.
 LEAST_DEGREE = 64
 SKEWED = 8
-#: LEAST_DEGREE alone makes a hub if the other rows together need more visits than this, which take seconds, or more
-#: than so many for each pair of vertices within distance two. Where all rows are long, as in a complete graph, there is
-#: a round for every 15 colors or so, and each visits every pair again.
+#: A vertex with LEAST_DEGREE neighbors is a hub already if the visits to all other rows exceed MOST_LOOKS, which takes
+#: seconds, or exceed MOST_LOOKS_PER_PAIR for each pair of vertices within distance two. Where all rows are long, as in
+#: a complete graph, each round colors with about 15 more colors, and visits every pair again.
 MOST_LOOKS = {"cpu": 10**9, "gpu": 10**11}
 MOST_LOOKS_PER_PAIR = {"cpu": 2, "gpu": 8}
-#: Hubs are colored in this way if their visits are more than so many times all others.
+#: This method is used if the rows of hubs would need more than LEAST_SHARE times as many visits as all other rows.
 LEAST_SHARE = 1.0
 
 

@@ -6,13 +6,13 @@
 #include "cuda/numbers.cuh"
 #include "cuda/reduce.cuh"
 
-// Rows in strides: whole warps take part until the last row, as lane_sum needs it.
+// Loop over the rows in strides. All threads of a warp stay in the loop until its last row, since lane_sum needs them.
 #define FOR_EACH_ROW(i, n) \
     for (long long i = thread_id() / LANES, i##_of_warp = (thread_id() - lane_id()) / LANES; i##_of_warp < n; \
          i += thread_count() / LANES, i##_of_warp += thread_count() / LANES)
 
-// Row i of A times x, summed over the LANES threads that share it; all of them get it. SUM is the type of the sum; x is a
-// pointer, or what reads a vector in another way.
+// Return the product of row i of A and x to each of the LANES threads that share the row. SUM is the type of the sum; x is
+// a pointer, or an object with operator[] that loads the elements of a vector.
 template <typename SUM, typename STORED_VALUE, typename Vector>
 __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
                                            const STORED_VALUE* values, Vector x) {
@@ -23,7 +23,7 @@ __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSE
     return lane_sum<LANES>(total);
 }
 
-// Rows of more than `longest` entries are cut into pieces, which warps take.
+// The rows with more than `longest` entries. They are cut into pieces, and each warp multiplies some of the pieces.
 struct LongRows {
     long long longest, n_rows, n_pieces;
     const int* plan;
@@ -81,8 +81,8 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
     return sum;
 }
 
-// The same, but nothing is returned, where the grid has a team of threads for each row. LONG_ROWS says whether any is cut:
-// what that takes of registers would slow the others down.
+// The same without an inner product, in a grid that has LANES threads for each row. The code for long rows is compiled
+// only if the matrix has some (LONG_ROWS), since its registers would slow down the products of short rows.
 template <typename SUM, typename STORED_VALUE, typename RowDone>
 __device__ __forceinline__ void multiply_each_row(long long n, const OFFSET* indptr, const int* indices,
                                                   const STORED_VALUE* values, const LongRows& long_rows, const VALUE* x,

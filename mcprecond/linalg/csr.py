@@ -1,4 +1,4 @@
-"""A sparse matrix on vectors, and on a GPU pieces of its long rows, which many warps multiply at once.
+"""Products of a sparse matrix and a vector. On a GPU many warps share each long row.
 
 One warp walks a row of 10^5 entries for a millisecond, while all others wait. So rows beyond a length are cut into
 pieces. The last warp to finish a piece of a row adds up what was found for all of them, in their order: results do not
@@ -18,12 +18,12 @@ from mcprecond.matrix import AdmittedMatrix
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
 
 PIECE = 1024  # entries
-LONG = 32  # entries for each of the threads of a row, from which on it is cut
+LONG = 32  # a row is cut if it has more entries than this for each of the threads that share it
 CUDA_CONSTANTS = {"PIECE": PIECE}
 
 
 class Csr(Operator):
-    """A sparse matrix on vectors.
+    """A sparse matrix as an operator.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Csr(Operator):
         self.values = csr.data.astype(stored or self.dtype, copy=copies)
         self.lanes = lanes_for(entries / max(self.rows, 1), per_lane)
         self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
-        # What kernels are compiled with that multiply rows; and more, of those that also read stored values.
+        # The choices of every kernel that multiplies rows, and further ones of kernels that read the stored values.
         self.macros = {"OFFSET": self.offset, "VALUE": self.dtype, "LANES": self.lanes}
         self.own_macros = {"STORED": self.values.dtype, "LONG_ROWS": int(self._long_rows.n_rows > 0)}
         self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros)
@@ -96,7 +96,7 @@ class Csr(Operator):
         self._run.multiply(self.rows, *self.arrays(state), x, 0, y)
 
     def enqueue_sum(self, state: Any, x: Any, y: Any) -> None:
-        """The same, added: y += A x."""
+        """y += A x, like `enqueue`."""
         self._run.multiply(self.rows, *self.arrays(state), x, 1, y)
 
     def enqueue_residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
@@ -105,7 +105,7 @@ class Csr(Operator):
 
 
 def product_with(matrix: AdmittedMatrix, **options: Any) -> Csr:
-    """A on vectors, its long rows in pieces; with other arguments of `Csr`."""
+    """Return an admitted matrix as an operator that cuts its long rows; `options` are further arguments of `Csr`."""
     exponent = None if matrix.largest is None else matrix.exponent
     return Csr(matrix.csr, matrix.backend, longest_row=matrix.max_degree + 1, exponent=exponent, **options)
 

@@ -20,7 +20,7 @@ from mcprecond.backends import Backend
 
 
 class Operator:
-    """A linear map of vectors, which lives on one device.
+    """A map of vectors on one device, linear unless it says otherwise.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class Operator:
     captures: bool = True
     #: Whether an application takes much longer than the other steps of an iteration.
     has_many_kernels = False
-    #: How many right-hand sides one application serves at the cost of little more than one.
+    #: How many right-hand sides one application can process together, for little more than the cost of one.
     columns_at_once: int = 1
-    #: Whether it is linear. For one that is not, `pcg` makes its iteration flexible.
+    #: Whether the operator is linear. `pcg` runs flexible CG if its preconditioner is not.
     linear = True
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -46,12 +46,12 @@ class Operator:
         return None
 
     def new_state(self, columns: int = 1) -> Any:
-        """Return what one application to so many right-hand sides writes beside the result; None for nothing."""
+        """Return the workspace of one application to that many right-hand sides, or None if it needs none."""
         return None
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
-        """Lend a state that nobody else has meanwhile, on the current stream."""
+        """Lend a state for the current stream; no other application uses it until it is given back."""
         yield self.new_state(columns)
 
     @abstractmethod
@@ -74,9 +74,9 @@ class Foreign(Operator):
 
 
 class Converted(Operator):
-    """An operator on vectors of another dtype: it is applied to copies in its own.
+    """An operator on vectors of another dtype, which are copied to the dtype of the operator and back.
 
-    A real one is applied to complex vectors as to two right-hand sides, the real and the imaginary part.
+    The real and the imaginary part of a complex vector are two right-hand sides for a real operator.
     """
 
     def __init__(self, M: Operator, dtype: np.dtype[Any], backend: Backend) -> None:
@@ -102,7 +102,7 @@ class Converted(Operator):
             yield state, self._new_copies()
 
     def _new_copies(self) -> Any:
-        """For what M is applied to and for what comes out, unless it is applied to vectors in place."""
+        """Copies of the argument and of the result in the dtype of M; None if that is the dtype of the vectors."""
         new = self._backend.xp.empty
         return None if self._part == self.M.dtype else [new(self._shape, self.M.dtype) for _ in range(2)]
 

@@ -4,8 +4,9 @@
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
 
-// Sum up values over the grid in a fixed order; one thread of the last block to arrive hands the totals to a function.
-// All threads call it once, at the end. To the first value belong `count` more terms, which the grid has written.
+// Sum values over all threads of the grid, in a fixed order. The last block to arrive computes the totals, and one of its
+// threads calls `take(totals)`. Every thread calls this function once, as its last step. If `terms` is given, its `count`
+// numbers, which the grid has written to memory, are added to the first total.
 template <int COUNT, typename Arrivals, typename Function>
 __device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], double* partials, Arrivals* arrivals,
                                               Function take, const double* terms = nullptr, long long count = 0) {
@@ -35,15 +36,16 @@ __device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], dou
     }
 }
 
-// Sums over a resident grid that goes on with them. They alternate between two halves of `partials`, so that a block that
-// writes its part of a sum does not overwrite what others still read of the sum before.
+// Sums over a resident grid, for kernels that use the sum in their next step. Consecutive sums use different halves of
+// `partials`: a fast block may write its part of the next sum while slow blocks still read the parts of the last one.
 struct GridSums {
     double* partials;
-    int most_blocks;  // as many numbers as a half has
+    int most_blocks;  // the length of each half of `partials`
     uint32* arrivals;
     int number;
 
-    // Return the sum of a value over all threads, in a fixed order. It is a barrier, behind which they see what all wrote.
+    // Return the sum of `value` over all threads, in a fixed order. The call is also a barrier of the grid: after it, each
+    // thread sees what all threads wrote before it.
     __device__ double sum(double value) {
         __shared__ double total;
         double* parts = partials + number++ % 2 * most_blocks;

@@ -174,7 +174,7 @@ def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, pl
 
 @KERNELS.per_item
 def find_longest(first, end, indptr, longest):
-    """The length of the longest row, or of a row before."""
+    """Raise `longest` to the length of the longest row, if it is smaller."""
     for v in range(first, end):
         atomic_max(longest, 0, np.int64(indptr[v + 1] - indptr[v]))
 

@@ -17,7 +17,7 @@ from mcprecond.sweeps.relaxation import Relaxation
 
 
 class Smoother(Operator):
-    """The smoothing of one level, for A x = b; as an operator, x after one sweep from zero."""
+    """A smoother of A x = b on one level. As an operator it maps b to x after one sweep from zero."""
 
     #: The number of colors, if there are any.
     n_colors: int | None = None
@@ -28,11 +28,11 @@ class Smoother(Operator):
 
     @abstractmethod
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
-        """So many sweeps from zero, one at least: x, and the residual r = b - A x."""
+        """Make `sweeps` sweeps from zero, at least one, and compute the residual r = b - A x."""
 
     @abstractmethod
     def after(self, state: Any, b: Any, x: Any, sweeps: int) -> None:
-        """So many sweeps from x, each the adjoint of one of those before, in the opposite order."""
+        """Make `sweeps` sweeps from x: the adjoints of those of `before`, in the opposite order."""
 
     @abstractmethod
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:

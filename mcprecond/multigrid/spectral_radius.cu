@@ -5,7 +5,7 @@
 
 __device__ __forceinline__ double inverse(double norm) { return norm > 0 ? 1 / norm : 1; }
 
-// A vector that other blocks have just written: its numbers are in L2.
+// A vector that other blocks have just written. It is loaded from L2, since L1 may hold old values.
 struct LatestVector {
     const VALUE* values;
     __device__ __forceinline__ VALUE operator[](long long j) const { return load_l2(&values[j]); }

@@ -14,7 +14,7 @@ from mcprecond.solvers.iteration import inner
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS = 10
-#: Of a grid, at most: the workspace has room for a number from each.
+#: The largest number of blocks of a grid: the workspace has room for one number of each.
 MOST_BLOCKS = 2**14
 MULTIPLIER = 2654435761  # turns consecutive numbers into pseudo-random ones
 CUDA_CONSTANTS = {"MOST_BLOCKS": MOST_BLOCKS, "MULTIPLIER": MULTIPLIER}

@@ -227,7 +227,7 @@ class Preconditioner(Operator):
 
     @property
     def _stays(self) -> bool:
-        """Whether vectors on the device of A are where M is applied."""
+        """Whether M is applied on the device of A, so that vectors need not be copied."""
         return self._origin.name == self.backend.name
 
     @property

@@ -1,4 +1,4 @@
-"""What preconditioners share that sweep over color blocks: Gauss-Seidel, DILU and ILU(0)."""
+"""The base class of the preconditioners that sweep over color blocks: Gauss-Seidel, DILU and ILU(0)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_OF_DIAGONAL = 16
 
 
 class Colored(Preconditioner):
-    """M with the triangles of A, or of its factors, in the order of the colors.
+    """A preconditioner that stores the triangles of A, or of its factors, in the order of the colors.
 
     A subclass sets `blocks` by `_open`. One pass over the triangles serves up to four right-hand sides, or two where
     block_size is 3 or more.
@@ -104,7 +104,7 @@ class Colored(Preconditioner):
 def blocks_of(
     A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False
 ) -> tuple[ColorBlocks, Choice | None]:
-    """Color an admitted matrix and store its triangles by color; and what "auto" has chosen."""
+    """Color an admitted matrix and store its triangles by color. Also return what "auto" has chosen, or None."""
     coloring, choice = chosen(A, coloring, block_size)
     if block_size > 1:
         return NodeBlocks(A, coloring, block_size=block_size, dtype=dtype), choice

@@ -34,7 +34,7 @@ def test_links_lead_to_what_is_committed(file):
     assert all((ROOT / link).exists() for link in links)
 
 
-#: What a measurement looks like: a time, a share, or one relative to another.
+#: Matches the result of a measurement: a time, a percentage, or a comparison of two times.
 FIGURE = re.compile(
     r"\d\s?(?:ms|µs|ns|%|percent|GB/s|times (?:as (?:long|fast)|faster|longer))\b|\d%"
     r"|(?:third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|twentieth)s? "

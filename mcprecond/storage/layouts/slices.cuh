@@ -118,8 +118,8 @@ struct SliceRows {
     }
 };
 
-// The sum over a row of inv(D) U, given the sum over the stored values. These are inv(D) U, so that sweeps need not
-// read the diagonal; only blocks of nodes are stored undivided, see node_blocks.py.
+// Return the product of a row of inv(D) U and a vector, given the product of the stored row. Scalar rows are stored
+// divided by the diagonal, so that sweeps do not read it. Blocks of nodes are stored undivided; see node_blocks.py.
 #ifdef BLOCK_SIZE
 template <typename Sum, typename Pivot>
 __device__ __forceinline__ Sum divided(const Sum& sum, const Pivot& inverse) {
