@@ -22,11 +22,12 @@ from mcprecond.backends import get_backend
 from mcprecond.coloring.graph import Graph
 from mcprecond.matrix import admitted
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
-from mcprecond.multigrid.aggregation import GRAIN, IN, LEAST_SIZE, aggregates, independent_set_of
+from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independent_set_of
+from mcprecond.multigrid.galerkin import OMEGA
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
-from mcprecond.multigrid.patterns import _library_pattern, product_pattern, transposed_pattern
-from mcprecond.multigrid.strength import strength_graph
+from mcprecond.multigrid.patterns import product_pattern, transposed_pattern
+from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.two_steps import TwoSteps
 
 
@@ -73,7 +74,7 @@ def test_the_set_is_that_of_a_serial_search(to_device, backend, A, share):
     taken = np.random.default_rng(0).random(graph.n) < share
     own = backend.to_host(independent_set_of(graph, to_device(np.where(taken, 0, -1).astype(np.int32))))
     taken |= backend.to_host(graph.degrees) == 0
-    np.testing.assert_array_equal(own == IN, independent_set(A, taken, GRAIN))
+    np.testing.assert_array_equal(own == IN, independent_set(A, taken))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -118,12 +119,11 @@ def test_connections_at_the_limit_are_strong(to_device, backend, dtype):
     scale = sp.diags_array(np.random.default_rng(0).uniform(0.1, 10, 144))
     scaled = sp.csr_matrix(scale @ A @ scale).astype(dtype)
     matrix = admitted(to_device(scaled))
-    graph = strength_graph(matrix, matrix, 0.25)
+    graph = strong_connections(matrix, matrix, 0.25).graph
     np.testing.assert_array_equal(backend.to_host(graph.degrees), np.diff(A.indptr) - 1)
     scaled.data[scaled.indices != np.repeat(np.arange(144), np.diff(scaled.indptr))] *= 1 - 1e-4
     matrix = admitted(to_device(scaled))
-    assert strength_graph(matrix, matrix, 0.25).indices.size == 0
-    scaled.data[:5] = 0
+    assert not strong_connections(matrix, matrix, 0.25).graph.degrees.any()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -138,7 +138,7 @@ def test_neighbors_in_a_graph_without_weights_are_strong(to_device, backend, A, 
     scale = sp.diags_array(10 ** np.random.default_rng(seed).uniform(-3, 3, A.shape[0]))
     laplacian = sp.csr_matrix(scale @ (sp.diags_array(np.diff(graph.indptr) + 0.0) - graph) @ scale)
     matrix = admitted(to_device(laplacian)).canonical()
-    strong = backend.to_host(strength_graph(matrix, matrix, None).degrees)
+    strong = backend.to_host(strong_connections(matrix, matrix, None).graph.degrees)
     np.testing.assert_array_equal(strong, np.diff(graph.indptr))
 
 
@@ -147,16 +147,16 @@ def test_a_given_limit_falls_from_level_to_level(to_device, monkeypatch):
 
     def noted(matrix, nodes, theta):
         limits.append(theta)
-        return strength_graph(matrix, nodes, theta)
+        return strong_connections(matrix, nodes, theta)
 
-    monkeypatch.setattr("mcprecond.multigrid.coarsening.strength_graph", noted)
+    monkeypatch.setattr("mcprecond.multigrid.coarsening.strong_connections", noted)
     SmoothedAggregation(to_device(grid5(40)), theta=0.2, max_coarse=5)
     assert limits[:3] == [0.2, 0.1, 0.05]
 
 
 def test_where_coarsening_stalls_all_neighbors_are_strong(to_device):
     """Pairs of nodes with 6 candidates for 3 unknowns each leave as many unknowns as there were."""
-    n = 12
+    n = 40
     near = sp.diags_array([-np.resize([1.0, 1e-6], n - 1)] * 2, offsets=[-1, 1], shape=(n, n))
     chain = near + sp.diags_array(1e-3 - np.asarray(near.sum(axis=1)).ravel())
     A = sp.csr_matrix(sp.kron(chain, sp.eye_array(3)))
@@ -195,11 +195,8 @@ def test_tentative_and_galerkin(to_device, backend, block_size):
         np.testing.assert_allclose(
             on_host(coarser.A, backend).toarray(), expected + np.diag(vanished), atol=1e-9 * abs(expected).max()
         )
-        # A step of Jacobi's method on T.
-        scaled = np.diag(1 / np.diag(fine)) @ fine
-        step = np.linalg.lstsq((scaled @ T).reshape(-1, 1), (T - P).reshape(-1, 1))[0].item()
-        np.testing.assert_allclose(P, T - step * scaled @ T, atol=1e-10)
-        assert 0.9 < step * abs(np.linalg.eigvals(scaled)).max() / (4 / 3) < 1.1
+        # A step of Jacobi's method on T; with several candidates nothing is filtered.
+        np.testing.assert_allclose(P, T - OMEGA * np.diag(1 / abs(fine).sum(axis=1)) @ fine @ T, atol=1e-10)
         candidates = coarse
     assert len(M.levels) > 1 and M.levels[-1].A.shape[0] <= 10
 
@@ -214,7 +211,7 @@ def test_complexities_and_what_is_printed(to_device):
     assert text[2].split()[-1] == f"{M.operator_complexity:.3f}" and text[3].split()[-1] == f"{M.grid_complexity:.3f}"
     for number, line in enumerate(text[6:]):
         assert line.split()[:3] == [str(number), str(unknowns[number]), str(entries[number])]
-    assert text[6].split()[-1] == str(M.n_colors)
+    assert text[6].split()[-1] == ("-" if M.n_colors is None else str(M.n_colors))
     assert M.nbytes > 0
 
 
@@ -238,7 +235,7 @@ def test_is_symmetric_positive_definite(to_device, backend, cycle, smoother, swe
     options = {"cycle": cycle, "smoother": smoother, "presweeps": sweeps, "postsweeps": sweeps, "max_coarse": 5}
     M = SmoothedAggregation(to_device(A), **options)
     inverse = dense(M, backend)
-    assert len(M.levels) == 3
+    assert len(M.levels) >= 3
     np.testing.assert_allclose(inverse, inverse.T, atol=1e-12)
     values = scipy.linalg.eigvals(inverse @ A.toarray()).real
     assert values.min() > 0 and values.max() < 1 + 1e-12  # so that cycles alone converge
@@ -730,7 +727,7 @@ def bits_of(M, backend):
 
 
 STEPS = [
-    "multigrid.coarsening.spectral_radius",
+    "multigrid.filtered.FilteredMatrix.values",
     "multigrid.galerkin.GalerkinProduct.compute",
     "multigrid.hierarchy.Level.replace_transfers",
     "linalg.dense.inverse_of",
@@ -912,10 +909,9 @@ def test_patterns_of_products(backend, to_device, A, B):
     pair = [(on_device.indptr.astype(np.int64), on_device.indices) for on_device in map(to_device, (A, B))]
     ones = [sp.csr_matrix((np.ones(len(X.indices)), X.indices, X.indptr), shape=X.shape) for X in (A, B)]
     expected = (ones[0] @ ones[1]).tocsr().sorted_indices()
-    for product in (product_pattern, _library_pattern):
-        indptr, columns = map(backend.to_host, product(*pair, n, backend))
-        np.testing.assert_array_equal(indptr, expected.indptr)
-        np.testing.assert_array_equal(columns, expected.indices)
+    indptr, columns = map(backend.to_host, product_pattern(*pair, n, backend))
+    np.testing.assert_array_equal(indptr, expected.indptr)
+    np.testing.assert_array_equal(columns, expected.indices)
 
 
 # ---- Smoothers of the caller

@@ -2,18 +2,24 @@
 //
 // `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
 // these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor whose
-// `least` is `OUT` stays out. Decided vertices leave the worklists every few rounds only, since all warps append to the
-// next worklists by one atomic. No phase reads what another thread writes in it.
+// `least` is `OUT` stays out. Both leave the worklists for the next round. No phase reads what another thread writes in
+// it.
 
 #include "cuda/compact.cuh"
-#include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
 #include "multigrid/team.cuh"
 
-// The number of a vertex, whose low bits are the vertex.
-__device__ __forceinline__ long long number_of(int v) { return (long long)mix(v / GRAIN, 0) << 31 | v; }
+// The number of a vertex: one more than its place in the random order of all numbers of so many bits.
+__device__ __forceinline__ uint32 number_of(uint32 v, int bits) {
+    uint32 mask = (uint32)((1ull << bits) - 1);
+    int half = (bits + 1) / 2;
+    v ^= v >> half;
+    v = v * FIRST_SPREAD & mask;
+    v ^= v >> half;
+    v = v * SECOND_SPREAD & mask;
+    return (v ^ v >> half) + 1;
+}
 #define NOT_THERE (OUT - 1)  // the `least` of vertices that are left out: no path goes through them
-__device__ __forceinline__ int holder_of(long long number) { return (int)(number & 0x7fffffff); }
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
@@ -21,52 +27,45 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    independent_set(long long n, const OFFSET* indptr, const int* indices, const int* degrees, const int* roots,
-                    long long* own, long long* least, int* worklists, void* scratch) {
+    independent_set(long long n, long long bits, const OFFSET* indptr, const int* indices, const int* degrees,
+                    const int* roots, uint32* own, uint32* least, int* worklists, void* scratch) {
     Control* control = (Control*)scratch;
-    for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
-        long long v = i0 + lane_id();
+    for (long long i0 = thread_id() - threadIdx.x; i0 < n; i0 += thread_count()) {
+        long long v = i0 + threadIdx.x;
         bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
-        if (v < n) own[v] = stays ? number_of((int)v) : OUT, least[v] = stays ? own[v] : NOT_THERE;
-        int place = warp_append(stays, &control->undecided[0]);
+        if (v < n) own[v] = stays ? number_of((uint32)v, (int)bits) : OUT, least[v] = NOT_THERE;
+        int place = block_append(stays, &control->undecided[0]);
         if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
     }
     grid_barrier(&control->arrivals);
     int length = ptx::load_l2(&control->undecided[0]), width = length;
-    for (int round = 0, parity = 0; length; ++round) {
-        bool compacts = round % PERIOD == PERIOD - 1;
+    for (int parity = 0; length; parity = 1 - parity) {
         const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
         int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
         if (thread_id() == 0) control->undecided[1 - parity] = 0;
-        for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < width; i0 += thread_count() / LANES) {
-            long long i = i0 + lane_id() / LANES;
+        for (long long i0 = (thread_id() - threadIdx.x) / LANES; i0 < width; i0 += thread_count() / LANES) {
+            long long i = i0 + threadIdx.x / LANES;
             int u = i < width ? ptx::load_l2(&columns[i]) : 0;
-            long long found = OUT;
-            if (i < width && (found = ptx::load_l2(&least[u])) != OUT) {
-                if (round == 0 || ptx::load_l2(&own[holder_of(found)]) != found) {  // or it is the smallest one still
-                    found = ptx::load_l2(&own[u]);
-                    for (OFFSET k = indptr[u] + team_lane(); k < indptr[u + 1]; k += LANES)
-                        found = min(found, ptx::load_l2(&own[indices[k]]));
-                }
-            }
+            uint32 found = i < width ? ptx::load_l2(&own[u]) : OUT;
+            for (OFFSET k = i < width ? indptr[u] + team_lane() : 0; i < width && k < indptr[u + 1]; k += LANES)
+                found = min(found, ptx::load_l2(&own[indices[k]]));
             for (int step = LANES / 2; step > 0; step /= 2) found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
             if (found == IN) found = OUT;
-            bool stays = found != OUT && team_lane() == 0;
-            if (i < width && team_lane() == 0) least[u] = found;
-            if (!compacts) continue;
-            int place = warp_append(stays, &control->columns[1 - parity]);
+            bool leads = i < width && team_lane() == 0, stays = leads && found != OUT;
+            if (leads) least[u] = found;
+            int place = block_append(stays, &control->columns[1 - parity]);
             if (stays) next_columns[place] = u;
         }
         grid_barrier(&control->arrivals);
 
-        if (thread_id() == 0) control->columns[compacts ? parity : 1 - parity] = 0;  // for the next round
-        for (long long i0 = (thread_id() - lane_id()) / LANES; i0 < length; i0 += thread_count() / LANES) {
-            long long i = i0 + lane_id() / LANES;
+        if (thread_id() == 0) control->columns[parity] = 0;
+        for (long long i0 = (thread_id() - threadIdx.x) / LANES; i0 < length; i0 += thread_count() / LANES) {
+            long long i = i0 + threadIdx.x / LANES;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
-            long long mine = i < length ? ptx::load_l2(&own[v]) : OUT, seen;
-            bool is_left = mine != IN && mine != OUT, is_out = false, is_least = true;
-            if (is_left) {
-                seen = ptx::load_l2(&least[v]);
+            uint32 mine = 0, seen;
+            bool is_out = false, is_least = true;
+            if (i < length) {
+                mine = ptx::load_l2(&own[v]), seen = ptx::load_l2(&least[v]);
                 is_out = seen == OUT, is_least = seen == mine;
                 for (OFFSET k = indptr[v] + team_lane(); k < indptr[v + 1] && !is_out; k += LANES) {
                     seen = ptx::load_l2(&least[indices[k]]);
@@ -76,26 +75,26 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             }
             uint32 out = __ballot_sync(FULL_WARP, is_out) & team_mask();
             uint32 larger = __ballot_sync(FULL_WARP, !is_least) & team_mask();
-            bool leads = is_left && team_lane() == 0, stays = leads && !out && larger;
+            bool leads = i < length && team_lane() == 0, stays = leads && !out && larger;
             if (leads && !stays) own[v] = out ? OUT : IN;
-            if (!compacts) continue;
-            int place = warp_append(stays, &control->undecided[1 - parity]);
+            int place = block_append(stays, &control->undecided[1 - parity]);
             if (stays) next_left[place] = v;
         }
         grid_barrier(&control->arrivals);
-        if (!compacts) continue;
-        parity = 1 - parity;
-        length = ptx::load_l2(&control->undecided[parity]), width = ptx::load_l2(&control->columns[parity]);
+        length = ptx::load_l2(&control->undecided[1 - parity]), width = ptx::load_l2(&control->columns[1 - parity]);
     }
 }
 
-extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const long long* own,
+extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const uint32* own,
                                       long long least_size, int* roots, int* sizes) {
     int v = (int)thread_id();
     if (v >= n || own[v] != IN) return;
-    int size = 1;
-    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) size += indices[k] != v && roots[indices[k]] < 0;
-    if (size < least_size) return;
+    int size = 1, neighbors = 0;
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+        neighbors += indices[k] != v;
+        size += indices[k] != v && roots[indices[k]] < 0;
+    }
+    if (size < min((int)least_size, 1 + (neighbors + 1) / 2)) return;
     roots[v] = v, sizes[v] = size;
     // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)

@@ -1,16 +1,14 @@
 """Aggregates: the nodes around each vertex of a distance-2 maximal independent set, found in parallel.
 
-The set is the one that a serial search finds: it goes through the vertices in the order of their numbers and takes each
-one that has nobody of the set within distance 2. The numbers follow the order of the rows within grains of `GRAIN`
-vertices, and are random from grain to grain. On a mesh the sets are then nearly as regular as in the order of the rows,
-so that coarse matrices are sparse, and yet a GPU works on all grains at once. A second pass makes aggregates of the
-vertices that are left over between the first ones, where three of them or more are together. All others join the
-neighboring aggregate in which they have the most neighbors.
+The set is the one that a serial search finds: it goes through the vertices in a random order and takes each one that
+has nobody of the set within distance 2. A second pass makes aggregates of the vertices that are left over between the
+first ones, where three of them or more are together, or two on a chain. All others join the neighboring aggregate in which they have the
+most neighbors.
 
-Bell, Dalton, Olson: Exposing Fine-Grained Parallelism in Algebraic Multigrid Methods, SIAM J. Sci. Comput. 34, 2012,
-whose numbers are random altogether.
+Bell, Dalton, Olson: Exposing Fine-Grained Parallelism in Algebraic Multigrid Methods, SIAM J. Sci. Comput. 34, 2012.
 Kelley, Rajamanickam: Parallel, Portable Algorithms for Distance-2 Maximal Independent Set and Graph Coarsening, IPDPS
-2022, Algorithms 1 and 3, whose numbers are random and drawn anew in every round.
+2022, Algorithms 1 and 3. Their numbers are drawn anew in every round; here they stay, so that a CPU finds the same set
+by one search.
 """
 
 from __future__ import annotations
@@ -20,19 +18,24 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_part
-from mcprecond.backends.hashing import mix
-from mcprecond.backends.sorting import sort_in_place
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
-IN, OUT = -1, 2**63 - 1  # of the set; numbers of undecided vertices lie in between.
-GRAIN = 8  # vertices that are numbered in the order of their rows
-PERIOD = 4  # rounds after which the GPU removes decided vertices from its worklists
+IN, OUT = 0, 2**32 - 1  # of the set; numbers of undecided vertices lie in between.
 LEAST_SIZE = 3  # of an aggregate of the second pass
 COUNTED = 256  # entries of a row that each of its entries is compared with, at most
-CUDA_CONSTANTS = {"IN": IN, "OUT": OUT, "GRAIN": GRAIN, "PERIOD": PERIOD, "COUNTED": COUNTED}
+#: Odd multipliers that spread the bits of a vertex, and their inverses modulo 2^32.
+SPREAD = 0x85EBCA6B, 0xC2B2AE35
+GATHER = pow(SPREAD[0], -1, 2**32), pow(SPREAD[1], -1, 2**32)
+CUDA_CONSTANTS = {
+    "IN": IN,
+    "OUT": OUT,
+    "COUNTED": COUNTED,
+    "FIRST_SPREAD": SPREAD[0],
+    "SECOND_SPREAD": SPREAD[1],
+}
 
 
 def aggregates(graph: Graph) -> tuple[Any, int]:
@@ -74,15 +77,32 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
         Vertices that have one, and vertices without neighbors, are left out: no path goes through them.
     """
     xp, n = graph.backend.xp, graph.n
-    own, least = xp.empty(n, np.int64), xp.empty(n, np.int64)
+    own, least = xp.empty(n, np.uint32), xp.empty(n, np.uint32)
     worklists, scratch = xp.empty((4, n), np.int32), xp.zeros(8, np.int32)
     lanes = lanes_for(graph.indices.size / n)
     while lanes > 1 and n * lanes > 32 * graph.backend.resident_warps:  # where every thread has vertices of its own
         lanes //= 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     arrays = (graph.indptr, graph.indices, graph.degrees, roots)
-    run.independent_set(n, *arrays, own, least, worklists.reshape(-1), scratch)
+    run.independent_set(n, bits_of(n), *arrays, own, least, worklists.reshape(-1), scratch)
     return own
+
+
+def bits_of(n: int) -> int:
+    """How many bits the places of n vertices in the random order have."""
+    return max((n - 1).bit_length(), 1)
+
+
+@compile_part
+def vertex_at(place, bits):
+    """The vertex at a place of the random order of all numbers of so many bits."""
+    mask, half = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)
+    v = np.uint64(place)
+    v ^= v >> half
+    v = (v * np.uint64(GATHER[1])) & mask
+    v ^= v >> half
+    v = (v * np.uint64(GATHER[0])) & mask
+    return np.int64(v ^ (v >> half))
 
 
 @compile_part
@@ -95,36 +115,33 @@ def is_near_the_set(v, indptr, indices, roots, near):
 
 
 @KERNELS.resident
-def independent_set(n, indptr, indices, degrees, roots, own, least, worklists, scratch):
+def independent_set(n, bits, indptr, indices, degrees, roots, own, least, worklists, scratch):
     """The serial search."""
     near = np.zeros(n, np.bool_)
-    grains = np.empty((n + GRAIN - 1) // GRAIN, np.uint64)
-    for g in range(len(grains)):
-        grains[g] = np.uint64(mix(g, 0)) << np.uint64(32) | np.uint64(g)
-    sort_in_place(grains)
     for v in range(n):
         own[v] = OUT
-    for grain in grains:
-        g = np.int64(grain & np.uint64(0xFFFFFFFF))
-        for v in range(g * GRAIN, min(n, (g + 1) * GRAIN)):
-            if roots[v] < 0 and degrees[v] > 0 and not is_near_the_set(v, indptr, indices, roots, near):
-                own[v], near[v] = IN, True
-                for k in range(indptr[v], indptr[v + 1]):
-                    near[indices[k]] = True
+    for place in range(1 << bits):
+        v = vertex_at(place, bits)
+        if v < n and roots[v] < 0 and degrees[v] > 0 and not is_near_the_set(v, indptr, indices, roots, near):
+            own[v], near[v] = IN, True
+            for k in range(indptr[v], indptr[v + 1]):
+                near[indices[k]] = True
 
 
 @KERNELS.per_item
 def join_roots(first, end, indptr, indices, own, least_size, roots, sizes):
-    """Make roots of the vertices of the set, joined by their free neighbors, if these are `least_size` together.
+    """Make roots of the vertices of the set, joined by their free neighbors, if these are `least_size` together, or
+    half of all neighbors are free, as where a vertex of a chain has one of two.
 
     Two vertices of the set have no free neighbor in common, so this is done for all of them at once.
     """
     for v in range(first, end):
         if own[v] == IN:
-            size = 1
+            size, neighbors = 1, 0
             for k in range(indptr[v], indptr[v + 1]):
+                neighbors += indices[k] != v
                 size += indices[k] != v and roots[indices[k]] < 0
-            if size >= least_size:
+            if size >= min(least_size, 1 + (neighbors + 1) // 2):
                 roots[v], sizes[v] = v, size
                 for k in range(indptr[v], indptr[v + 1]):
                     if roots[indices[k]] < 0:

@@ -14,15 +14,14 @@ import numpy as np
 from mcprecond.backends.arguments import stored_dtype
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import GalerkinProduct
 from mcprecond.multigrid.patterns import longest_rows
-from mcprecond.multigrid.spectral_radius import spectral_radius
-from mcprecond.multigrid.strength import strength_graph
+from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.transfer import tentative
 from mcprecond.multigrid.units import narrowed, refuse_indefinite
 from mcprecond.storage.node_blocks import node_pattern
 
-OMEGA = 4 / 3  # of the prolongator's smoothing, beside the spectral radius
 MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
 
 
@@ -38,7 +37,7 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
     block_size : int
         Unknowns of a node.
     theta : float or None
-        See `strength_graph`.
+        See `strong_connections`.
     """
     backend, xp, k, nodes = A.backend, A.backend.xp, B.shape[1], A
     if block_size > 1:
@@ -46,7 +45,8 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
         longest = longest_rows(backend, pattern.indptr)[0]
         nodes = AdmittedMatrix.computed(pattern, backend, longest, is_symmetric=A.is_symmetric)
     for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
-        labels, count = aggregates(strength_graph(A, nodes, limit))
+        strong = strong_connections(A, nodes, limit)
+        labels, count = aggregates(strong.graph)
         if count * k <= MOST_KEPT * A.shape[0]:
             break
     else:
@@ -55,7 +55,9 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
         return None
     T_pattern = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
     T, B_c, vanished = tentative(T_pattern, count, B, block_size, backend)
-    return Coarsening(labels, B_c, GalerkinProduct(A, nodes, labels, T_pattern, count, T, vanished))
+    filters = block_size == k == 1  # adding to the diagonal keeps one candidate only
+    filtered = FilteredMatrix(A, *((strong.indptr, strong.indices) if filters else (A.indptr, A.indices)), B)
+    return Coarsening(labels, B_c, GalerkinProduct(A, nodes, filtered, labels, T_pattern, count, T, vanished))
 
 
 @dataclass
@@ -85,9 +87,6 @@ class Coarsening:
             If A is not positive definite, as a negative entry on the diagonal of A_c shows, or A_c has entries that the
             dtype to store it in has no room for.
         """
-        diagonal = A.diagonal()
-        with np.errstate(all="ignore"):  # what is not finite is refused
-            dinv = 1 / diagonal
-        self.product.compute(A, OMEGA / spectral_radius(A, dinv), dinv)
-        refuse_indefinite(self.product.coarse, self.product.R, diagonal.real, level)
+        self.product.compute(A)
+        refuse_indefinite(self.product.coarse, self.product.R, A.diagonal().real, level)
         return narrowed(self.product.coarse, stored_dtype(stored, A.dtype), level)

@@ -1,12 +1,14 @@
 """The prolongator, its adjoint and the matrix of the coarse level: their patterns once, their values again and again.
 
-A step of Jacobi makes the columns of the tentative prolongator T smooth: ``P = T - omega / rho inv(D) A T`` with the
-spectral radius rho of inv(D) A. The coarse matrix is ``P^H A P``. A row of P has all k columns of the aggregates of its
-node and of the neighbors of that, zeros too: so all patterns depend on that of A alone, and new values of A take the
-numeric phase only. It adds up in a fixed order, so that equal matrices have equal coarse matrices, to the last bit.
+A step of Jacobi makes the columns of the tentative prolongator T smooth: ``P = T - omega D F T`` with the filtered
+matrix F. The coarse matrix is ``P^H A P``. A row of P has all k columns of the aggregates of its node and of the strong
+neighbors of that, zeros too: so all patterns stay, and new values of A take the numeric phase only. It adds up in a
+fixed order, so that equal matrices have equal coarse matrices, to the last bit.
 
-Departing from the paper, P is T where A P would have several times as many entries as A. On graphs without a geometry,
-as those of circuits and of networks, a smooth prolongator makes coarse levels dense.
+Departing from the paper, D has the inverse sums of the magnitudes of the rows of F. In the paper it is the inverse
+diagonal over the spectral radius, which takes ten products with A to find, and is the same in a row of an M-matrix
+whose sum is zero. And P is T where A P would have several times as many entries as A. On graphs without a geometry, as
+those of circuits and of networks, a smooth prolongator makes coarse levels dense.
 
 Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
 Computing 56, 1996, Algorithm 5.1.
@@ -19,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_part
-from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
+from mcprecond.multigrid.filtered import FilteredMatrix, inverse_row_sums
 from mcprecond.multigrid.patterns import (
     PARTS,
     Pattern,
@@ -33,11 +35,7 @@ from mcprecond.multigrid.patterns import (
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-# A row of a product is in shared memory where at least so many threads share it. Each of them brings so many bytes for
-# numbers, and so many places of a hash table, of which three quarters may be taken.
-LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
-CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
-
+OMEGA = 4 / 3  # of the step of Jacobi
 
 #: P is smoothed unless A P would have more than this many times the entries of A.
 MOST_GROWTH = 2.5
@@ -52,6 +50,7 @@ class GalerkinProduct:
         A, canonical.
     nodes : AdmittedMatrix
         With the pattern of its nodes; A itself where a node has one unknown.
+    filtered : FilteredMatrix
     labels : array of int32, shape (n / block_size,)
         The aggregate of each node, or -1.
     T_pattern : pattern
@@ -79,6 +78,7 @@ class GalerkinProduct:
         self,
         matrix: AdmittedMatrix,
         nodes: AdmittedMatrix,
+        filtered: FilteredMatrix,
         labels: Any,
         T_pattern: Pattern,
         count: int,
@@ -86,10 +86,11 @@ class GalerkinProduct:
         vanished: Any,
     ) -> None:
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
-        self.labels, self.Q = labels, Q.reshape(-1)
+        self.labels, self.Q, self.filtered = labels, Q.reshape(-1), filtered
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
         pattern = nodes.indptr, nodes.indices
-        self.P_pattern = product_pattern(pattern, T_pattern, count, backend)
+        strong = pattern if self.b > 1 else (filtered.indptr, filtered.indices)
+        self.P_pattern = product_pattern(strong, T_pattern, count, backend)
         self.AP_pattern = product_pattern(pattern, self.P_pattern, count, backend)
         self.smooths = len(self.AP_pattern[1]) * self.k <= MOST_GROWTH * len(nodes.indices) * self.b
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
@@ -108,44 +109,32 @@ class GalerkinProduct:
         self.coarse = AdmittedMatrix.computed(coarse, backend, of_Ac * self.k, is_symmetric=nodes.is_symmetric)
         self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
 
-    def compute(self, matrix: AdmittedMatrix, factor: float, dinv: Any) -> None:
-        """``P = T - factor diag(dinv) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
+    def compute(self, matrix: AdmittedMatrix) -> None:
+        """P, R and R A P for a matrix with the same pattern. Launches kernels only."""
         backend, n, b, k = matrix.backend, matrix.shape[0], self.b, self.k
         macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype}
         AP = backend.xp.empty(len(self.AP_pattern[1]) * b * k, matrix.dtype)
         A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
-        smoothing = A if self.smooths else (backend.xp.zeros_like(A[0]), A[1][:0], A[2][:0])
+        if self.smooths:
+            values = self.filtered.values(matrix)
+            smoothing = self.filtered.indptr, self.filtered.indices, values
+            dinv = inverse_row_sums(self.filtered.indptr, values, backend)
+        else:
+            smoothing, dinv = (backend.xp.zeros_like(A[0]), A[1][:0], A[2][:0]), backend.xp.zeros(n, matrix.dtype)
         per_P, per_AP, per_Ac = (
-            len(columns) / max(len(indptr) - 1, 1)
+            k * len(columns) / max(len(indptr) - 1, 1)
             for indptr, columns in (self.P_pattern, self.AP_pattern, self.Ac_pattern)
         )
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_P))
-        run.smooth_rows(n, b, k, self.count, *smoothing, factor, dinv, self.labels, self.Q, *self.P_pattern, P)
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(per_P))
+        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, self.labels, self.Q, *self.P_pattern, P)
         run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *self.P_pattern, P, self.R.data)
-        lanes = lanes_that_hold(per_AP, k, matrix.dtype, lanes_for(2 * k * per_P))
-        run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(per_AP, 1))
         run.multiply_rows(n, b, k, self.count, *A, *self.P_pattern, P, *self.AP_pattern, AP)
-        lanes = lanes_that_hold(per_Ac, k, matrix.dtype, lanes_for(2 * k * per_AP))
-        if self.count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
-            lanes = BLOCK
-        run = backend.kernels(KERNELS, **macros, LANES=lanes)
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(per_Ac, 1))
         product = *self.AP_pattern, AP, *self.Ac_pattern, self.coarse.data
         run.restrict_rows(self.count * k, b, k, self.count, *self.R_pattern, self.R.data, *product)
         if self._ones is not None:
             self.coarse.data[self._ones] = 1
-
-
-def lanes_that_hold(columns: float, width: int, dtype: Any, least: int) -> int:
-    """How many threads share a product's row of so many blocks on average; where they hold it, rows 1.5 times as long
-    fit as well.
-    """
-    lanes = least
-    if lanes < LEAST_SHARING:
-        return lanes
-    numbers, places = columns * width * dtype.itemsize / NUMBER_BYTES, columns / (TABLE_PER_THREAD * 3 / 4)
-    while lanes < 1.5 * max(numbers, places) and lanes < BLOCK:
-        lanes = 2 * lanes if lanes < WARP else BLOCK
-    return lanes
 
 
 def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:

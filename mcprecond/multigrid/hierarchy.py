@@ -113,7 +113,7 @@ class Multigrid(Preconditioner):
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
         smoothers = [level.smoother for level in levels if level.smoother is not None]
         self.only_launches = all(smoother.captures for smoother in smoothers)
-        self.symmetric = self.presweeps == self.postsweeps and all(smoother.symmetric for smoother in smoothers)
+        self.symmetric = self.presweeps == self.postsweeps
         self.linear = self.cycle != "K"
         self._become_operator(levels[0].A.shape, levels[0].A.dtype)
 

@@ -11,7 +11,9 @@ from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.smoothers import Correction, GaussSeidel, Smoother
 from mcprecond.preconditioners.dilu import MulticolorDILU
 
-SMOOTHERS = ("gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev")
+#: A GPU reads a matrix of more than this many times its cache at the speed of its memory.
+MOST_CACHED = 4
+SMOOTHERS = ("auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev")
 
 
 def known_smoother(smoother: Any) -> Any:
@@ -32,6 +34,9 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     dtype : dtype or None
         Of the values stored.
     """
+    if smoother == "auto":
+        is_given = not isinstance(coloring, str) or coloring != "auto"
+        smoother = "gauss_seidel" if is_given or sweeps_pay(matrix) else "chebyshev"
     if smoother in ("jacobi", "chebyshev"):
         return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE, dtype)
     if smoother in ("gauss_seidel", "sgs"):
@@ -39,3 +44,15 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     if smoother == "dilu":
         smoother = partial(MulticolorDILU, coloring=coloring, dtype=dtype)
     return Correction(matrix, smoother, dtype)
+
+
+def sweeps_pay(matrix: AdmittedMatrix) -> bool:
+    """Whether "auto" stands for Gauss-Seidel on a level.
+
+    A sweep there costs half the entries that Chebyshev's polynomial of degree 2 reads. But it waits for one color after
+    the other, and the coloring and the colored copy of the matrix take a part of the setup. On a GPU that pays where
+    the matrix is far larger than the cache. On a CPU both take about the same time, and the polynomial needs no copy.
+    """
+    backend = matrix.backend
+    bytes_read = matrix.indices.size * (4 + matrix.dtype.itemsize)
+    return bool(backend.resident_warps) and bytes_read > MOST_CACHED * backend.shared_cache

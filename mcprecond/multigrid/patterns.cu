@@ -1,97 +1,151 @@
-// Patterns of products: a team of LANES threads per row, a warp where columns are MARKED. See patterns.py.
+// Patterns of products: a team of LANES threads per row, or a block for a row that is WIDE. See patterns.py.
 
 #include "cuda/search.cuh"
 #include "multigrid/team.cuh"
 
-#ifdef MARKED
-// Visit the columns of row v of a product: a warp marks them in shared memory and then goes over the marks in order, so
-// that each of its threads visits some.
+// Visit the columns that the members of row v list. The threads of the team share the members.
 template <typename Visit>
-__device__ __forceinline__ long long visit_union(long long v, long long width, const OFFSET* indptr, const int* members,
-                                                 const long long* list_indptr, const int* lists, Visit visit) {
-    __shared__ uint32 of_warps[BLOCK / WARP][MOST_MARKED / 32];
-    uint32* marks = of_warps[threadIdx.x / WARP];
-    int words = (int)(width + 31) / 32;
-    for (int w = lane_id(); w < words; w += WARP) marks[w] = 0;
-    __syncwarp();
-    for (OFFSET e = indptr[v]; e < indptr[v + 1]; ++e)
-        for (long long p = list_indptr[members[e]] + lane_id(); p < list_indptr[members[e] + 1]; p += WARP)
-            if (lists[p] < width) atomicOr(&marks[lists[p] / 32], 1u << lists[p] % 32);
-    __syncwarp();
-    long long count = 0;
-    for (int first = 0; first < words; first += WARP) {
-        int w = first + lane_id(), through = 0;
-        uint32 bits = w < words ? marks[w] : 0;
-        through = __popc(bits);
-        for (int step = 1; step < WARP; step *= 2) {
-            int before = __shfl_up_sync(FULL_WARP, through, step);
-            if (lane_id() >= step) through += before;
-        }
-        long long place = count + through - __popc(bits);
-        for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
-        count += __shfl_sync(FULL_WARP, through, WARP - 1);
+__device__ __forceinline__ void visit_lists(long long v, long long width, const OFFSET* indptr, const int* members,
+                                            const long long* list_indptr, const int* lists, Visit visit) {
+    for (OFFSET e = indptr[v] + team_lane(); e < indptr[v + 1]; e += LANES) {
+        int u = members[e];
+        for (long long p = list_indptr[u], end = list_indptr[u + 1]; p < end; ++p)
+            if (lists[p] < width && !visit(lists[p])) return;
     }
-    return count;
 }
-#else
-#define HELD 4  // lists whose smallest column that is left a thread holds
 
-// Visit the columns of row v of a product in order. Each round finds the smallest column that is left: the threads of
-// the team share the lists, all of which are sorted. In those that a thread does not hold, it searches.
-template <typename Visit>
-__device__ __forceinline__ long long visit_union(long long v, long long width, const OFFSET* indptr, const int* members,
-                                                 const long long* list_indptr, const int* lists, Visit visit) {
-    OFFSET own = indptr[v] + team_lane(), row_end = indptr[v + 1];
-    long long next[HELD], end[HELD];
-    int column[HELD];
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        OFFSET e = own + h * LANES;
-        next[h] = e < row_end ? list_indptr[members[e]] : 0;
-        end[h] = e < row_end ? list_indptr[members[e] + 1] : 0;
-        column[h] = next[h] < end[h] ? lists[next[h]] : (int)width;
+#ifdef WIDE
+// A bit for each column, in memory, which is zero before and afterwards. The block goes over them in order.
+struct Union {
+    uint32* marks;
+    int words;
+
+    __device__ Union(long long width, uint32* all_marks) : words((int)((width + 31) / 32)) {
+        marks = all_marks + blockIdx.x * (long long)words;
     }
-    long long count = 0;
-    for (int last = -1;; ++count) {
-        int least = (int)width;
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) least = min(least, column[h]);
-        for (OFFSET e = own + HELD * LANES; e < row_end; e += LANES) {
-            long long list_end = list_indptr[members[e] + 1];
-            long long place = lower_bound(lists, list_indptr[members[e]], list_end, last + 1LL);
-            if (place < list_end) least = min(least, lists[place]);
+    static __device__ __forceinline__ bool takes(long long count, long long done) { return count > done; }
+
+    __device__ void unite(long long v, long long width, const OFFSET* indptr, const int* members,
+                          const long long* list_indptr, const int* lists) {
+        visit_lists(v, width, indptr, members, list_indptr, lists, [&](int column) {
+            atomicOr(&marks[column / 32], 1u << column % 32);
+            return true;
+        });
+        __syncthreads();
+    }
+
+    __device__ long long count() {
+        return visit([](long long, int) {});
+    }
+
+    // Call `visit(place, column)` for all columns; returns how many there are.
+    template <typename Visit>
+    __device__ long long visit(Visit visit) {
+        __shared__ int of_warps[BLOCK / WARP];
+        long long count = 0;
+        for (int first = 0; first < words; first += BLOCK) {
+            int w = first + threadIdx.x, warp = threadIdx.x / WARP;
+            uint32 bits = w < words ? ptx::load_l2(&marks[w]) : 0;
+            int through = __popc(bits);
+            for (int step = 1; step < WARP; step *= 2) {
+                int before = __shfl_up_sync(FULL_WARP, through, step);
+                if (lane_id() >= step) through += before;
+            }
+            if (lane_id() == WARP - 1) of_warps[warp] = through;
+            __syncthreads();
+            long long place = count + through - __popc(bits);
+            for (int other = 0; other < BLOCK / WARP; ++other) {
+                if (other < warp) place += of_warps[other];
+                count += of_warps[other];
+            }
+            if (bits) marks[w] = 0;
+            for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
+            __syncthreads();
         }
-        for (int step = LANES / 2; step > 0; step /= 2) least = min(least, __shfl_xor_sync(team_mask(), least, step));
-        if (least == width) return count;
-        if (team_lane() == 0) visit(count, least);
-#pragma unroll
-        for (int h = 0; h < HELD; ++h)
-            while (column[h] == least) column[h] = ++next[h] < end[h] ? lists[next[h]] : (int)width;
-        last = least;
+        return count;
     }
-}
+};
+#else
+#define TABLE (LANES * TABLE_PER_THREAD)
+#define MOST (TABLE / 4 * 3)
+#define EMPTY -1
+
+// In shared memory: a hash table with the columns, and a list of them in no order.
+struct Union {
+    int *table, *found, *length;
+
+    __device__ Union(long long, uint32*) {
+        __shared__ int tables[BLOCK * TABLE_PER_THREAD], lists[BLOCK / LANES * MOST], lengths[BLOCK / LANES];
+        int team = threadIdx.x / LANES;
+        table = tables + team * TABLE, found = lists + team * MOST, length = lengths + team;
+    }
+    static __device__ __forceinline__ bool takes(long long count, long long) { return count <= MOST; }
+
+    // `length` is above MOST afterwards if the columns do not fit.
+    __device__ void unite(long long v, long long width, const OFFSET* indptr, const int* members,
+                          const long long* list_indptr, const int* lists) {
+        for (int h = team_lane(); h < TABLE; h += LANES) table[h] = EMPTY;
+        if (team_lane() == 0) *length = 0;
+        team_sync();
+        visit_lists(v, width, indptr, members, list_indptr, lists, [&](int column) {
+            int h = (int)((uint32)column * 0x9e3779b9u >> 16) % TABLE;
+            for (;; h = (h + 1) % TABLE) {
+                int there = ptx::load_volatile(&table[h]);
+                if (there == EMPTY) there = atomicCAS(&table[h], EMPTY, column);
+                if (there == column) return true;
+                if (there != EMPTY) continue;
+                int place = atomicAdd(length, 1);
+                if (place < MOST) found[place] = column;
+                return place < MOST;  // all threads of the team stop before the table is full
+            }
+        });
+        team_sync();
+    }
+
+    __device__ long long count() {
+        int found = *length;
+        team_sync();  // before the next row
+        return found <= MOST ? found : UNKNOWN;
+    }
+
+    // Call `visit(place, column)` for all columns. The place of a column is the number of smaller ones.
+    template <typename Visit>
+    __device__ void visit(Visit visit) {
+        int count = *length;
+        for (int t = team_lane(); t < count; t += LANES) {
+            int place = 0;
+            for (int other = 0; other < count; ++other) place += found[other] < found[t];
+            visit(place, found[t]);
+        }
+        team_sync();  // before the next row
+    }
+};
 #endif
 
 extern "C" __global__ void count_union(long long n, long long width, const OFFSET* indptr, const int* members,
-                                       const long long* list_indptr, const int* lists, long long* counts) {
-    long long v = thread_id() / LANES;
-    if (v >= n) return;
-    long long count = TOO_LONG;
-#ifndef MARKED
-    if (indptr[v + 1] - indptr[v] <= LONGEST)
-#endif
-        count = visit_union(v, width, indptr, members, list_indptr, lists, [](long long, int) {});
-    if (team_lane() == 0) counts[v] = count;
+                                       const long long* list_indptr, const int* lists, long long* counts,
+                                       uint32* marks) {
+    Union own(width, marks);
+    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
+        if (counts[v] != UNKNOWN) continue;
+        team_sync();  // all have seen it
+        own.unite(v, width, indptr, members, list_indptr, lists);
+        long long count = own.count();
+        if (team_lane() == 0) counts[v] = count;
+    }
 }
 
+// Rows of at most `done` columns are listed already.
 extern "C" __global__ void list_union(long long n, long long width, const OFFSET* indptr, const int* members,
-                                      const long long* list_indptr, const int* lists, const long long* result_indptr,
-                                      int* result) {
-    long long v = thread_id() / LANES;
-    if (v >= n) return;
-    int* own = result + result_indptr[v];
-    visit_union(v, width, indptr, members, list_indptr, lists,
-                [&](long long place, int column) { own[place] = column; });
+                                      const long long* list_indptr, const int* lists, long long done,
+                                      const long long* result_indptr, int* result, uint32* marks) {
+    Union own(width, marks);
+    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
+        long long first = result_indptr[v];
+        if (!Union::takes(result_indptr[v + 1] - first, done)) continue;
+        own.unite(v, width, indptr, members, list_indptr, lists);
+        own.visit([&](long long place, int column) { result[first + place] = column; });
+    }
 }
 
 // The entries are sorted by column, `order` tells how; each finds the row that it is in.

@@ -10,24 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_part, offset_type
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, offset_type
 from mcprecond.backends.atomics import atomic_max
+from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
 
-KERNELS = KernelSet(__file__, "OFFSET LANES MARKED=0")
+KERNELS = KernelSet(__file__, "OFFSET LANES WIDE=0")
 
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 64
-#: On a GPU a team goes over its row once for each column of the product. If a row is longer than this, which its count
-#: then says, the library finds the pattern.
-LONGEST, TOO_LONG = 2048, 2**40
-#: If a row of the product merges at least MANY column indices on average, and the product has at most MOST_MARKED
-#: columns, a warp computes the row with a bit map of its columns in shared memory.
-MANY, MOST_MARKED = 512, 2**15
-CUDA_CONSTANTS = {"LONGEST": LONGEST, "TOO_LONG": TOO_LONG, "MOST_MARKED": MOST_MARKED}
+#: On a GPU a team has so many places for the columns of its row in shared memory for each of its threads, a quarter of
+#: which stay empty. The count of a longer row is UNKNOWN at first: a block goes over it, with a bit for each column.
+TABLE_PER_THREAD = 8
+UNKNOWN = 2**40
+CUDA_CONSTANTS = {"TABLE_PER_THREAD": TABLE_PER_THREAD, "UNKNOWN": UNKNOWN}
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
@@ -40,29 +39,27 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
         left = left[0].astype(np.int64, copy=False), left[1]
     per_row = len(left[1]) / max(rows, 1)
     united = per_row * len(right[1]) / max(len(right[0]) - 1, 1)
-    marks = {"MARKED": 1} if united >= MANY and width <= MOST_MARKED else {}
-    run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=32 if marks else lanes_for(per_row), **marks)
-    counts = xp.zeros(rows + 1, np.int64)
-    run.count_union(rows, width, *left, *right, counts[1:])
-    indptr = xp.cumsum(counts, dtype=np.int64)
-    entries = int(indptr[-1])
-    if entries >= TOO_LONG:
-        return _library_pattern(left, right, width, backend)
+    # Each thread goes over some lists, and rows of twice the square root of what is united have room.
+    lanes = max(8, lanes_for(max(per_row / 4, united**0.5 / 3), 1))
+    counts, nothing = xp.full(rows + 1, UNKNOWN, np.int64), xp.empty(0, np.int32)
+    counts[0] = 0
+
+    def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
+        run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
+        run.count_union(rows, width, *left, *right, counts[1:], marks)
+        indptr = xp.cumsum(counts, dtype=np.int64)
+        return run, indptr, int(indptr[-1])
+
+    run, indptr, entries = count(lanes, nothing)
+    runs = [(run, 0, nothing)]
+    if entries >= UNKNOWN:
+        marks = xp.zeros(-(-backend.resident_warps * WARP // BLOCK) * -(-width // 32), np.uint32)
+        run, indptr, entries = count(BLOCK, marks, WIDE=1)
+        runs.append((run, lanes * TABLE_PER_THREAD * 3 // 4, marks))
     columns = xp.empty(entries, np.int32)
-    run.list_union(rows, width, *left, *right, indptr, columns)
+    for run, done, marks in runs:
+        run.list_union(rows, width, *left, *right, done, indptr, columns, marks)
     return indptr, columns
-
-
-def _library_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
-    """The same by a product of the library, in which all numbers are positive, so that none cancels another."""
-    xp, sparse = backend.xp, backend.sparse
-    one, other = (
-        sparse.csr_matrix((xp.ones(len(columns), np.float32), columns, indptr), shape=(len(indptr) - 1, n))
-        for (indptr, columns), n in ((left, len(right[0]) - 1), (right, width + 1))
-    )
-    product = (one @ other).tocsr()[:, :width]
-    product.sort_indices()
-    return product.indptr.astype(np.int64), product.indices.astype(np.int32)
 
 
 def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
@@ -134,18 +131,24 @@ def unite(v, indptr, members, list_indptr, lists, last_row, own):
     return count
 
 
-@KERNELS.in_parts(PARTS)
-def count_union(first, end, n, width, indptr, members, list_indptr, lists, counts):
-    """How many columns each row of a product has."""
+@compile_loop(grain=1)
+def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts):
+    """How many columns each row of some parts has."""
     for part in range(first, end):
         last_row, nothing = np.full(width, -1, np.int32), np.empty(0, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
             counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, nothing)
 
 
-@KERNELS.in_parts(PARTS)
-def list_union(first, end, n, width, indptr, members, list_indptr, lists, result_indptr, result):
-    """These columns, sorted."""
+@KERNELS.strided
+def count_union(n, width, indptr, members, list_indptr, lists, counts, marks):
+    """How many columns each row of a product has."""
+    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts)
+
+
+@compile_loop(grain=1)
+def list_parts(first, end, n, width, indptr, members, list_indptr, lists, result_indptr, result):
+    """The columns of the rows of some parts."""
     for part in range(first, end):
         last_row = np.full(width, -1, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
@@ -153,6 +156,12 @@ def list_union(first, end, n, width, indptr, members, list_indptr, lists, result
             if len(own):
                 unite(v, indptr, members, list_indptr, lists, last_row, own)
                 sort_in_place(own)
+
+
+@KERNELS.strided
+def list_union(n, width, indptr, members, list_indptr, lists, done, result_indptr, result, marks):
+    """These columns, sorted."""
+    list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, result_indptr, result)
 
 
 @KERNELS.resident

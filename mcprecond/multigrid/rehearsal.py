@@ -13,10 +13,10 @@ from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_rows
 from mcprecond.multigrid.smoothers import GaussSeidel
-from mcprecond.multigrid.spectral_radius import spectral_radius
-from mcprecond.multigrid.strength import strength_graph
+from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.transfer import tentative
 
 N = 60
@@ -33,18 +33,18 @@ def rehearse_products() -> None:
     """P, R and R A P for aggregates of three neighbors."""
     matrix, count = _line(), N // 3
     labels = np.arange(N, dtype=np.int32) // 3
-    own = np.arange(N + 1, dtype=np.int64), labels
-    product = GalerkinProduct(matrix, matrix, labels, own, count, np.ones((N, 1)), None)
-    product.compute(matrix, 0.5, np.ones(N))
+    own, B = (np.arange(N + 1, dtype=np.int64), labels), np.ones((N, 1))
+    diagonal = np.arange(N + 1, dtype=matrix.indptr.dtype), np.arange(N, dtype=np.int32)
+    filtered = FilteredMatrix(matrix, *diagonal, B)
+    GalerkinProduct(matrix, matrix, filtered, labels, own, count, B, None).compute(matrix)
 
 
 def rehearse_others() -> None:
     """Aggregates, tentative prolongators, smoothers and cycles."""
     matrix, backend, b = _line(), get_backend("cpu"), np.ones(N)
-    aggregates(strength_graph(matrix, matrix, None))
+    aggregates(strong_connections(matrix, matrix, None))
     own = np.arange(N + 1, dtype=np.int64), np.zeros(N, np.int32)
     tentative(own, 1, np.ones((N, 1)), 1, backend)
-    spectral_radius(matrix, b)
     smoother, x, r = GaussSeidel(matrix, "greedy", 1, None), np.empty(N), np.empty(N)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)

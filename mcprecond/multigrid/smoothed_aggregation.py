@@ -108,7 +108,7 @@ class SmoothedAggregation(Multigrid):
         block_size: int = 1,
         strength: Literal["symmetric"] = "symmetric",
         theta: float | None = None,
-        smoother: SmootherName | Callable[[Any], Any] = "gauss_seidel",
+        smoother: SmootherName | Callable[[Any], Any] = "auto",
         coloring: ColoringArgument = "auto",
         presweeps: int = 1,
         postsweeps: int = 1,

@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.operator import Operator, operator_for
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.spectral_radius import start_vector
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.colored import blocks_of
 from mcprecond.sweeps.relaxation import Relaxation
@@ -21,8 +22,6 @@ class Smoother(Operator):
 
     #: The number of colors, if there are any.
     n_colors: int | None = None
-    #: Whether sweeps after the correction are adjoints of those before.
-    symmetric = True
     #: Memory of what an application reads, in bytes.
     nbytes: int
 
@@ -143,14 +142,15 @@ class Correction(Smoother):
         xp, n = self._backend.xp, self.shape[0]
         if n == 0:
             return 1.0
-        v, z, norm = start_vector(n, self.dtype, self._backend), xp.empty(n, self.dtype), 0.0
-        of_A, of_M, Av = self.A.new_state(), self.M.new_state(), xp.empty(n, self.dtype)
-        for _ in range(POWER_STEPS):
+        v = xp.asarray(np.random.default_rng(0).uniform(-1, 1, n).astype(self.dtype))
+        z, Av, of_A, of_M = xp.empty_like(v), xp.empty_like(v), self.A.new_state(), self.M.new_state()
+        norm = xp.linalg.norm(v)
+        for _ in range(POWER_STEPS):  # the host does not wait for a norm but for the last one
+            v = v / xp.where(norm > 0, norm, 1)
             self.A.enqueue(of_A, v, Av)
             self.M.enqueue(of_M, Av, z)
-            norm = float(xp.sqrt(xp.sum(abs(z) ** 2) / xp.sum(abs(v) ** 2)))
-            v = z / (norm or 1.0)
-        radius = MARGIN * norm
+            norm, v = xp.linalg.norm(z), z
+        radius = MARGIN * float(norm)
         return 1.0 if radius <= 5 / 3 else 4 / (3 * radius)
 
     def new_state(self, columns: int = 1) -> tuple[Any, ...]:

@@ -4,8 +4,20 @@
 #include "cuda/search.cuh"
 #include "multigrid/team.cuh"
 
-__device__ __forceinline__ bool is_strong(long long i, int j, VALUE a, const double* sizes, double theta) {
-    return i != j && fabs(a) > 0 && fabs(a) >= theta * sizes[i] * sizes[j];
+// a_ij, or 0 if it is not stored.
+__device__ __forceinline__ VALUE entry(long long i, int j, const OFFSET* indptr, const int* indices,
+                                       const VALUE* values) {
+    OFFSET end = indptr[i + 1], place = lower_bound(indices, indptr[i], end, j);
+    return place < end && indices[place] == j ? values[place] : VALUE();
+}
+
+__device__ __forceinline__ bool is_strong(long long i, int j, OFFSET k, const OFFSET* indptr, const int* indices,
+                                          const VALUE* values, const double* sizes, double theta) {
+    if (i == j) return true;
+    double size = fabs(values[k]), limit = theta * (sizes[i] * sizes[j]);
+    if (fabs(size - limit) <= NEAR_LIMIT * limit)
+        size = max(size, (double)fabs(entry(j, (int)i, indptr, indices, values)));
+    return size > 0 && size >= limit;
 }
 
 // Visit the strong entries of a row: `visit(place, k)` with the place among them. Returns how many there are.
@@ -15,7 +27,7 @@ __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, c
     int count = 0;
     for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
         OFFSET k = first + team_lane();
-        bool strong = k < indptr[i + 1] && is_strong(i, indices[k], values[k], sizes, theta);
+        bool strong = k < indptr[i + 1] && is_strong(i, indices[k], k, indptr, indices, values, sizes, theta);
         uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
         if (strong) visit(count + __popc(all & (1u << lane_id()) - 1), k);
         count += __popc(all);
@@ -62,8 +74,7 @@ extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, c
     if (i >= n) return;
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
-        OFFSET place = lower_bound(indices, indptr[j], indptr[j + 1], i);
-        VALUE other = place < indptr[j + 1] && indices[place] == i ? values[place] : VALUE();
+        VALUE other = entry(j, (int)i, indptr, indices, values);
         if (fabs(values[k] - conjugate(other)) > tolerance * sizes[i] * sizes[j]) {
             atomicMin(first, (long long)k);
             return;

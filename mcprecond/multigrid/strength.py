@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,31 @@ from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-
+#: So near to the limit a_ij and a_ji are compared. They differ by less, relative to it.
+NEAR_LIMIT = 1 / 16
+CUDA_CONSTANTS = {"NEAR_LIMIT": NEAR_LIMIT}
 #: Where no limit is given, a connection is strong from this share of the average one on.
 SHARE_OF_AVERAGE = 0.5
 
 
-def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None) -> Graph:
-    """Return the graph of strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, without a diagonal.
+class Connections(NamedTuple):
+    """The strong connections of a level.
+
+    Attributes
+    ----------
+    graph : Graph
+        Without a diagonal, and symmetric.
+    indptr, indices : arrays
+        The pattern of A without its weak entries, with the diagonal; that of A itself if there are none.
+    """
+
+    graph: Graph
+    indptr: Any
+    indices: Any
+
+
+def strong_connections(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None) -> Connections:
+    """Return the strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``.
 
     Where unknowns come in nodes the Frobenius norms of the blocks are compared, and the vertices are nodes.
 
@@ -34,7 +52,7 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float |
     Parameters
     ----------
     matrix : AdmittedMatrix
-        Canonical, with values.
+        Canonical, with values and a diagonal.
     nodes : AdmittedMatrix
         With the pattern of its nodes; the matrix itself where a node has one unknown.
     theta : float or None
@@ -47,8 +65,6 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float |
     """
     backend, n = nodes.backend, nodes.shape[0]
     xp, offset = backend.xp, nodes.indptr.dtype
-    if theta == 0 and bool((matrix.data != 0).all()):
-        return Graph.of(nodes)
     norms = matrix if nodes is matrix else norms_of_blocks(matrix, nodes)
     run = kernels_for(norms)
     sizes, counts = sizes_of(norms), xp.zeros(n + 1, offset)
@@ -58,11 +74,15 @@ def strength_graph(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float |
     arrays = (norms.indptr, norms.indices, norms.data, sizes, least)
     run.count_strong(n, *arrays, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)
-    indices = xp.empty(int(indptr[-1]), np.int32)
+    entries = int(indptr[-1])
+    if entries == norms.indices.size:
+        return Connections(Graph.of(nodes), nodes.indptr, nodes.indices)
+    indices = xp.empty(entries, np.int32)
     run.list_strong(n, *arrays, indptr, indices)
-    # Rounding may put a_ij above the limit and a_ji below it. Graph.of makes the pattern symmetric.
-    unused = xp.empty(len(indices), np.float32)
-    return Graph.of(canonical_csr(unused, indices, indptr, nodes.shape, backend))
+    pattern = canonical_csr(xp.empty(entries, np.float32), indices, indptr, nodes.shape, backend)
+    if matrix.is_ours and nodes.is_symmetric:
+        pattern = AdmittedMatrix.computed(pattern, backend, nodes.max_degree + 1, is_symmetric=True)
+    return Connections(Graph.of(pattern), indptr, indices)
 
 
 def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMatrix:
@@ -82,19 +102,20 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 
-def sizes_of(matrix: AdmittedMatrix, zero: float = 0.0) -> Any:
-    """The square roots of the diagonal's magnitudes, in double precision; `zero` in place of 0."""
-    sizes = matrix.backend.xp.sqrt(abs(matrix.diagonal()).astype(np.float64))
-    return matrix.backend.xp.where(sizes > 0, sizes, zero) if zero else sizes
+def sizes_of(matrix: AdmittedMatrix) -> Any:
+    """The square roots of the diagonal's magnitudes, in double precision."""
+    return matrix.backend.xp.sqrt(abs(matrix.diagonal()).astype(np.float64))
 
 
 def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
-    """Raise ValueError, naming an entry, if a canonical A is not Hermitian up to rounding, as `is_hermitian` has it."""
+    """Raise ValueError, naming an entry, if a canonical A with a positive diagonal is not Hermitian up to rounding, as
+    `is_hermitian` has it.
+    """
     xp, entries = matrix.backend.xp, matrix.indices.size
     if not entries:
         return
     first = xp.full(1, entries, np.int64)
-    sizes = sizes_of(matrix, float(abs(matrix.data).max()) ** 0.5)
+    sizes = sizes_of(matrix)
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
     kernels_for(matrix).find_unsymmetric(
         matrix.shape[0], matrix.indptr, matrix.indices, matrix.data, sizes, tolerance, first
@@ -109,28 +130,41 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
 
 
 @compile_part
-def is_strong(i, j, a, sizes, theta):
-    """Whether the neighbors i and j are strongly connected by an entry a."""
-    return i != j and a != 0 and abs(a) >= theta * sizes[i] * sizes[j]
+def entry(i, j, indptr, indices, values):
+    """a_ij, or 0 if it is not stored."""
+    place = lower_bound(indices, indptr[i], indptr[i + 1], j)
+    return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
+
+
+@compile_part
+def is_strong(i, j, k, indptr, indices, values, sizes, theta):
+    """Whether i and j are strongly connected by entry number k; i and i are.
+
+    Near the limit the larger one of a_ij and a_ji decides for both, which may differ by rounding.
+    """
+    size, limit = np.float64(abs(values[k])), theta * (sizes[i] * sizes[j])
+    if i != j and abs(size - limit) <= NEAR_LIMIT * limit:
+        size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
+    return i == j or (size > 0 and size >= limit)
 
 
 @KERNELS.per_item
 def count_strong(first, end, indptr, indices, values, sizes, theta, counts):
-    """How many strong neighbors each row has."""
+    """How many strong entries each row has, with that of the diagonal."""
     for i in range(first, end):
         count = 0
         for k in range(indptr[i], indptr[i + 1]):
-            count += is_strong(i, indices[k], values[k], sizes, theta)
+            count += is_strong(i, indices[k], k, indptr, indices, values, sizes, theta)
         counts[i] = count
 
 
 @KERNELS.per_item
 def list_strong(first, end, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
-    """These neighbors."""
+    """Their columns."""
     for i in range(first, end):
         place = strong_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
-            if is_strong(i, indices[k], values[k], sizes, theta):
+            if is_strong(i, indices[k], k, indptr, indices, values, sizes, theta):
                 strong_indices[place] = indices[k]
                 place += 1
 
@@ -147,13 +181,6 @@ def find_norms(first, end, b, indptr, indices, values, node_indptr, node_indices
                     square += abs(values[k]) ** 2
                     k += 1
             norms[e] = np.sqrt(square)
-
-
-@compile_part
-def entry(i, j, indptr, indices, values):
-    """a_ij, or 0 if it is not stored."""
-    place = lower_bound(indices, indptr[i], indptr[i + 1], j)
-    return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
 
 
 @KERNELS.per_item

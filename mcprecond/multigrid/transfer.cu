@@ -1,19 +1,25 @@
-// Tentative prolongators, a thread per aggregate. See transfer.py.
+// Tentative prolongators: a team of LANES threads per aggregate, which share its rows. See transfer.py.
 
-#include "cuda/grid.cuh"
 #include "cuda/numbers.cuh"
+#include "multigrid/team.cuh"
 
-// Loops over the unknowns of an aggregate: `i` is the row in Q.
+// Loops over this thread's rows of the aggregate: `i` is the row in Q.
 #define FOR_ROWS(i) \
-    for (long long m_ = first; m_ < end; ++m_) \
-        for (long long i = members[m_] * b; i < (members[m_] + 1) * b; ++i)
+    for (long long t_ = team_lane(), i; t_ < rows && (i = members[first + t_ / b] * b + t_ % b, true); t_ += LANES)
+
+template <typename T>
+__device__ __forceinline__ T team_sum(T sum) {
+    for (int step = LANES / 2; step > 0; step /= 2)
+        each_part(sum, [&](Real<T>& part) { part += __shfl_xor_sync(team_mask(), part, step); });
+    return sum;
+}
 
 extern "C" __global__ void fit_candidates(long long n_aggregates, const long long* offsets, const int* members,
                                           long long b, long long k, double tiny, const VALUE* B, VALUE* Q, VALUE* R,
                                           int* any_vanished) {
-    long long a = thread_id();
+    long long a = thread_id() / LANES;
     if (a >= n_aggregates) return;
-    long long first = offsets[a], end = offsets[a + 1];
+    long long first = offsets[a], rows = (offsets[a + 1] - first) * b;
     R += a * k * k;
     for (long long c = 0; c < k; ++c) {
         double before = 0, after = 0;
@@ -25,15 +31,17 @@ extern "C" __global__ void fit_candidates(long long n_aggregates, const long lon
             for (long long d = 0; d < c; ++d) {
                 VALUE product = VALUE();
                 FOR_ROWS(i) product += conjugate(Q[i * k + d]) * Q[i * k + c];
+                product = team_sum(product);
                 FOR_ROWS(i) Q[i * k + c] -= product * Q[i * k + d];
-                R[d * k + c] += product;
+                if (team_lane() == 0) R[d * k + c] += product;
             }
         FOR_ROWS(i) after += inner(Q[i * k + c], Q[i * k + c]);
-        double norm = sqrt(after);
-        bool vanished = !(norm > tiny * sqrt(before));
-        R[c * k + c] = VALUE((REAL)(vanished ? 0 : norm));
-        if (vanished) *any_vanished = 1;
+        double norm = sqrt(team_sum(after));
+        bool vanished = !(norm > tiny * sqrt(team_sum(before)));
         REAL factor = (REAL)(vanished ? 0 : 1 / norm);
         FOR_ROWS(i) Q[i * k + c] = factor * Q[i * k + c];
+        if (team_lane() > 0) continue;
+        R[c * k + c] = VALUE((REAL)(vanished ? 0 : norm));
+        if (vanished) *any_vanished = 1;
     }
 }

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.multigrid.patterns import Pattern, transposed_pattern
 
-KERNELS = KernelSet(__file__, "VALUE")
+KERNELS = KernelSet(__file__, "VALUE LANES")
 
 #: A candidate is dropped on an aggregate if orthogonalization leaves less than this fraction of its norm.
 DEPENDENT = {"f": 1e-5, "d": 1e-10}
@@ -43,7 +44,7 @@ def tentative(own: Pattern, count: int, B: Any, block_size: int, backend: Backen
     xp, k = backend.xp, B.shape[1]
     (offsets, members), _ = transposed_pattern(own, count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
-    run = backend.kernels(KERNELS, VALUE=B.dtype)
+    run = backend.kernels(KERNELS, VALUE=B.dtype, LANES=lanes_for(B.shape[0] / max(count, 1)))
     tiny = DEPENDENT[B.dtype.char.lower()]
     run.fit_candidates(
         count, offsets, members, block_size, k, tiny, B.reshape(-1), Q.reshape(-1), coarse.reshape(-1), any_vanished

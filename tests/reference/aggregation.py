@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 from graphs import neighbors
 
-from mcprecond.backends.hashing import mix
+from mcprecond.multigrid.aggregation import bits_of, vertex_at
 
 
-def independent_set(A, taken: np.ndarray, grain: int) -> np.ndarray:
-    """Who is in the set, of the vertices that are not taken: one after the other, in grains of rows in random order."""
+def independent_set(A, taken: np.ndarray) -> np.ndarray:
+    """Who is in the set, of the vertices that are not taken: one after the other, in random order."""
     near = [{u for u in others if not taken[u]} - {v} for v, others in enumerate(neighbors(A))]
     found = np.zeros(A.shape[0], bool)
-    for v in sorted(np.flatnonzero(~taken), key=lambda v: (mix(v // grain, 0), v)):
+    bits = bits_of(A.shape[0])
+    for v in (vertex_at(place, bits) for place in range(2**bits)):
+        if v >= A.shape[0] or taken[v]:
+            continue
         within_two = set().union(near[v], *(near[u] for u in near[v]))
         found[v] = not any(found[u] for u in within_two)
     return found
