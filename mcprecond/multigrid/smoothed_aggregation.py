@@ -64,10 +64,10 @@ class SmoothedAggregation(Multigrid):
     cycle : {"V", "W", "K"}
         How each level calls the next coarser one: once, twice, or twice within two steps of CG. A second call is left
         out where all visits of levels would then read more than 4 times the entries that a V cycle reads, as where
-        levels hardly shrink; that is decided from the finest level on, when they are built. A K cycle is not linear in
-        r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
-        stop short of their tolerance. It helps where V cycles take more iterations on finer meshes, as with plain
-        aggregation, not where the aggregates ignore which connections are strong.
+        levels hardly shrink; that is decided from the finest level on, when they are built. K cycles are for `pcg`:
+        they are not linear in r, and `pcg` makes its iteration flexible then, while other solvers, as SciPy's cg, may
+        take more iterations or stop short of their tolerance. A K cycle helps where V cycles take more iterations on
+        finer meshes, as with plain aggregation, not where the aggregates ignore which connections are strong.
     max_levels : int
     max_coarse : int
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
