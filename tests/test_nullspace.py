@@ -92,6 +92,25 @@ def test_pure_neumann_problems(to_device, backend, name, n):
             assert result.iterations <= 40
 
 
+@pytest.mark.parametrize("smoother", ["gauss_seidel", "chebyshev"])
+def test_hierarchies_in_single_precision(to_device, smoother):
+    """The coarse inverse is as large as 1 / rounding along constants, and what is stored is rounded much more."""
+    A, _ = laplacian(sp.csr_array(grid5(100)))
+    M = SmoothedAggregation(to_device(A), smoother=smoother, dtype=np.float32)
+    result = pcg(to_device(A), to_device(numbers(10_000, 0)), M=M, rtol=1e-10, nullspace="constant")
+    assert result.converged and result.iterations <= 40
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(exponent=st.integers(0, 16), seed=st.integers(0, 9))
+def test_what_M_makes_of_the_null_space_does_not_matter(to_device, backend, exponent, seed):
+    A, v = laplacian(sp.csr_array(grid5(15)), seed)
+    M = np.diag(1 / A.diagonal()) + 10.0**exponent * np.outer(v, v) / 225
+    M = backend.linalg.aslinearoperator(to_device(M))
+    result = pcg(to_device(A), to_device(numbers(225, seed)), M=M, rtol=1e-10, nullspace="constant")
+    assert result.converged and result.iterations <= 225
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(to_device, backend, dtype):
     A, v = laplacian(sp.csr_array(grid5(20)), 0, dtype)

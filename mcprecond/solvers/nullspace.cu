@@ -9,10 +9,11 @@ extern "C" __global__ void find_part(long long n, const VALUE* column, const VAL
     sum_over_grid<1>({product}, partials, arrivals, [=](const double* totals) { part[0] = totals[0]; });
 }
 
-extern "C" __global__ void take_off(long long n, long long k, const VALUE* columns, const double* parts, VALUE* v) {
+extern "C" __global__ void take_off(long long n, long long k, const VALUE* columns, const double* parts, const VALUE* x,
+                                    VALUE* y) {
     long long i = thread_id();
     if (i >= n) return;
-    VALUE rest = v[i];
+    VALUE rest = x[i];
     for (long long j = 0; j < k; ++j) rest -= rounded_product((REAL)parts[j], columns[j * n + i]);
-    v[i] = rest;
+    y[i] = rest;
 }

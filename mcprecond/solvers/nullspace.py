@@ -1,7 +1,8 @@
 """CG for a singular A: what is in its null space is taken out of b, of x, and of every preconditioned residual.
 
-Let the rows of V be an orthonormal basis of the null space, and P = I - V'V. CG on A x = P b with P M for M stays in
-the range of P: there A is definite, and rounding does not let the part of x in the null space grow.
+Let the rows of V be an orthonormal basis of the null space, and P = I - V'V. CG on A x = P b with P M P for M stays in
+the range of P: there A is definite, and rounding does not let the part of x in the null space grow. Nor does it matter
+what M makes of that space: the inverse on the coarsest level of a hierarchy may be as large there as 1 / rounding.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def refuse_others(basis: Any, matrix: AdmittedMatrix) -> None:
 
 
 class Projected(Operator):
-    """P M: what M gives, without its part in a null space. M is None for the identity.
+    """P M P: M, but for vectors and results without parts in a null space. M is None for the identity.
 
     Parameters
     ----------
@@ -139,8 +140,8 @@ class Projected(Operator):
         return 0 if self.M is None else self.M.exponent
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`."""
-        return None if self.M is None else self.M.new_state(), self._new_sums()
+        """See `Operator`: that of M, a vector, and what sums need."""
+        return self._state(None if self.M is None else self.M.new_state())
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
@@ -148,32 +149,35 @@ class Projected(Operator):
         if self.M is None:
             yield self.new_state()
             return
-        with self.M.lend_state() as state:
-            yield state, self._new_sums()
+        with self.M.lend_state() as of_M:
+            yield self._state(of_M)
 
-    def _new_sums(self) -> Any:
+    def _state(self, of_M: Any) -> Any:
         xp, (k, n) = self._backend.xp, self._columns.shape
-        return xp.empty((k, 1)), xp.empty(min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
+        sums = xp.empty((k, 1)), xp.empty(min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
+        return of_M, None if self.M is None else xp.empty(n, self.dtype), sums
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
         """See `Operator`."""
+        of_M, projected, _ = state
         if self.M is None:
-            y[...] = x
-        else:
-            self.M.enqueue(state[0], x, y)
-        self.project(state, y)
+            self.project(state, x, y)
+            return
+        self.project(state, x, projected)
+        self.M.enqueue(of_M, projected, y)
+        self.project(state, y, y)
 
-    def project(self, state: Any, v: Any) -> None:
-        """v = P v, by kernels only."""
-        parts, *reduction = state[1]
+    def project(self, state: Any, x: Any, y: Any) -> None:
+        """y = P x, by kernels only. x may be y."""
+        parts, *reduction = state[2]
         k, n = self._columns.shape
         for j in range(k):
-            self._run.find_part(n, self._columns[j], v, parts[j], *reduction)
-        self._run.take_off(n, k, self._columns.reshape(-1), parts.reshape(-1), v)
+            self._run.find_part(n, self._columns[j], x, parts[j], *reduction)
+        self._run.take_off(n, k, self._columns.reshape(-1), parts.reshape(-1), x, y)
 
 
 class ProjectedConjugateGradients(ConjugateGradients):
-    """CG in the range of P, with P M for M."""
+    """CG in the range of P, with P M P for M."""
 
     M: Projected
 
@@ -195,7 +199,7 @@ class ProjectedConjugateGradients(ConjugateGradients):
     def _project(self, v: Any) -> None:
         """Twice: what is left may be much smaller than what was taken out, and the rounding of that."""
         for _ in range(2):
-            self.M.project(self._of_M, v)
+            self.M.project(self._of_M, v, v)
 
     def _largest(self, v: Any) -> float:
         return float(abs(v).max()) if v.size else 0.0
@@ -206,7 +210,7 @@ class ProjectedConjugateGradients(ConjugateGradients):
 
 @KERNELS.strided
 def find_part(n, column, v, part, partials, arrivals):
-    """The coefficient of a vector in v."""
+    """The coefficient of a column in v."""
     part[0] = multiply_part(0, n, column, v)
 
 
@@ -220,10 +224,11 @@ def multiply_part(first, end, column, v):
 
 
 @KERNELS.per_item(grain=NUMBERS)
-def take_off(first, end, k, columns, parts, v):
-    """v less its parts."""
-    n = len(v)
+def take_off(first, end, k, columns, parts, x, y):
+    """y = x less its parts."""
+    n = len(x)
+    y[first:end] = x[first:end]
     for j in range(k):
-        part = v.real.dtype.type(parts[j])
+        part = y.real.dtype.type(parts[j])
         for i in range(first, end):
-            v[i] -= part * columns[j * n + i]
+            y[i] -= part * columns[j * n + i]
