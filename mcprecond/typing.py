@@ -25,6 +25,7 @@ __all__ = [
     "LinearOperator",
     "Matrix",
     "MethodName",
+    "NullSpace",
     "Order",
     "PivotRule",
     "RowOrdering",
@@ -159,5 +160,7 @@ RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
 SmootherName: TypeAlias = Literal["gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
 #: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]
+#: Null spaces of `pcg`.
+NullSpace: TypeAlias = Literal["constant"] | HostArray | DeviceArray | None
 #: Forms of `pcg`.
 Form: TypeAlias = Literal["auto", "plain", "eisenstat"]

@@ -672,6 +672,27 @@ def test_rigid_body_modes_beat_one_level_and_translations(to_device, n):
     assert with_rotations <= 14 and with_rotations < without < one_level
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(seed=st.integers(0, 99), k=st.integers(0, 3), dtype=st.sampled_from([np.int32, np.float32, np.float64]))
+def test_candidates_from_the_host_are_those_of_the_device(to_device, backend, seed, k, dtype):
+    """B may be NumPy's array wherever A is, and where the cycles run: k = 0 is a vector."""
+    A = grid5(20)
+    B = np.random.default_rng(seed).integers(1, 9, (400, k) if k else 400).astype(dtype)
+    levels = [SmoothedAggregation(to_device(A), B, max_coarse=20).levels]
+    levels.append(SmoothedAggregation(A, B, max_coarse=20, device=backend.name).levels)
+    for level, *others in zip(
+        SmoothedAggregation(to_device(A), to_device(B), max_coarse=20).levels, *levels, strict=True
+    ):
+        for other in others:
+            np.testing.assert_array_equal(on_host(other.A, backend).toarray(), on_host(level.A, backend).toarray())
+
+
+def test_candidates_on_the_gpu_do_not_come_to_the_cpu(monkeypatch):
+    monkeypatch.setattr("mcprecond.multigrid.smoothed_aggregation.backend_of", lambda B: SimpleNamespace(name="gpu"))
+    with pytest.raises(TypeError, match=r"B is on the gpu .* cupy.asnumpy"):
+        SmoothedAggregation(grid5(10), np.ones(100))
+
+
 @pytest.mark.parametrize("smoother", SMOOTHERS)
 def test_every_smoother_serves(to_device, smoother):
     assert solved(poisson(80, 80), to_device, smoother=smoother)[0].iterations <= 20

@@ -154,6 +154,17 @@ def test_residual_history():
         plots.residual_history({})
 
 
+def test_multigrid():
+    rows = [row("A", name, 1.0) | {"operator_complexity": 1.5, "residuals": [1.0, 0.25]} for name in ("V", "K")]
+    ax = plots.multigrid(Table(rows))
+    drawn = lines(ax)
+    assert list(drawn) == ["V (1.50)", "K (1.50)"] and drawn["K (1.50)"].get_xydata().tolist() == [[0, 1], [1, 0.25]]
+    assert_readable(ax)
+    assert list(lines(plots.multigrid(Table([*rows, rows[0] | {"matrix": "B"}]))))[2] == "B, V (1.50)"
+    with pytest.raises(ValueError, match="no verified row"):
+        plots.multigrid(Table([row("A", "V", 1.0, verified=False)]))
+
+
 def test_many_methods_look_different():
     methods = [str(i) for i in range(25)]
     ax = plots.scaling(Table([row("A", method, 1.0) for method in methods]))

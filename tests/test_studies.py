@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mcprecond import MulticolorSGS, color, pcg, studies
+from mcprecond import MulticolorSGS, SmoothedAggregation, color, pcg, problems, studies
 from mcprecond.problems import graphs
 from mcprecond.studies import Table
+from mcprecond.studies.hierarchies import HIERARCHIES
 from mcprecond.studies.measure import timed
 
 
@@ -60,6 +61,34 @@ def test_convergence_says_what_the_solver_says(matrices, backend):
         assert 0 < row["residual"] <= 1e-8 and 0 < row["error"] < 1e-6
         assert row["seconds"] == row["setup_seconds"] + row["solve_seconds"]
         assert (row["application"] > 0) == (row["setup_seconds"] > 0) == (M is not None)
+
+
+def test_multigrid_says_what_the_hierarchies_say(to_device, backend):
+    A = to_device(problems.laplacian((30, 30)))
+    choices = {"defaults": {"max_coarse": 50}, "K": {"cycle": "K", "max_coarse": 50}, "none": {"theta": 7}}
+    table = studies.multigrid({"grid": A}, choices, repeats=1, seed=5)
+    x = backend.xp.asarray(np.random.default_rng(5).standard_normal(900))
+    for row in table.rows[:2]:
+        M = SmoothedAggregation(A, **choices[row["method"]])
+        result = pcg(A, A @ x, M=M, rtol=1e-8)
+        assert row["verified"] is True and row["iterations"] == result.iterations
+        assert (row["levels"], row["operator_complexity"]) == (len(M.levels), M.operator_complexity)
+        np.testing.assert_allclose(row["residuals"], result.residuals / result.residuals[0])
+        np.testing.assert_allclose(row["factor"] ** row["iterations"], row["residuals"][-1])
+    assert "max_coarse=50" in row["options"]
+    refused = table.rows[2]
+    assert refused["verified"] is False and "theta must be" in refused["reason"]
+    assert f"{len(table.rows[0]['residuals'])} numbers" in str(table)
+
+
+def test_hierarchies_are_found_again(tmp_path):
+    A, told = problems.laplacian((20, 20)), []
+    for theta in (None, None, 0.1):
+        choices = {"one": {"theta": theta}}
+        table = studies.multigrid({"A": A}, choices, path=tmp_path / "r.json", repeats=1, progress=told.append)
+        assert isinstance(table.rows[0]["residuals"], list)
+    assert len(told) == 4
+    assert {row["method"] for row in studies.multigrid({"A": A}, repeats=1).rows} == set(HIERARCHIES)
 
 
 def test_matrices_are_not_changed(to_device, backend):
@@ -173,6 +202,10 @@ WRONG = {
     "convergence": (
         {"matrices": MATRICES, "preconditioners": {"none": None}},
         {"matrices": NO_LABELS, "preconditioners": [*NO_LABELS, {"a": 3}], "solver": NO_FUNCTIONS, **SHARED},
+    ),
+    "multigrid": (
+        {"matrices": MATRICES},
+        {"matrices": NO_LABELS, "hierarchies": [*NO_LABELS[1:], {"a": 3}], "seed": NO_INTEGERS, **SHARED},
     ),
     "advise": (
         {"A": graphs.grid2d(4)},

@@ -48,6 +48,9 @@ MAKERS = {
     "ILU0 in row order": lambda A, **options: ILU0(A, ordering="natural", **options),
     "multigrid of nodes": lambda A, **options: SmoothedAggregation(A, block_size=2, max_coarse=20, **options),
     "K cycles": lambda A, **options: SmoothedAggregation(A, cycle="K", max_coarse=10, **options),
+    "W cycles of levels of V cycles": lambda A, **options: SmoothedAggregation(
+        A, max_coarse=20, **options
+    ).aspreconditioner("W"),
     **{
         f"multigrid, {smoother}": (
             lambda A, smoother=smoother, **options: SmoothedAggregation(A, smoother=smoother, max_coarse=20, **options)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import integer, real
-from mcprecond.backends.inputs import vector
+from mcprecond.backends.arguments import flag, function, integer, one_of, real, shown
+from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.linalg.vectors import KERNELS
+from mcprecond.multigrid.acceleration import accelerated
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.preconditioners.base import _empty_operator
 from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.typing import Cycle, DeviceArray, HostArray, Matrix
 
 CYCLES = ("V", "W", "K")
 #: The coarsest level is solved with a dense inverse if it has at most this many unknowns.
@@ -234,10 +238,82 @@ class Multigrid(Preconditioner):
             level.smoother.before(own.smoothing, b, x, own.r, 1)
             level.smoother.after(own.smoothing, b, x, 1)
 
+    def aspreconditioner(self, cycle: Cycle | Literal["AMLI"] | None = None) -> Multigrid:
+        """Return an operator with another cycle over the same levels; the hierarchy itself if it has that cycle.
+
+        Parameters
+        ----------
+        cycle : {"V", "W", "K"}, optional
+            That of the hierarchy by default. "AMLI" is PyAMG's name of "K"; small letters will do. K cycles are for
+            `pcg`, since they are not linear.
+
+        Returns
+        -------
+        Multigrid
+            It shares the levels, so that it takes part in each `update`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is no such name.
+
+        Examples
+        --------
+        >>> from mcprecond import SmoothedAggregation, problems
+        >>> M = SmoothedAggregation(problems.laplacian((60, 60)))
+        >>> M.aspreconditioner() is M, M.aspreconditioner("W").cycle
+        (True, 'W')
+        """
+        wanted = self.cycle if cycle is None else cycle_named(cycle)
+        return self if wanted == self.cycle else OtherCycle(self, wanted, self._origin)
+
+    @overload
     def solve(
-        self, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int = 100
-    ) -> SolveResult:
-        """Solve A x = b by cycles alone: ``x += M (b - A x)``.
+        self,
+        b: HostArray | DeviceArray,
+        x0: HostArray | DeviceArray | None = None,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        maxiter: int = 100,
+        callback: Callable[[Any], object] | None = None,
+    ) -> SolveResult[Any]: ...
+
+    @overload
+    def solve(
+        self,
+        b: HostArray | DeviceArray,
+        x0: HostArray | DeviceArray | None = None,
+        tol: float | None = None,
+        maxiter: int | None = 100,
+        cycle: Cycle | Literal["AMLI"] | None = None,
+        accel: str | Callable[..., Any] | None = None,
+        callback: Callable[[Any], object] | None = None,
+        residuals: list[float] | None = None,
+        *,
+        return_info: bool | None = None,
+    ) -> Any: ...
+
+    def solve(
+        self,
+        b: Any,
+        x0: Any = None,
+        tol: float | None = None,
+        maxiter: int | None = 100,
+        cycle: Cycle | Literal["AMLI"] | None = None,
+        accel: str | Callable[..., Any] | None = None,
+        callback: Callable[[Any], object] | None = None,
+        residuals: list[float] | None = None,
+        *,
+        return_info: bool | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Any:
+        """Solve A x = b by cycles alone, ``x += M (b - A x)``, or by a Krylov method with M.
+
+        There are two ways to call it. With `rtol` and `atol`, or without any tolerance, it returns a `SolveResult`.
+        With any of PyAMG's `tol`, `cycle`, `accel`, `residuals` and `return_info` it returns what PyAMG's solvers
+        return: x alone, or x and info. Code that was written for PyAMG gives one of these, `tol` in most cases.
 
         Parameters
         ----------
@@ -245,21 +321,89 @@ class Multigrid(Preconditioner):
             Where A comes from.
         x0 : array, shape (n,), optional
             Initial guess, zero by default. Not changed.
-        rtol, atol : float
-            Converged when ``||b - A x|| <= max(rtol ||b||, atol)``.
+        tol : float, optional
+            Converged when ``||b - A x|| <= tol ||b||``, or ``<= tol`` where b = 0; 1e-5 by default. Krylov methods have
+            rules of their own.
         maxiter : int
-            How many cycles at most.
+            How many cycles at most, or iterations, as the Krylov method counts them.
+        cycle : {"V", "W", "K"}, optional
+            As for `aspreconditioner`.
+        accel : str or function, optional
+            The Krylov method: "cg" is `pcg`; "bicgstab", "gmres" and others are those of SciPy, or of CuPy where the
+            levels are on the GPU. A function is called as PyAMG calls it, ``accel(A, b, x0=x0, tol=tol,
+            maxiter=maxiter, M=M, callback=callback, residuals=residuals)``, and with `rtol` and without `residuals` if
+            it takes these arguments, as SciPy's functions do.
+        callback : function, optional
+            Called as ``callback(xk)`` after every cycle or iteration; of SciPy's gmres with the norm.
+        residuals : list, optional
+            Filled with the norms ``||b - A x||`` before the first cycle or iteration and after each; of SciPy's gmres
+            with the norms of M (b - A x), and of CuPy's after restarts.
+        return_info : bool, optional
+            Whether to return x and info instead of x: info is 0 if converged, otherwise not 0.
+        rtol, atol : float, optional
+            Converged when ``||b - A x|| <= max(rtol ||b||, atol)``; 1e-5 and 0 by default.
 
         Returns
         -------
         SolveResult
-            Unpacks as ``x, info``.
+            Unpacks as ``x, info``. By PyAMG's arguments an array, or an array and an int.
 
         Raises
         ------
         TypeError, ValueError
-            If b or x0 does not fit A or is not finite, or another argument is out of range.
+            If b or x0 does not fit A or is not finite, another argument is out of range, or arguments of both ways are
+            given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mcprecond import SmoothedAggregation, problems
+        >>> A = problems.laplacian((60, 60))
+        >>> M, residuals = SmoothedAggregation(A), []
+        >>> x = M.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
+        >>> bool(np.linalg.norm(A @ x - 1) <= 1e-8 * 60), residuals[0]
+        (True, 60.0)
+        >>> M.solve(np.ones(3600), rtol=1e-8).converged
+        True
         """
+        theirs = {"tol": tol, "cycle": cycle, "accel": accel, "residuals": residuals, "return_info": return_info}
+        given = [name for name, value in theirs.items() if value is not None]
+        callback = function(callback, "callback")
+        if not given:
+            return self._iterate(
+                b, x0, 1e-5 if rtol is None else rtol, 0.0 if atol is None else atol, maxiter, callback
+            )
+        if rtol is not None or atol is not None:
+            raise TypeError(
+                f"{'rtol' if atol is None else 'atol'} and {given[0]} are both given; pass rtol and atol for a "
+                "SolveResult, or PyAMG's tol, cycle, accel, residuals and return_info for x"
+            )
+        tol = 1e-5 if tol is None else real(tol, "tol", 0.0)
+        if residuals is not None and not isinstance(residuals, list):
+            raise TypeError(f"residuals must be a list to be filled, got {shown(residuals)}")
+        with_info = False if return_info is None else flag(return_info, "return_info")
+        M = self.aspreconditioner(cycle)
+        if accel is None:
+            result = M._iterate(b, x0, tol, 0.0, maxiter, callback, atol_of_zero=tol)
+            if residuals is not None:
+                residuals[:] = result.residuals.tolist()
+            x, info = result
+        else:
+            x, info = M._accelerate(b, x0, accel, tol, maxiter, callback, residuals)
+        return (x, info) if with_info else x
+
+    def _iterate(
+        self,
+        b: Any,
+        x0: Any,
+        rtol: float,
+        atol: float,
+        maxiter: Any,
+        callback: Callable[[Any], object] | None,
+        *,
+        atol_of_zero: float = 0.0,
+    ) -> SolveResult[Any]:
+        """Cycles alone, with another atol where b = 0."""
         import time
 
         started = time.perf_counter()
@@ -267,6 +411,8 @@ class Multigrid(Preconditioner):
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
         b = xp.asarray(vector(b, n, self._origin, self.dtype))
         x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
+        if not bool(b.any()):
+            atol = max(atol, atol_of_zero)
         near, shift = np.finfo(self.dtype).maxexp // 4, 0
         exponent_of_A = -self.exponent
         if max(abs(exponent_of(b, xp)), abs(exponent_of_A)) > near:
@@ -282,6 +428,8 @@ class Multigrid(Preconditioner):
                 x += own.z[:, 0]
                 r = b - A @ x
                 residuals.append(norm_of(r, xp))
+                if callback:
+                    callback(self._given_back(times_power(x, shift, xp)))
         reason = (
             Reason.NOT_FINITE
             if not np.isfinite(residuals[-1])
@@ -289,11 +437,41 @@ class Multigrid(Preconditioner):
             if residuals[-1] <= limit
             else Reason.MAX_ITERATIONS
         )
-        x = times_power(x, shift, xp)
-        x = x if self._stays else self.backend.to_host(x)
+        x = self._given_back(times_power(x, shift, xp))
         residuals = [power_times(norm, shift) for norm in residuals]
         seconds = ready - started, time.perf_counter() - ready
         return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
+
+    def _accelerate(
+        self,
+        b: Any,
+        x0: Any,
+        accel: Any,
+        tol: float,
+        maxiter: int | None,
+        callback: Callable[[Any], object] | None,
+        residuals: list[float] | None,
+    ) -> tuple[Any, Any]:
+        """A Krylov method where the levels are: x, where b is, and info."""
+        maxiter = None if maxiter is None else integer(maxiter, "maxiter", 0)
+        M = self if self._stays else OtherCycle(self, self.cycle, self.backend)
+        b = self._taken(b, "b")
+        x0 = None if x0 is None else self._taken(x0, "x0")
+        told = None if callback is None else lambda x: callback(self._given_back(x))
+        x, info = accelerated(
+            accel, self.levels[0].A, b, x0, tol=tol, maxiter=maxiter, M=M, callback=told, residuals=residuals
+        )
+        return self._given_back(x), info
+
+    def _taken(self, v: Any, name: str) -> Any:
+        """A vector of a user, checked, where the levels are."""
+        found = shaped_vector(v, self.shape[0], self._origin, name)
+        refuse_not_finite(found, self._origin, name)
+        return self.backend.xp.asarray(found)
+
+    def _given_back(self, x: Any) -> Any:
+        """A vector where A comes from; numbers stay as they are."""
+        return x if self._stays or np.isscalar(x) else self.backend.to_host(x)
 
     def _adjoint(self) -> Any:
         if not self.linear:
@@ -309,6 +487,50 @@ class Multigrid(Preconditioner):
 
     def _transposed(self, conjugate: bool) -> Preconditioner:
         return self._adjoint() if conjugate else self._transpose()
+
+
+class OtherCycle(Multigrid):
+    """A hierarchy with another cycle, or for vectors on another device: see `Multigrid.aspreconditioner`.
+
+    It has states of its own, which decide which levels are corrected twice, and all else is the hierarchy's.
+    """
+
+    def __new__(cls, M: Multigrid, cycle: str, origin: Backend) -> Any:
+        """Make the instance a LinearOperator of the library of its vectors."""
+        return _empty_operator(cls, origin.name)
+
+    def __init__(self, M: Multigrid, cycle: str, origin: Backend) -> None:
+        self._of, self.cycle, self._origin = M, cycle, origin
+        self.presweeps, self.postsweeps, self._updating = M.presweeps, M.postsweeps, M._updating
+        self._at = self.updates
+        self._open_levels(M.levels, M._coarse, M.backend)
+        self.symmetric = M.symmetric
+
+    def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
+        """See `Operator`."""
+        self._of.enqueue(state, r, z)
+
+    def workspace(self, columns: int = 1) -> Any:
+        """See `Preconditioner`."""
+        if self._at != self.updates:  # graphs that were captured hold the damping of before
+            self._at, self._free, self.levels, self._coarse = self.updates, {}, self._of.levels, self._of._coarse
+        return super().workspace(columns)
+
+    def update(self, A: Matrix) -> None:
+        """Take new values, as the hierarchy does, which it is shared with."""
+        self._of.update(A)
+
+
+def cycle_named(cycle: Any) -> str:
+    """Return the name of a cycle, by the name that it has here or in PyAMG.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither.
+    """
+    name = cycle.upper() if isinstance(cycle, str) else cycle
+    return one_of("K" if name == "AMLI" else name, "cycle", CYCLES)
 
 
 def corrected_twice(entries: list[int]) -> list[bool]:

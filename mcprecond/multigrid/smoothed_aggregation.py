@@ -41,7 +41,7 @@ class SmoothedAggregation(Multigrid):
         values are near the ends of the floats' range, the coarse levels are those of A divided by a power of two.
     B : array, shape (n,) or (n, k), optional
         Near-null-space candidates, k at most 8: vectors x with small A x, as rigid body modes in elasticity. One
-        constant for each unknown of a node by default.
+        constant for each unknown of a node by default. NumPy's arrays are moved to where the levels are.
     block_size : int
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
     strength : {"symmetric"}
@@ -64,10 +64,10 @@ class SmoothedAggregation(Multigrid):
     cycle : {"V", "W", "K"}
         How each level calls the next coarser one: once, twice, or twice within two steps of CG. A second call is left
         out where all visits of levels would then read more than 4 times the entries that a V cycle reads, as where
-        levels hardly shrink; that is decided from the finest level on, when they are built. A K cycle is not linear in
-        r: `pcg` makes its iteration flexible then, but other solvers, as SciPy's cg, may take more iterations or
-        stop short of their tolerance. It helps where V cycles take more iterations on finer meshes, as with plain
-        aggregation, not where the aggregates ignore which connections are strong.
+        levels hardly shrink; that is decided from the finest level on, when they are built. K cycles are for `pcg`:
+        they are not linear in r, and `pcg` makes its iteration flexible then, while other solvers, as SciPy's cg, may
+        take more iterations or stop short of their tolerance. A K cycle helps where V cycles take more iterations on
+        finer meshes, as with plain aggregation, not where the aggregates ignore which connections are strong.
     max_levels : int
     max_coarse : int
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
@@ -135,7 +135,7 @@ class SmoothedAggregation(Multigrid):
         self._dtype, self._coloring = dtype, coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
-        candidates = near_null_space(B, matrix, self.block_size, self._origin)
+        candidates = near_null_space(B, matrix, self.block_size)
         self._build(matrix, candidates)
 
     def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
@@ -223,22 +223,23 @@ class SmoothedAggregation(Multigrid):
             self._coarse.update(A.csr, self.backend)
 
 
-def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Backend) -> Any:
-    """Return B as an array of shape (n, k) on the device of A, in its dtype; one constant per unknown of a node by
-    default.
+def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:
+    """Return B as an array of shape (n, k) on the device of a matrix, in its dtype; by default one constant for each
+    unknown of a node.
 
     Raises
     ------
     TypeError, ValueError
-        If it is on the other device, does not hold numbers that fit A, or has another shape; if it is not finite, or a
-        candidate is zero.
+        If it is on the GPU and the matrix is not, does not hold numbers that fit the matrix, or has another shape; if
+        it is not finite, or a candidate is zero.
     """
     xp, n, dtype = matrix.backend.xp, matrix.shape[0], matrix.dtype
     if B is None:
         return xp.tile(xp.eye(block_size, dtype=dtype), (n // block_size, 1))
-    if backend_of(B).name != origin.name:
-        raise TypeError(f"B is on the {backend_of(B).name} and must be on the {origin.name} like A")
-    array = origin.xp.asarray(B)
+    place = backend_of(B)
+    if place.name == "gpu" != matrix.backend.name:
+        raise TypeError("B is on the gpu and must be on the cpu like A; move it with cupy.asnumpy(B)")
+    array = place.xp.asarray(B)
     if array.dtype.kind not in "fiubc" or (array.dtype.kind == "c" and dtype.kind != "c"):
         raise TypeError(f"B must hold numbers that {dtype}, the dtype of A, has room for, got dtype {array.dtype}")
     if array.ndim == 1:
@@ -246,9 +247,9 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int, origin: Bac
     if array.ndim != 2 or array.shape[0] != n or not 1 <= array.shape[1] <= LARGEST_BLOCK:
         raise ValueError(
             f"B must have shape ({n},) or ({n}, k) with k from 1 to {LARGEST_BLOCK}: a row for each row of A; got "
-            f"shape {origin.xp.asarray(B).shape}"
+            f"shape {place.xp.asarray(B).shape}"
         )
-    if first_place(~origin.xp.isfinite(array).reshape(-1), origin.xp) is not None:
+    if first_place(~place.xp.isfinite(array).reshape(-1), place.xp) is not None:
         raise ValueError("B holds NaN or infinity; every value must be finite")
     zero = (array == 0).all(axis=0)
     if n and bool(zero.any()):

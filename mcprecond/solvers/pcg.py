@@ -18,7 +18,7 @@ from mcprecond.backends.inputs import promoted, shaped_vector
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import operator_for
-from mcprecond.linalg.powers import power_times
+from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
@@ -26,8 +26,9 @@ from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_uns
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.nullspace import Projected, ProjectedConjugateGradients, null_space_basis
 from mcprecond.solvers.result import Reason, SolveResult
-from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix
+from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace
 
 FORMS = ("auto", "plain", "eisenstat")
 #: What is found out about A and b.
@@ -47,6 +48,7 @@ def pcg(
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
+    nullspace: NullSpace = None,
 ) -> SolveResult[npt.NDArray[Any]]: ...
 
 
@@ -63,6 +65,7 @@ def pcg(
     callback: Callable[[Any], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
+    nullspace: NullSpace = None,
 ) -> SolveResult[Any]: ...
 
 
@@ -78,6 +81,7 @@ def pcg(
     callback: Callable[[Any], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
+    nullspace: NullSpace = None,
 ) -> SolveResult[Any]:
     """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
@@ -106,6 +110,11 @@ def pcg(
     progress : function of an int and a float, optional
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
         on a CPU, after up to 64 of them on a GPU. Nothing waits for it.
+    nullspace : "constant" or array, shape (n,) or (n, k), optional
+        The null space of a singular A, as for pure Neumann problems and graph Laplacians: constants, or the span of
+        these columns, which may be NumPy's for an A on the GPU. b is then replaced by its projection on the complement,
+        so that there is a solution for any b, and the one without a part in the null space is returned. Residuals are
+        those of the projected b. It takes the plain form.
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
         an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
@@ -120,9 +129,10 @@ def pcg(
     ------
     TypeError, ValueError
         If A is not a square sparse matrix of finite floats, b or x0 do not fit it or are not finite, M has another
-        shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or value, or the
-        form does not fit M. That A is not symmetric, or that it is singular and b does not fit, is found out after 100
-        iterations, or where CG fails, and is the `reason` then.
+        shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or value, the
+        form does not fit M, or A times a vector of `nullspace` is not about zero (says how large it is). That A is not
+        symmetric, or that it is singular and b does not fit, is found out after 100 iterations, or where CG fails, and
+        is the `reason` then.
 
     References
     ----------
@@ -139,8 +149,16 @@ def pcg(
     >>> result = pcg(A, np.ones(50), M=MulticolorSGS(A), rtol=1e-10)
     >>> result.converged
     True
+
+    The Laplacian of a ring is singular:
+
+    >>> L = scipy.sparse.diags_array([-1.0, -1.0, 2.0, -1.0, -1.0], offsets=[-49, -1, 0, 1, 49], shape=(50, 50)).tocsr()
+    >>> b = np.arange(50.0)
+    >>> result = pcg(L, b, M=MulticolorSGS(L), rtol=1e-10, nullspace="constant")
+    >>> result.converged, bool(np.allclose(L @ result.x, b - b.mean())), bool(abs(result.x.mean()) < 1e-10)
+    (True, True, True)
     """
-    solver = PCG(A, M, form=form)
+    solver = PCG(A, M, form=form, nullspace=nullspace)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
     solver.release()
     return result
@@ -154,7 +172,7 @@ class PCG:
 
     Parameters
     ----------
-    A, M, form
+    A, M, form, nullspace
         As for `pcg`. They are referred to, not copied. New values in the arrays of A count after ``M.update(A)``; else
         A has to stay as it is.
 
@@ -175,17 +193,20 @@ class PCG:
     2.330e+07
     """
 
-    def __init__(self, A: Matrix, M: Any = None, *, form: Form = "auto") -> None:
+    def __init__(self, A: Matrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
         self._started = time.perf_counter()
         self._csr, self._backend = csr_form(A, floats=True)
         self._form = one_of(form, "form", FORMS)
         self._M = _admitted_preconditioner(M, self._csr, self._backend)
         self._admitted: AdmittedMatrix | None = None
+        self._is_projected, self._basis = nullspace is not None, None
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         #: Iterations that nobody uses, by stream, dtype and whether they are in Eisenstat's form.
         self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
         if incompatibility := self._incompatibility():
-            self._plain_system(incompatibility)
+            matrix = self._plain_system(incompatibility)
+            if nullspace is not None:
+                self._basis = null_space_basis(nullspace, matrix)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -236,6 +257,8 @@ class PCG:
         key, iteration, stack, exponent_of_A = self._borrow(promoted(*(operand.dtype for operand in operands)))
         iteration.load(b, guess)
         norm = choose_units(iteration, b, guess, exponent_of_A, backend)
+        if self._is_projected:
+            b = times_power(iteration.b, -iteration.shift, backend.xp)
         if norm == 0 and not bool(b.any()):
             ready = time.perf_counter()
             self._free.setdefault(key, []).append((iteration, stack))
@@ -287,8 +310,12 @@ class PCG:
             M = product_with(replace(M, csr=M.csr.astype(dtype, copy=False)))
         if M is not None:
             M = operator_for(M, dtype, backend)
+        if self._is_projected:
+            M = Projected(M, self._basis, dtype, backend)
+        if M is not None:
             state = stack.enter_context(M.lend_state())
-        return key, ConjugateGradients(system, M, state), stack, matrix.exponent
+        method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
+        return key, method(system, M, state), stack, matrix.exponent
 
     def _free_one(self, key: tuple[Any, ...]) -> tuple[Iteration, ExitStack] | None:
         """An iteration that was put back, unless another thread has just taken it."""
@@ -307,6 +334,8 @@ class PCG:
         """Why Eisenstat's form does not fit, or is not wanted; None if it fits, provided that M was built from A."""
         if self._form == "plain":
             return "form='plain'"
+        if self._is_projected:
+            return "nullspace is given"
         if found := eisenstat_incompatibility(self._csr, self._M):
             return found
         if dtype is None or dtype == self._csr.dtype:  # to NumPy None is float64
@@ -320,7 +349,8 @@ class PCG:
         if self._admitted is None:
             self._admitted = admitted(self._csr, finite=True)
         if self._form == "eisenstat":
-            raise ValueError(f"form='eisenstat' does not fit M: {incompatibility}; use form='plain'")
+            unfit = "nullspace" if self._is_projected else "M"
+            raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
         return self._admitted
 
 

@@ -32,7 +32,7 @@ class Reason(Enum):
     UNSYMMETRIC_A = "not converged, and A is not symmetric (or Hermitian), which CG needs; use gmres or bicgstab"
     INCONSISTENT = (
         "not converged: A is singular to working precision and b has a part in its null space, so that no x solves the "
-        "system; take that part out of b, which is b - b.mean() where constants are in the null space"
+        "system; take that part out of b, as pcg(nullspace=...) does, or b - b.mean() where constants are in that space"
     )
     INDEFINITE_M = "breakdown: r'Mr is not positive, so M is not positive definite; use another preconditioner"
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,6 +24,15 @@ REFUSALS = ValueError, ArithmeticError, MemoryError
 
 Matrices = Mapping[str, Any]  # name -> sparse matrix, or function without arguments that returns one
 Progress = Callable[[str], None]
+
+
+class System(NamedTuple):
+    """A x = b with its solution, and how long A @ x takes, in seconds."""
+
+    A: Any
+    x: Any
+    b: Any
+    product: float
 
 
 def coloring(
@@ -84,7 +93,7 @@ def coloring(
     labeled(matrices, "matrices")
     record = Record(study, ("matrix", "method", "coloring", "options", "repeats"), path)
     cases = [
-        {"matrix": matrix, "method": label, "coloring": name, "options": _options(options), "repeats": repeats}
+        {"matrix": matrix, "method": label, "coloring": name, "options": options_as_text(options), "repeats": repeats}
         for matrix in matrices
         for label, (name, options) in calls.items()
     ]
@@ -185,50 +194,65 @@ def convergence(
     record = Record(study, ("matrix", "method", *shared), path)
     cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
 
-    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
-        matrix = admitted(A, finite=True)
-        csr, backend = matrix.csr, matrix.backend
-        A = csr.copy()  # CuPy's products sort the rows of a matrix in place
-        exact = np.random.default_rng(seed).standard_normal(A.shape[0]).astype(A.dtype)
-        x = backend.xp.asarray(exact)
-        product = timed(lambda: A @ x, backend.synchronize, 5 * repeats).median
-        size = {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz), "product_seconds": product}
-        return (A, x, A @ x, product), size
+    def measure(system: System, case: dict[str, Any]) -> dict[str, Any]:
+        return solved(system, preconditioners[case["method"]], solver, rtol, maxiter, repeats)[0]
 
-    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
-        A, x, b, product = system
-        backend, build = backend_of(A), preconditioners[case["method"]]
-        results: list[SolveResult] = []
-        try:
-            M = None if build is None else build(A)
-        except REFUSALS as error:
-            return {"verified": False, "reason": f"no preconditioner: {error}"}
-        setup = Timing.of([0.0]) if build is None else timed(lambda: build(A), backend.synchronize, repeats)
-        try:
-            application = Timing.of([0.0]) if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats)
-            solve = timed(
-                lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
-            )
-        except REFUSALS as error:
-            return {"verified": False, "reason": f"refused: {error}"}
-        result, norm = results[-1], backend.xp.linalg.norm
-        residual = float(norm(b - A @ result.x)) / (float(norm(b)) or 1.0)
-        return {
-            "colors": getattr(M, "n_colors", None),
-            "iterations": result.iterations,
-            **(setup + solve).columns("seconds"),
-            "spread": solve.spread,
-            "setup_seconds": setup.median,
-            **solve.columns("solve_seconds"),
-            **application.scaled(1 / product).columns("application"),
-            "residual": finite(residual),
-            "error": finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
-            # The solver measures the residual in its own way; rounding may differ.
-            "verified": result.converged and residual <= rtol * (1 + 1e-6),
-            "reason": result.reason.name.lower(),
-        }
+    return run_cases(record, matrices, cases, lambda A: system_with(A, seed, repeats), measure, progress)
 
-    return run_cases(record, matrices, cases, prepare, measure, progress)
+
+def system_with(A: Any, seed: int, repeats: int) -> tuple[System, dict[str, Any]]:
+    """A system with a random solution, and the columns that all its cases share."""
+    matrix = admitted(A, finite=True)
+    csr, backend = matrix.csr, matrix.backend
+    A = csr.copy()  # CuPy's products sort the rows of a matrix in place
+    exact = np.random.default_rng(seed).standard_normal(A.shape[0]).astype(A.dtype)
+    x = backend.xp.asarray(exact)
+    product = timed(lambda: A @ x, backend.synchronize, 5 * repeats).median
+    size = {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz), "product_seconds": product}
+    return System(A, x, A @ x, product), size
+
+
+def solved(
+    system: System,
+    build: Callable[[Any], Any] | None,
+    solver: Callable[..., SolveResult],
+    rtol: float,
+    maxiter: int | None,
+    repeats: int,
+) -> tuple[dict[str, Any], Any, SolveResult | None]:
+    """The columns of `convergence` for one preconditioner, this, and the last result; None for what was refused."""
+    A, x, b, product = system
+    backend = backend_of(A)
+    results: list[SolveResult] = []
+    try:
+        M = None if build is None else build(A)
+    except REFUSALS as error:
+        return {"verified": False, "reason": f"no preconditioner: {error}"}, None, None
+    setup = Timing.of([0.0]) if build is None else timed(lambda: build(A), backend.synchronize, repeats)
+    try:
+        application = Timing.of([0.0]) if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats)
+        solve = timed(
+            lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
+        )
+    except REFUSALS as error:
+        return {"verified": False, "reason": f"refused: {error}"}, M, None
+    result, norm = results[-1], backend.xp.linalg.norm
+    residual = float(norm(b - A @ result.x)) / (float(norm(b)) or 1.0)
+    row = {
+        "colors": getattr(M, "n_colors", None),
+        "iterations": result.iterations,
+        **(setup + solve).columns("seconds"),
+        "spread": solve.spread,
+        "setup_seconds": setup.median,
+        **solve.columns("solve_seconds"),
+        **application.scaled(1 / product).columns("application"),
+        "residual": finite(residual),
+        "error": finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
+        # The solver measures the residual in its own way; rounding may differ.
+        "verified": result.converged and residual <= rtol * (1 + 1e-6),
+        "reason": result.reason.name.lower(),
+    }
+    return row, M, result
 
 
 def run_cases(
@@ -269,7 +293,7 @@ def _call(call: Any) -> tuple[str, Mapping[str, Any]]:
     return call[0], labeled(call[1], "the options in methods")
 
 
-def _options(options: Mapping[str, Any]) -> str:
+def options_as_text(options: Mapping[str, Any]) -> str:
     """The options as text, by which a case is found again."""
     return ", ".join(f"{name}={_named(value)}" for name, value in sorted(options.items()))
 

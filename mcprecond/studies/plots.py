@@ -24,6 +24,7 @@ __all__ = [
     "iterations_against_colors",
     "iterations_against_size",
     "level_sizes",
+    "multigrid",
     "parallelism",
     "performance_profile",
     "residual_history",
@@ -310,9 +311,50 @@ def residual_history(results: Mapping[str, SolveResult], ax: Any = None) -> Any:
     """
     if not results:
         raise ValueError("results must hold at least one SolveResult")
+    return _histories({label: result.residuals for label, result in results.items()}, ax)
+
+
+def multigrid(table: Table, ax: Any = None) -> Any:
+    """Draw the residual norms of CG with each hierarchy, relative to the first one, over the iterations.
+
+    The legend has the operator complexities: how many times the entries of A a hierarchy holds.
+
+    Parameters
+    ----------
+    table : Table
+        Of `studies.multigrid`.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError
+        If no row is verified.
+
+    Examples
+    --------
+    >>> from mcprecond import problems, studies
+    >>> table = studies.multigrid({"grid": problems.laplacian((30, 30))}, {"V": {}, "K": {"cycle": "K"}}, repeats=1)
+    >>> ax = studies.plots.multigrid(table)
+    """
+    several = len(_names(table, "matrix")) > 1
+    histories = {}
+    for row in _verified(table):
+        name = f"{row['matrix']}, {row['method']}" if several else row["method"]
+        histories[f"{name} ({row['operator_complexity']:.2f})"] = np.array(row["residuals"])
+    ax = _histories(histories, ax)
+    ax.legend(title="hierarchy (operator complexity)")
+    return ax
+
+
+def _histories(histories: Mapping[str, np.ndarray], ax: Any) -> Any:
+    """Draw norms relative to their first one, a line for each label."""
     ax = _axes(ax)
-    for label, look in _looks(list(results)):
-        norms = results[label].residuals
+    for label, look in _looks(list(histories)):
+        norms = histories[label]
         relative = norms / (norms[0] or 1.0)
         # Zeros have no logarithm: gaps in the line.
         drawn = np.where(relative > 0, relative, np.nan)

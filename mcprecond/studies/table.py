@@ -24,7 +24,7 @@ class Table:
     Attributes
     ----------
     rows : list of dict
-        Column name -> str, int, float, bool or None. Times are in seconds.
+        Column name -> str, int, float, bool, None, or a list of floats, whose length is shown. Times are in seconds.
 
     Examples
     --------
@@ -85,6 +85,8 @@ def _shown(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return f"{len(value)} numbers"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

@@ -50,6 +50,9 @@ def uses(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray) -> No
         print(result.x.sum(), result.iterations + 1, result.reason is Reason.CONVERGED)
         x, info = result
         print(x, info)
+    hierarchy, residuals = SmoothedAggregation(A), list[float]()
+    print(hierarchy.solve(b, rtol=1e-8).iterations, hierarchy.solve(on_gpu).converged)
+    print(hierarchy.solve(b, tol=1e-8, accel="cg", residuals=residuals), hierarchy.aspreconditioner("W").n_colors)
     blocks = ColorBlocks(A, "greedy", dtype=np.float32)
     print(blocks.n_colors, blocks.perm, mcprecond.__version__)
 

@@ -1,0 +1,89 @@
+"""Krylov methods by name, with a hierarchy as their preconditioner, called as PyAMG's solvers call them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mcprecond.backends import Backend
+from mcprecond.backends.arguments import shown
+from mcprecond.solvers.pcg import pcg
+
+#: Methods of SciPy and CuPy that take M and a callback; "cg" is `pcg`.
+METHODS = ("cg", "bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "minres")
+
+
+def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
+    """Return a Krylov method: `accel` itself if it is a function.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither a function nor the name of a method that the library of the backend has.
+    """
+    if callable(accel):
+        return accel
+    if not isinstance(accel, str):
+        raise TypeError(f"accel must be a name or a function, got {shown(accel)}")
+    known = [name for name in METHODS if hasattr(backend.linalg, name)]
+    if accel not in known:
+        raise ValueError(f"accel must be one of {', '.join(known)}, or a function such as pcg, got {accel!r}")
+    return pcg if accel == "cg" else getattr(backend.linalg, accel)
+
+
+def accelerated(
+    accel: str | Callable[..., Any],
+    A: Any,
+    b: Any,
+    x0: Any,
+    *,
+    tol: float,
+    maxiter: int | None,
+    M: Any,
+    callback: Callable[[Any], object] | None,
+    residuals: list[float] | None,
+) -> tuple[Any, Any]:
+    """Solve by a method by name, or by one that has the arguments of PyAMG's or of SciPy's: x and info.
+
+    `residuals` gets what PyAMG's methods put there, the norms of `pcg`, and for others the norms that their
+    callback tells: of b - A x, but for SciPy's gmres those of M (b - A x).
+    """
+    method = method_named(accel, M.backend)
+    norm, taken = M.backend.xp.linalg.norm, parameters(method)
+    options: dict[str, Any] = {"maxiter": maxiter, "M": M, "callback": callback}
+    if method is pcg:
+        result = pcg(A, b, x0, rtol=tol, **options)
+        if residuals is not None:
+            residuals[:] = result.residuals.tolist()
+        return result.x, result.info
+    if "residuals" in taken or not taken:
+        x, info = method(A, b, x0=x0, tol=tol, residuals=residuals, **options)
+        return x, info
+    options |= {"tol": tol} if "tol" in taken else {"rtol": tol}
+    if "atol" in taken:
+        options["atol"] = 0.0
+    tells_norms = "callback_type" in taken and M.backend.name == "cpu"  # CuPy tells them after restarts only
+    if "callback_type" in taken:
+        options["callback_type"] = "pr_norm" if tells_norms else "x"
+    if residuals is not None:
+        r = b if x0 is None else b - A @ x0
+        residuals[:] = [float(norm(M @ r if tells_norms else r))]
+        scale = float(norm(b))
+
+        def note(told: Any) -> None:
+            residuals.append(scale * float(told) if tells_norms else float(norm(b - A @ told)))
+            if callback is not None:
+                callback(told)
+
+        options["callback"] = note
+    x, info = method(A, b, x0=x0, **options)
+    return x, info
+
+
+def parameters(method: Callable[..., Any]) -> frozenset[str]:
+    """The names of a function's parameters; none where it does not tell."""
+    try:
+        return frozenset(inspect.signature(method).parameters)
+    except (TypeError, ValueError):
+        return frozenset()

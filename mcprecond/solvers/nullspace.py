@@ -1,0 +1,234 @@
+"""CG for a singular A: what is in its null space is taken out of b, of x, and of every preconditioned residual.
+
+Let the rows of V be an orthonormal basis of the null space, and P = I - V'V. CG on A x = P b with P M P for M stays in
+the range of P: there A is definite, and rounding does not let the part of x in the null space grow. Nor does it matter
+what M makes of that space: the inverse on the coarsest level of a hierarchy may be as large there as 1 / rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
+from mcprecond.backends.arguments import shown
+from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.backends.inputs import first_place
+from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.operator import Operator
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.iteration import inner
+
+KERNELS = KernelSet(__file__, "VALUE")
+
+MOST = 32  # vectors, each of which is one more kernel in an iteration
+MOST_BLOCKS = 2**14  # of a grid, each of which leaves a number
+#: Units of rounding. A vector with a smaller rest than DEPENDENT depends on those before it; of a b with a smaller one
+#: than NOTHING, which is noise, nothing is left.
+DEPENDENT, NOTHING = 100, 8
+
+
+def null_space_basis(nullspace: Any, matrix: AdmittedMatrix) -> Any:
+    """Return an orthonormal basis of a null space in double precision, shape (k, n), on the device of a matrix.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `nullspace` is neither "constant" nor an array of k <= 32 finite, linearly independent columns that fit the
+        matrix, with A times each of them about zero.
+    """
+    xp, n = matrix.backend.xp, matrix.shape[0]
+    wide = np.complex128 if matrix.dtype.kind == "c" else np.float64
+    if isinstance(nullspace, str):
+        if nullspace != "constant":
+            raise ValueError(f"nullspace must be 'constant' or an array, got {nullspace!r}")
+        given = xp.ones((n, 1), matrix.dtype)
+    else:
+        given = admitted_vectors(nullspace, matrix)
+    basis = xp.ascontiguousarray(given.T.astype(wide))
+    least = DEPENDENT * float(np.finfo(given.dtype if given.dtype.kind in "fc" else wide).eps)
+    for j, v in enumerate(basis):
+        v /= abs(v).max() if n else 1
+        v /= xp.linalg.norm(v) if n else 1
+        for _ in range(2):
+            v -= basis[:j].T @ (basis[:j].conj() @ v)
+        rest = float(xp.linalg.norm(v)) if n else 1.0
+        if rest <= least:
+            raise ValueError(f"column {j} of nullspace depends on those before it; leave it out")
+        v /= rest
+    refuse_others(basis, matrix)
+    return basis
+
+
+def admitted_vectors(nullspace: Any, matrix: AdmittedMatrix) -> Any:
+    """Return a user's vectors as an array of shape (n, k) on the device of a matrix."""
+    place, n = backend_of(nullspace), matrix.shape[0]
+    if place.name == "gpu" != matrix.backend.name:
+        raise TypeError("nullspace is on the gpu and must be on the cpu like A; move it with cupy.asnumpy(nullspace)")
+    array = place.xp.asarray(nullspace)
+    if array.dtype.kind not in "fiubc":
+        raise TypeError(f"nullspace must be 'constant' or an array of numbers, got {shown(nullspace)}")
+    if array.dtype.kind == "c" and matrix.dtype.kind != "c":
+        raise TypeError(f"nullspace holds {array.dtype} and A {matrix.dtype}; give real vectors, or A.astype(complex)")
+    shape = array.shape
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[0] != n or not 1 <= array.shape[1] <= MOST:
+        raise ValueError(f"nullspace must have shape ({n},) or ({n}, k) with k from 1 to {MOST}, got {shape}")
+    if first_place(~place.xp.isfinite(array).reshape(-1), place.xp) is not None:
+        raise ValueError("nullspace holds NaN or infinity; every value must be finite")
+    zero = (array == 0).all(axis=0)
+    if n and bool(zero.any()):
+        raise ValueError(f"column {int(zero.argmax())} of nullspace is zero; leave it out")
+    return matrix.backend.xp.asarray(array)
+
+
+def refuse_others(basis: Any, matrix: AdmittedMatrix) -> None:
+    """Raise ValueError unless A times each vector is zero, but for what rounding of A and of the vector may leave."""
+    backend, (k, n) = matrix.backend, basis.shape
+    if not n:
+        return
+    A, magnitudes = (
+        product_with(matrix),
+        backend.sparse.csr_matrix((abs(matrix.data), matrix.csr.indices, matrix.csr.indptr), matrix.shape),
+    )
+    tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
+    for j in range(k):
+        v, product = basis[j].astype(matrix.dtype), backend.xp.empty(n, matrix.dtype)
+        A.enqueue(A.new_state(), v, product)
+        with np.errstate(all="ignore"):
+            largest, size = float(abs(product).max()), float((magnitudes @ abs(v)).max())
+        if not largest <= tolerance * size:
+            norm = largest * float(backend.xp.linalg.norm(product / largest))
+            raise ValueError(
+                f"column {j} of nullspace is not in the null space of A: for this v, orthogonal to those before it and "
+                f"of norm 1, ||A v|| is {norm:.3g}, and |A| |v| has entries up to {size:.3g}; leave nullspace out if A "
+                "is not singular"
+            )
+
+
+class Projected(Operator):
+    """P M P: M, but for vectors and results without parts in a null space. M is None for the identity.
+
+    Parameters
+    ----------
+    M : Operator or None
+    basis : array, shape (k, n)
+        Orthonormal, of the dtype of vectors or wider.
+    dtype : dtype
+        Of the vectors.
+    backend : Backend
+    """
+
+    def __init__(self, M: Operator | None, basis: Any, dtype: Any, backend: Backend) -> None:
+        xp, self.dtype = backend.xp, np.dtype(dtype)
+        basis = basis.astype(self.dtype)
+        # A complex span is a real one, of the vectors and of i times them.
+        self._columns = xp.concatenate([basis, 1j * basis]).astype(self.dtype) if self.dtype.kind == "c" else basis
+        self.M, self.shape, self._backend = M, (basis.shape[1], basis.shape[1]), backend
+        self._run = backend.kernels(KERNELS, VALUE=self.dtype)
+        if M is not None:
+            self.captures, self.has_many_kernels, self.linear = M.captures, M.has_many_kernels, M.linear
+
+    @property
+    def exponent(self) -> int | None:
+        """See `Operator`."""
+        return 0 if self.M is None else self.M.exponent
+
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`: that of M, a vector, and what sums need."""
+        return self._state(None if self.M is None else self.M.new_state())
+
+    @contextmanager
+    def lend_state(self, columns: int = 1) -> Iterator[Any]:
+        """See `Operator`."""
+        if self.M is None:
+            yield self.new_state()
+            return
+        with self.M.lend_state() as of_M:
+            yield self._state(of_M)
+
+    def _state(self, of_M: Any) -> Any:
+        xp, (k, n) = self._backend.xp, self._columns.shape
+        sums = xp.empty((k, 1)), xp.empty(min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
+        return of_M, None if self.M is None else xp.empty(n, self.dtype), sums
+
+    def enqueue(self, state: Any, x: Any, y: Any) -> None:
+        """See `Operator`."""
+        of_M, projected, _ = state
+        if self.M is None:
+            self.project(state, x, y)
+            return
+        self.project(state, x, projected)
+        self.M.enqueue(of_M, projected, y)
+        self.project(state, y, y)
+
+    def project(self, state: Any, x: Any, y: Any) -> None:
+        """y = P x, by kernels only. x may be y."""
+        parts, *reduction = state[2]
+        k, n = self._columns.shape
+        for j in range(k):
+            self._run.find_part(n, self._columns[j], x, parts[j], *reduction)
+        self._run.take_off(n, k, self._columns.reshape(-1), parts.reshape(-1), x, y)
+
+
+class ProjectedConjugateGradients(ConjugateGradients):
+    """CG in the range of P, with P M P for M."""
+
+    M: Projected
+
+    def load(self, b: Any, x0: Any) -> None:
+        """See `Iteration`; b and x0 without their parts in the null space, which may have been all."""
+        super().load(b, x0)
+        before = self._largest(self.b)
+        self._project(self.b)
+        if self._largest(self.b) <= NOTHING * float(np.finfo(self.dtype).eps) * before < np.inf:
+            self.b.fill(0)
+        if x0 is not None:
+            self._project(self.x)
+
+    def find_residual(self) -> None:
+        """See `Iteration`; x is projected before that, so that a solution is."""
+        self._project(self.x)
+        super().find_residual()
+
+    def _project(self, v: Any) -> None:
+        """Twice: what is left may be much smaller than what was taken out, and the rounding of that."""
+        for _ in range(2):
+            self.M.project(self._of_M, v, v)
+
+    def _largest(self, v: Any) -> float:
+        return float(abs(v).max()) if v.size else 0.0
+
+
+# The kernels on the CPU.
+
+
+@KERNELS.strided
+def find_part(n, column, v, part, partials, arrivals):
+    """The coefficient of a column in v."""
+    part[0] = multiply_part(0, n, column, v)
+
+
+@compile_loop(grain=NUMBERS)
+def multiply_part(first, end, column, v):
+    """The numbers of `find_part`."""
+    product = 0.0
+    for i in range(first, end):
+        product += inner(v[i], column[i])
+    return product
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def take_off(first, end, k, columns, parts, x, y):
+    """y = x less its parts."""
+    n = len(x)
+    y[first:end] = x[first:end]
+    for j in range(k):
+        part = y.real.dtype.type(parts[j])
+        for i in range(first, end):
+            y[i] -= part * columns[j * n + i]
