@@ -73,7 +73,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/galerkin.cu": [{}, {"LANES": 256}],
-    "multigrid/patterns.cu": [{}, {"MARKED": 1}],
+    "multigrid/patterns.cu": [{}, {"WIDE": 1, "LANES": 256}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "storage/node_blocks.cu": BLOCK_SIZES,
     "storage/node_values.cu": BLOCK_SIZES,

@@ -44,14 +44,13 @@ HIERARCHY = """
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
     multigrid.patterns OFFSET=int64 LANES=1,8,16,32
-    multigrid.patterns OFFSET LANES=4,8,16,32
-    multigrid.patterns OFFSET=int64 LANES=32 MARKED=1
-    multigrid.patterns OFFSET LANES=32 MARKED=1
-    multigrid.transfer VALUE
-    multigrid.spectral_radius OFFSET VALUE LANES=2,4,8,16,32
+    multigrid.patterns OFFSET LANES=1,8,16,32
+    multigrid.transfer VALUE LANES=4,8,16
+    multigrid.filtered OFFSET VALUE LANES=4,8,16,32
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256
+    multigrid.polynomial OFFSET VALUE STORED=VALUE LANES=2,4,8,16,32
     linalg.csr OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
-    linalg.dense VALUE LANES=1,32
+    linalg.dense VALUE LANES=32
     linalg.vectors VALUE
     solvers.cg OFFSET VALUE LANES
     sweeps.vectors VALUE

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
+from mcprecond.backends import ROWS, Backend, KernelSet
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
@@ -44,20 +44,43 @@ class Dense(Operator):
 
 
 def inverse_of(csr: Any, backend: Backend) -> Any:
-    """The inverse of a Hermitian positive (semi-)definite matrix, as a dense array.
+    """The inverse of a Hermitian positive definite matrix as a dense array, or the pseudo-inverse of a semidefinite one.
 
-    If it is singular to working precision, a symmetric generalized inverse: unknowns that depend on those before them
-    are left at zero.
+    Rows and columns are scaled to a diagonal of ones before; the pseudo-inverse is that of the scaled matrix.
     """
     xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
-    wide = np.complex128 if dtype.kind == "c" else np.float64
-    dense = xp.zeros((n, n), wide)  # CuPy's toarray would look for repeated entries, and compile for seconds
+    dense = xp.zeros((n, n), np.complex128 if dtype.kind == "c" else np.float64)
+    # CuPy's toarray would look for repeated entries, and compile for seconds.
     dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
-    least = (10 * n * float(np.finfo(dtype).eps)) * xp.diagonal(dense).real
-    column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
-    run = backend.kernels(KERNELS, VALUE=wide, LANES=1)
-    run.invert(n * n, n, dense.reshape(-1), xp.ascontiguousarray(least), column, scratch)
-    return ((dense + dense.conj().T) / 2).astype(dtype)
+    diagonal = xp.diagonal(dense).real
+    scale = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, 1))
+    dense *= scale[:, None] * scale
+    rounding = 100 * n * float(np.finfo(dtype).eps)
+    inverse = _by_cholesky(dense, rounding, backend)
+    if inverse is None:
+        values, vectors = xp.linalg.eigh(dense)
+        kept = values > rounding * max(float(values.max(initial=0)), 1.0)
+        inverse = (vectors * xp.where(kept, 1 / xp.where(kept, values, 1), 0)) @ vectors.conj().T
+    inverse = (inverse + inverse.conj().T) / 2
+    return (inverse * (scale[:, None] * scale)).astype(dtype)
+
+
+def _by_cholesky(dense: Any, rounding: float, backend: Backend) -> Any:
+    """The inverse of a matrix with a diagonal of ones, or None if a pivot is not above rounding."""
+    xp = backend.xp
+    if backend.name == "gpu":
+        from cupyx.scipy.linalg import solve_triangular
+    else:
+        from scipy.linalg import solve_triangular
+    try:
+        factor = xp.linalg.cholesky(dense)
+    except np.linalg.LinAlgError:  # CuPy leaves pivots that are not positive instead
+        return None
+    pivots = xp.diagonal(factor).real
+    if not bool((pivots > rounding**0.5).all()):
+        return None
+    inverse = solve_triangular(factor, xp.eye(len(dense), dtype=dense.dtype), lower=True, check_finite=False)
+    return inverse.conj().T @ inverse
 
 
 def pseudo_inverse(csr: Any, backend: Backend) -> Any:
@@ -74,34 +97,3 @@ def multiply_dense(first, end, matrix, x, y):
         for j in range(len(x)):
             total += matrix[i, j] * x[j]
         y[i] = total
-
-
-@compile_part
-def pivot_step(p, n, A, least, column):
-    """Eliminate unknown p from all others, in place; or leave it out."""
-    pivot = A[p * n + p]
-    keeps = pivot.real > least[p]
-    for i in range(n):
-        column[i] = A[i * n + p]
-    for i in range(n):
-        if i == p or not keeps:
-            continue
-        factor = column[i] / pivot
-        for j in range(n):
-            if j != p:
-                A[i * n + j] -= factor * A[p * n + j]
-    for i in range(n):
-        if i != p:
-            A[i * n + p] = -column[i] / pivot if keeps else A.dtype.type(0)
-            A[p * n + i] = A[p * n + i] / pivot if keeps else A.dtype.type(0)
-    A[p * n + p] = 1 / pivot if keeps else A.dtype.type(0)
-
-
-@KERNELS.resident
-def invert(size, n, A, least, column, scratch):
-    """The inverse in place of A, by Gauss and Jordan's elimination without exchanges, as a definite matrix allows it.
-
-    Where a pivot is not above `least`, its row and column become zero: then A is singular.
-    """
-    for p in range(n):
-        pivot_step(p, n, A, least, column)

@@ -2,8 +2,8 @@
 
 The set is the one that a serial search finds: it goes through the vertices in a random order and takes each one that
 has nobody of the set within distance 2. A second pass makes aggregates of the vertices that are left over between the
-first ones, where three of them or more are together, or two on a chain. All others join the neighboring aggregate in which they have the
-most neighbors.
+first ones, where three of them or more are together, or two on a chain. All others join the neighboring aggregate in
+which they have the most neighbors.
 
 Bell, Dalton, Olson: Exposing Fine-Grained Parallelism in Algebraic Multigrid Methods, SIAM J. Sci. Comput. 34, 2012.
 Kelley, Rajamanickam: Parallel, Portable Algorithms for Distance-2 Maximal Independent Set and Graph Coarsening, IPDPS

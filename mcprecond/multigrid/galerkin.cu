@@ -1,6 +1,7 @@
 // The numeric phase of the Galerkin product: a team of LANES threads per row. See galerkin.py.
 //
-// Each thread adds up some numbers of its team's row, in the order of the entries.
+// For each entry in a row of the one factor a team adds up a row of the other, each thread some numbers of it. So every
+// sum is in the order of the entries.
 
 #include "multigrid/row_sum.cuh"
 
@@ -58,12 +59,13 @@ extern "C" __global__ void multiply_rows(long long n, long long b, long long k, 
     long long i = thread_id() / LANES;
     if (i >= n) return;
     long long v = i / b, list = AP_indptr[v], length = AP_indptr[v + 1] - list;
+    RowSum own(AP_columns + list, (int)length, (int)k, AP + begin_of(v, i - v * b, b, k, AP_indptr));
     OFFSET first = indptr[i];
-    add_up(AP_columns + list, (int)length, (int)k, AP + begin_of(v, i - v * b, b, k, AP_indptr), indptr[i + 1] - first,
-           P_indptr, P_columns, P, [&](long long e) {
-               long long j = indices[first + e];
-               return Addend{values[first + e], j / b, j % b, b};
-           });
+    own.add(indptr[i + 1] - first, P_indptr, P_columns, P, [&](long long e) {
+        long long j = indices[first + e];
+        return Addend{values[first + e], j / b, j % b, b};
+    });
+    own.write();
 }
 
 extern "C" __global__ void restrict_rows(long long n, long long b, long long k, long long count,
@@ -73,8 +75,10 @@ extern "C" __global__ void restrict_rows(long long n, long long b, long long k, 
     long long i = thread_id() / LANES;
     if (i >= n) return;
     long long a = i / k, c = i - a * k, list = Ac_indptr[a], length = Ac_indptr[a + 1] - list;
+    RowSum own(Ac_columns + list, (int)length, (int)k, Ac + begin_of(a, c, k, k, Ac_indptr));
     const VALUE* factors = R + begin_of(a, c, k, b, R_indptr);
     long long first = R_indptr[a], rows = (R_indptr[a + 1] - first) * b;
-    add_up(Ac_columns + list, (int)length, (int)k, Ac + begin_of(a, c, k, k, Ac_indptr), rows, AP_indptr, AP_columns, AP,
-           [&](long long e) { return Addend{factors[e], R_columns[first + e / b], e % b, b}; });
+    own.add(rows, AP_indptr, AP_columns, AP,
+            [&](long long e) { return Addend{factors[e], R_columns[first + e / b], e % b, b}; });
+    own.write();
 }

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_part
+from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.filtered import FilteredMatrix, inverse_row_sums
@@ -34,6 +35,11 @@ from mcprecond.multigrid.patterns import (
 )
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
+
+# A row of a product is in shared memory where at least so many threads share it. Each of them brings so many bytes for
+# numbers, and so many places of a hash table, of which three quarters may be taken.
+LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
+CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 OMEGA = 4 / 3  # of the step of Jacobi
 
@@ -122,19 +128,36 @@ class GalerkinProduct:
         else:
             smoothing, dinv = (backend.xp.zeros_like(A[0]), A[1][:0], A[2][:0]), backend.xp.zeros(n, matrix.dtype)
         per_P, per_AP, per_Ac = (
-            k * len(columns) / max(len(indptr) - 1, 1)
+            len(columns) / max(len(indptr) - 1, 1)
             for indptr, columns in (self.P_pattern, self.AP_pattern, self.Ac_pattern)
         )
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(per_P))
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_P))
         run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, self.labels, self.Q, *self.P_pattern, P)
         run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *self.P_pattern, P, self.R.data)
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(per_AP, 1))
+        lanes = lanes_that_hold(per_AP, k, matrix.dtype, lanes_for(2 * k * per_P))
+        run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
         run.multiply_rows(n, b, k, self.count, *A, *self.P_pattern, P, *self.AP_pattern, AP)
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(per_Ac, 1))
+        lanes = lanes_that_hold(per_Ac, k, matrix.dtype, lanes_for(2 * k * per_AP))
+        if self.count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
+            lanes = BLOCK
+        run = backend.kernels(KERNELS, **macros, LANES=lanes)
         product = *self.AP_pattern, AP, *self.Ac_pattern, self.coarse.data
         run.restrict_rows(self.count * k, b, k, self.count, *self.R_pattern, self.R.data, *product)
         if self._ones is not None:
             self.coarse.data[self._ones] = 1
+
+
+def lanes_that_hold(columns: float, width: int, dtype: Any, least: int) -> int:
+    """How many threads share a product's row of so many blocks on average; where they hold it, rows 1.5 times as long
+    fit as well.
+    """
+    lanes = least
+    if lanes < LEAST_SHARING:
+        return lanes
+    numbers, places = columns * width * dtype.itemsize / NUMBER_BYTES, columns / (TABLE_PER_THREAD * 3 / 4)
+    while lanes < 1.5 * max(numbers, places) and lanes < BLOCK:
+        lanes = 2 * lanes if lanes < WARP else BLOCK
+    return lanes
 
 
 def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:

@@ -34,10 +34,6 @@ struct Union {
         __syncthreads();
     }
 
-    __device__ long long count() {
-        return visit([](long long, int) {});
-    }
-
     // Call `visit(place, column)` for all columns; returns how many there are.
     template <typename Visit>
     __device__ long long visit(Visit visit) {
@@ -102,12 +98,6 @@ struct Union {
         team_sync();
     }
 
-    __device__ long long count() {
-        int found = *length;
-        team_sync();  // before the next row
-        return found <= MOST ? found : UNKNOWN;
-    }
-
     // Call `visit(place, column)` for all columns. The place of a column is the number of smaller ones.
     template <typename Visit>
     __device__ void visit(Visit visit) {
@@ -122,27 +112,50 @@ struct Union {
 };
 #endif
 
+// Count, and put into the pool what is found already, as long as there is room.
 extern "C" __global__ void count_union(long long n, long long width, const OFFSET* indptr, const int* members,
                                        const long long* list_indptr, const int* lists, long long* counts,
-                                       uint32* marks) {
+                                       long long room, int* pool, uint64* used, long long* starts, uint32* marks) {
     Union own(width, marks);
+    long long next = 0, end = 0;  // the part of the pool that this team has reserved
     for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
         if (counts[v] != UNKNOWN) continue;
         team_sync();  // all have seen it
         own.unite(v, width, indptr, members, list_indptr, lists);
-        long long count = own.count();
+#ifdef WIDE
+        long long count = own.visit([](long long, int) {});
+#else
+        long long count = *own.length;
+        if (count > MOST) count = UNKNOWN;
+        if (count < UNKNOWN && next + count > end && end <= room) {
+            if (team_lane() == 0) next = (long long)atomicAdd(used, (uint64)RESERVED);
+            next = __shfl_sync(team_mask(), next, lane_id() / LANES * LANES);
+            end = next + RESERVED;
+        }
+        if (count < UNKNOWN && end <= room) {
+            own.visit([&](long long place, int column) { pool[next + place] = column; });
+            if (team_lane() == 0) starts[v] = next;
+            next += count;
+        }
+        team_sync();  // before the next row
+#endif
         if (team_lane() == 0) counts[v] = count;
     }
 }
 
 // Rows of at most `done` columns are listed already.
 extern "C" __global__ void list_union(long long n, long long width, const OFFSET* indptr, const int* members,
-                                      const long long* list_indptr, const int* lists, long long done,
-                                      const long long* result_indptr, int* result, uint32* marks) {
+                                      const long long* list_indptr, const int* lists, long long done, const int* pool,
+                                      const long long* starts, const long long* result_indptr, int* result,
+                                      uint32* marks) {
     Union own(width, marks);
     for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
-        long long first = result_indptr[v];
-        if (!Union::takes(result_indptr[v + 1] - first, done)) continue;
+        long long first = result_indptr[v], count = result_indptr[v + 1] - first;
+        if (!Union::takes(count, done)) continue;
+        if (starts[v] >= 0) {
+            for (long long t = team_lane(); t < count; t += LANES) result[first + t] = pool[starts[v] + t];
+            continue;
+        }
         own.unite(v, width, indptr, members, list_indptr, lists);
         own.visit([&](long long place, int column) { result[first + place] = column; });
     }

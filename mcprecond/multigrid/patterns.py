@@ -26,7 +26,8 @@ PARTS = 64
 #: which stay empty. The count of a longer row is UNKNOWN at first: a block goes over it, with a bit for each column.
 TABLE_PER_THREAD = 8
 UNKNOWN = 2**40
-CUDA_CONSTANTS = {"TABLE_PER_THREAD": TABLE_PER_THREAD, "UNKNOWN": UNKNOWN}
+RESERVED = 512  # places that a team reserves in the pool at once, more than its row has
+CUDA_CONSTANTS = {"TABLE_PER_THREAD": TABLE_PER_THREAD, "UNKNOWN": UNKNOWN, "RESERVED": RESERVED}
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
@@ -37,19 +38,20 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     xp, rows = backend.xp, len(left[0]) - 1
     if not backend.resident_warps:  # for which Numba would compile everything twice
         left = left[0].astype(np.int64, copy=False), left[1]
-    per_row = len(left[1]) / max(rows, 1)
-    united = per_row * len(right[1]) / max(len(right[0]) - 1, 1)
-    # Each thread goes over some lists, and rows of twice the square root of what is united have room.
-    lanes = max(8, lanes_for(max(per_row / 4, united**0.5 / 3), 1))
-    counts, nothing = xp.full(rows + 1, UNKNOWN, np.int64), xp.empty(0, np.int32)
+    united = len(left[1]) / max(rows, 1) * len(right[1]) / max(len(right[0]) - 1, 1)
+    lanes = max(8, lanes_for(united, 4))
+    counts, starts = xp.full(rows + 1, UNKNOWN, np.int64), xp.full(rows, -1, np.int64)
     counts[0] = 0
+    # Rows that are found while they are counted, as far as there is room.
+    pool = xp.empty(len(left[1]) + rows if backend.resident_warps else 0, np.int32), xp.zeros(1, np.uint64), starts
 
     def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
         run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
-        run.count_union(rows, width, *left, *right, counts[1:], marks)
+        run.count_union(rows, width, *left, *right, counts[1:], len(pool[0]), *pool, marks)
         indptr = xp.cumsum(counts, dtype=np.int64)
         return run, indptr, int(indptr[-1])
 
+    nothing = xp.empty(0, np.uint32)
     run, indptr, entries = count(lanes, nothing)
     runs = [(run, 0, nothing)]
     if entries >= UNKNOWN:
@@ -58,7 +60,7 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
         runs.append((run, lanes * TABLE_PER_THREAD * 3 // 4, marks))
     columns = xp.empty(entries, np.int32)
     for run, done, marks in runs:
-        run.list_union(rows, width, *left, *right, done, indptr, columns, marks)
+        run.list_union(rows, width, *left, *right, done, pool[0], starts, indptr, columns, marks)
     return indptr, columns
 
 
@@ -141,7 +143,7 @@ def count_parts(first, end, n, width, indptr, members, list_indptr, lists, count
 
 
 @KERNELS.strided
-def count_union(n, width, indptr, members, list_indptr, lists, counts, marks):
+def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, marks):
     """How many columns each row of a product has."""
     count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts)
 
@@ -159,7 +161,7 @@ def list_parts(first, end, n, width, indptr, members, list_indptr, lists, result
 
 
 @KERNELS.strided
-def list_union(n, width, indptr, members, list_indptr, lists, done, result_indptr, result, marks):
+def list_union(n, width, indptr, members, list_indptr, lists, done, pool, starts, result_indptr, result, marks):
     """These columns, sorted."""
     list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, result_indptr, result)
 

@@ -1,10 +1,9 @@
-// A row of a product, as a sum of multiples of rows of blocks.
+// A row of a product, as a sum of multiples of rows of blocks that a team adds up, one after the other.
 #pragma once
 
 #include "cuda/numbers.cuh"
+#include "cuda/search.cuh"
 #include "multigrid/team.cuh"
-
-#define HELD 2  // numbers of the row that a thread holds
 
 // Row number r of `rows` in the blocks of node u, times a factor.
 struct Addend {
@@ -12,59 +11,141 @@ struct Addend {
     long long u, r, rows;
 };
 
-// Where the numbers of an addend begin, and its columns.
-struct Added {
-    long long begin, list;
-    int length;
-    VALUE factor;
-};
+#if LANES < LEAST_SHARING
+// In memory, where a binary search finds the columns.
+struct RowSum {
+    const int* columns;  // of blocks that have `width` numbers in this row each; sorted
+    int length, width;
+    VALUE* result;
 
-// Add up what `addend` gives for 0 to count - 1, in this order. Each thread of the team holds some numbers of the row,
-// goes over all addends, and takes what stands in its column. The threads look up the next LANES addends together.
-//
-// `columns`: of the blocks of the row, which have `width` numbers in it each; not the same twice.
-template <typename Find>
-__device__ __forceinline__ void add_up(const int* columns, int length, int width, VALUE* result, long long count,
-                                       const long long* indptr, const int* their_columns, const VALUE* values,
-                                       Find addend) {
-    __shared__ Added of_teams[BLOCK];
-    Added* added = of_teams + threadIdx.x / LANES * LANES;
-    for (int first = 0; first < length * width; first += LANES * HELD) {
-        int own[HELD], within[HELD];
-        VALUE sums[HELD];
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) {
-            int q = first + h * LANES + team_lane(), t = width == 1 ? q : q / width;
-            own[h] = q < length * width ? columns[t] : -1, within[h] = q - t * width;
-            sums[h] = VALUE();
-        }
-        for (long long before = 0; before < count; before += LANES) {
-            int n = (int)min((long long)LANES, count - before);
-            if (team_lane() < n) {
-                Addend row = addend(before + team_lane());
-                Added& next = added[team_lane()];
-                next.list = indptr[row.u], next.length = (int)(indptr[row.u + 1] - next.list);
-                next.begin = (next.list * row.rows + row.r * next.length) * width, next.factor = row.factor;
+    __device__ __forceinline__ RowSum(const int* columns, int length, int width, VALUE* result)
+        : columns(columns), length(length), width(width), result(result) {
+        for (int q = team_lane(); q < length * width; q += LANES) result[q] = VALUE();
+        team_sync();
+    }
+
+    // Add what `addend` gives for 0 to count - 1.
+    template <typename Find>
+    __device__ __forceinline__ void add(long long count, const long long* indptr, const int* their_columns,
+                                        const VALUE* values, Find addend) const {
+        for (long long e = 0; e < count; ++e) {
+            Addend row = addend(e);
+            long long list = indptr[row.u];
+            int their_length = (int)(indptr[row.u + 1] - list);
+            const VALUE* numbers = values + (list * row.rows + row.r * their_length) * width;
+            for (int q = team_lane(); q < their_length * width; q += LANES) {
+                int t = width == 1 ? q : q / width, slot = lower_bound(columns, 0, length, their_columns[list + t]);
+                result[slot * width + q - t * width] += row.factor * numbers[q];
             }
             team_sync();
-            for (int s = 0; s < n; ++s) {
-                const Added& row = added[s];
-                const int* theirs = their_columns + row.list;
-                const VALUE* numbers = values + row.begin;
-#pragma unroll 4
-                for (int t = 0; t < row.length; ++t) {
-                    int column = theirs[t];
-#pragma unroll
-                    for (int h = 0; h < HELD; ++h)
-                        if (column == own[h]) sums[h] += row.factor * numbers[t * width + within[h]];
-                }
-            }
-            team_sync();
-        }
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) {
-            int q = first + h * LANES + team_lane();
-            if (q < length * width) result[q] = sums[h];
         }
     }
-}
+
+    __device__ __forceinline__ void write() const {}
+};
+#else
+// In shared memory: its numbers, a table that tells where those of a column are, and where the rows to add are. A row
+// that does not fit is added up in memory.
+#define NUMBERS (LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
+#define TABLE (LANES * TABLE_PER_THREAD)
+#define EMPTY -1
+#define AHEAD 4  // rows
+
+struct RowSum {
+    const int* columns;  // of the blocks, sorted; each has `width` numbers of this row
+    int length, width;
+    VALUE *result, *numbers;
+    bool fits;
+
+    struct Added {
+        long long begin, list;  // where its numbers begin, and its columns
+        int length;
+        VALUE factor;
+    };
+    int* table;
+    unsigned short* slots;
+    Added* added;
+
+    __device__ RowSum(const int* columns, int length, int width, VALUE* result)
+        : columns(columns), length(length), width(width), result(result), numbers(result) {
+        __shared__ VALUE all_numbers[BLOCK / LANES * NUMBERS];
+        __shared__ int tables[BLOCK * TABLE_PER_THREAD];
+        __shared__ unsigned short all_slots[BLOCK * TABLE_PER_THREAD];
+        __shared__ Added all_added[BLOCK];
+        int team = threadIdx.x / LANES;
+        table = tables + team * TABLE, slots = all_slots + team * TABLE, added = all_added + team * LANES;
+        fits = (long long)length * width <= NUMBERS && length <= TABLE / 4 * 3;
+        if (fits) numbers = all_numbers + team * NUMBERS;
+        for (int q = team_lane(); q < length * width; q += LANES) numbers[q] = VALUE();
+        if (!fits) return;
+        for (int h = team_lane(); h < TABLE; h += LANES) table[h] = EMPTY;
+        team_sync();
+        for (int t = team_lane(); t < length; t += LANES) {
+            int h = hash(columns[t]);
+            while (atomicCAS(&table[h], EMPTY, columns[t]) != EMPTY) h = (h + 1) % TABLE;
+            slots[h] = (unsigned short)t;
+        }
+    }
+
+    static __device__ __forceinline__ int hash(int column) { return (int)((uint32)column * 0x9e3779b9u >> 16) % TABLE; }
+
+    __device__ __forceinline__ int slot_of(int column) const {
+        if (!fits) return lower_bound(columns, 0, length, column);
+        int h = hash(column);
+        while (table[h] != column) h = (h + 1) % TABLE;
+        return slots[h];
+    }
+
+    // Add what `addend` gives for 0 to count - 1, in this order. Each thread of the team looks up one of the next rows.
+    // The first numbers of some rows are loaded before they are added.
+    template <typename Find>
+    __device__ __forceinline__ void add(long long count, const long long* indptr, const int* their_columns,
+                                        const VALUE* values, Find addend) {
+        for (long long first = 0; first < count; first += LANES) {
+            int rows = (int)min((long long)LANES, count - first);
+            if (team_lane() < rows) look_up(addend(first + team_lane()), indptr);
+            team_sync();
+            for (int s = 0; s < rows; s += AHEAD) {
+                int listed[AHEAD];
+                VALUE loaded[AHEAD];
+#pragma unroll
+                for (int a = 0; a < AHEAD; ++a) {
+                    const Added& row = added[(s + a) % LANES];
+                    bool is_there = s + a < rows && team_lane() < row.length * width;
+                    int t = width == 1 ? team_lane() : team_lane() / width;
+                    listed[a] = is_there ? their_columns[row.list + t] : -1;
+                    loaded[a] = is_there ? values[row.begin + team_lane()] : VALUE();
+                }
+#pragma unroll
+                for (int a = 0; a < AHEAD; ++a) {
+                    if (s + a < rows) add_row(added[(s + a) % LANES], listed[a], loaded[a], their_columns, values);
+                }
+            }
+        }
+    }
+
+    // The first LANES numbers, and the first column of each thread, are loaded already.
+    __device__ __forceinline__ void add_row(const Added& row, int column, VALUE number, const int* their_columns,
+                                            const VALUE* values) {
+        for (int q = team_lane(); q < row.length * width; q += LANES) {
+            int t = width == 1 ? q : q / width;
+            bool is_first = q < LANES;
+            int slot = slot_of(is_first ? column : their_columns[row.list + t]);
+            numbers[slot * width + q - t * width] += row.factor * (is_first ? number : values[row.begin + q]);
+        }
+        team_sync();
+    }
+
+    __device__ __forceinline__ void look_up(const Addend& row, const long long* indptr) {
+        Added& own = added[team_lane()];
+        own.list = indptr[row.u], own.length = (int)(indptr[row.u + 1] - own.list);
+        own.begin = (own.list * row.rows + row.r * own.length) * width;
+        own.factor = row.factor;
+    }
+
+    __device__ __forceinline__ void write() const {
+        if (!fits) return;
+        for (int q = team_lane(); q < length * width; q += LANES) result[q] = numbers[q];
+    }
+};
+#endif
