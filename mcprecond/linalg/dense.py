@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
+
+#: A matrix is nearly singular if rounding may change a solution by this share.
+NEARLY = 1e-6
 
 
 class Dense(Operator):
@@ -22,10 +26,14 @@ class Dense(Operator):
     definite : bool
         Whether the matrix is Hermitian and positive definite or semidefinite. If it is not, the host computes its
         pseudo-inverse.
+    sizes : function, optional
+        See `inverse_of`.
     """
 
-    def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:
-        self.matrix = inverse_of(csr, backend) if definite else pseudo_inverse(csr, backend)
+    def __init__(
+        self, csr: Any, backend: Backend, *, definite: bool = True, sizes: Callable[[], Any] | None = None
+    ) -> None:
+        self.matrix = inverse_of(csr, backend, sizes) if definite else pseudo_inverse(csr, backend)
         self.shape, self.dtype = csr.shape, csr.dtype
         self._run = backend.kernels(KERNELS, VALUE=csr.dtype, LANES=32)
 
@@ -34,29 +42,48 @@ class Dense(Operator):
         """Memory in bytes."""
         return self.matrix.nbytes
 
-    def update(self, csr: Any, backend: Backend) -> None:
+    def update(self, csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> None:
         """Take another matrix of the same shape, into the same array."""
-        self.matrix[...] = inverse_of(csr, backend)
+        self.matrix[...] = inverse_of(csr, backend, sizes)
 
     def enqueue(self, state: None, b: Any, x: Any) -> None:
         """See `Operator`: x = inv(A) b."""
         self._run.multiply_dense(len(b), self.matrix, b, x)
 
 
-def inverse_of(csr: Any, backend: Backend) -> Any:
+def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> Any:
     """The inverse of a Hermitian positive (semi-)definite matrix, as a dense array.
 
     If it is singular to working precision, a symmetric generalized inverse: unknowns that depend on those before them
     are left at zero.
+
+    Parameters
+    ----------
+    csr : sparse matrix, shape (n, n)
+    backend : Backend
+    sizes : function, optional
+        Returns the magnitudes that the rounding of each row is relative to, those of the diagonal by default. It is
+        called if the matrix is nearly singular.
     """
+    xp, n, eps = backend.xp, csr.shape[0], float(np.finfo(csr.dtype).eps)
+    if n == 0:
+        return xp.zeros((0, 0), csr.dtype)
+    diagonal = csr.diagonal().real
+    inverse = _inverse(csr, backend, 10 * n * eps * diagonal)
+    if sizes is not None and float((xp.diagonal(inverse).real * diagonal).max()) * eps > NEARLY:
+        inverse = _inverse(csr, backend, 10 * n * eps * xp.maximum(sizes(), diagonal))
+    return inverse
+
+
+def _inverse(csr: Any, backend: Backend, least: Any) -> Any:
+    """The inverse without the unknowns whose pivots are not above `least`."""
     xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
     wide = np.complex128 if dtype.kind == "c" else np.float64
     dense = xp.zeros((n, n), wide)  # CuPy's toarray would look for repeated entries, and compile for seconds
     dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
-    least = (10 * n * float(np.finfo(dtype).eps)) * xp.diagonal(dense).real
     column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
     run = backend.kernels(KERNELS, VALUE=wide, LANES=1)
-    run.invert(n * n, n, dense.reshape(-1), xp.ascontiguousarray(least), column, scratch)
+    run.invert(n * n, n, dense.reshape(-1), least.astype(np.float64), column, scratch)
     return ((dense + dense.conj().T) / 2).astype(dtype)
 
 

@@ -45,6 +45,11 @@ class Operator:
         """2^exponent is about the magnitude of the operator; None where that is not known."""
         return None
 
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """The narrowest dtype that an application computes in: it needs vectors that have room there."""
+        return self.dtype
+
     def new_state(self, columns: int = 1) -> Any:
         """Return the workspace of one application to that many right-hand sides, or None if it needs none."""
         return None
@@ -90,6 +95,11 @@ class Converted(Operator):
     def exponent(self) -> int | None:
         """See `Operator`."""
         return self.M.exponent
+
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """See `Operator`."""
+        return self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`."""

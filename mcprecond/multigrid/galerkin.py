@@ -86,7 +86,7 @@ class GalerkinProduct:
         vanished: Any,
     ) -> None:
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
-        self.labels, self.Q = labels, Q.reshape(-1)
+        self.labels = labels
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
         pattern = nodes.indptr, nodes.indices
         self.P_pattern = product_pattern(pattern, T_pattern, count, backend)
@@ -106,7 +106,12 @@ class GalerkinProduct:
         of_R, of_Ac = longest_rows(backend, self.R_pattern[0], self.Ac_pattern[0])
         self.longest_rows = (nodes.max_degree + 1) * self.k, of_R * self.b
         self.coarse = AdmittedMatrix.computed(coarse, backend, of_Ac * self.k, is_symmetric=nodes.is_symmetric)
-        self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
+        self.take_tentative(Q, vanished, xp)
+
+    def take_tentative(self, Q: Any, vanished: Any, xp: Any) -> None:
+        """Take the rows of T, and which unknowns stand for nothing."""
+        self.Q = Q.reshape(-1)
+        self._ones = None if vanished is None else diagonal_places(self.coarse.csr, vanished, xp)
 
     def compute(self, matrix: AdmittedMatrix, factor: float, dinv: Any) -> None:
         """``P = T - factor diag(dinv) A T``, R and R A P for a matrix with the same pattern. Launches kernels only."""
