@@ -501,6 +501,21 @@ def test_any_unit_of_r_will_do(to_device, backend, dtype):
             assert pcg(matrix, to_device(power * b), M=other, rtol=1e-9).iterations == expected.iterations
 
 
+@pytest.mark.parametrize("penalty", [1e10, 1e30, 1e100, 1e300])
+def test_large_numbers_on_the_diagonal(to_device, penalty):
+    """As they stand for Dirichlet conditions."""
+    A, b = grid5(30).tolil(), np.random.default_rng(0).uniform(-1, 1, 900)
+    for row in (0, 37, 250):
+        A[row, row] = penalty
+    A = to_device(A.tocsr())
+    iterations = {}
+    for dtype in ("float64", None):
+        result = pcg(A, to_device(b), M=SmoothedAggregation(A, max_coarse=20, dtype=dtype), rtol=1e-8)
+        assert result.converged
+        iterations[dtype] = result.iterations
+    assert iterations[None] <= iterations["float64"] + 1 <= 15
+
+
 @pytest.mark.parametrize("name", [*FAMILIES, "stretched", "nearly singular", "singular", "elasticity", "circuit"])
 def test_single_precision_costs_no_iterations(to_device, name):
     options = {}

@@ -66,25 +66,32 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
         called if the matrix is nearly singular.
     """
     xp, n, eps = backend.xp, csr.shape[0], float(np.finfo(csr.dtype).eps)
+    dense = dense_array(csr, backend)
     if n == 0:
-        return xp.zeros((0, 0), csr.dtype)
-    diagonal = csr.diagonal().real
-    inverse = _inverse(csr, backend, 10 * n * eps * diagonal)
+        return dense.astype(csr.dtype)
+    diagonal = xp.diagonal(dense).real.copy()
+    inverse = _inverse(dense, 10 * n * eps * diagonal, backend)
     if sizes is not None and float((xp.diagonal(inverse).real * diagonal).max()) * eps > NEARLY:
-        inverse = _inverse(csr, backend, 10 * n * eps * xp.maximum(sizes(), diagonal))
-    return inverse
+        least = 10 * n * eps * xp.maximum(sizes(), diagonal)
+        inverse = _inverse(dense_array(csr, backend), least, backend)
+    return inverse.astype(csr.dtype)
 
 
-def _inverse(csr: Any, backend: Backend, least: Any) -> Any:
-    """The inverse without the unknowns whose pivots are not above `least`."""
-    xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
-    wide = np.complex128 if dtype.kind == "c" else np.float64
-    dense = xp.zeros((n, n), wide)  # CuPy's toarray would look for repeated entries, and compile for seconds
+def dense_array(csr: Any, backend: Backend) -> Any:
+    """A square sparse matrix as a dense array in double precision."""
+    xp, n = backend.xp, csr.shape[0]
+    dense = xp.zeros((n, n), np.complex128 if csr.dtype.kind == "c" else np.float64)
+    # CuPy's toarray would look for repeated entries, and compile for seconds.
     dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
-    column, scratch = xp.empty(n, wide), xp.zeros(4, np.int32)
-    run = backend.kernels(KERNELS, VALUE=wide, LANES=1)
-    run.invert(n * n, n, dense.reshape(-1), least.astype(np.float64), column, scratch)
-    return ((dense + dense.conj().T) / 2).astype(dtype)
+    return dense
+
+
+def _inverse(dense: Any, least: Any, backend: Backend) -> Any:
+    """The inverse without the unknowns whose pivots are not above `least`; writes over the array."""
+    n, column, scratch = len(dense), backend.xp.empty(len(dense), dense.dtype), backend.xp.zeros(4, np.int32)
+    run = backend.kernels(KERNELS, VALUE=dense.dtype, LANES=1)
+    run.invert(n * n, n, dense.reshape(-1), least, column, scratch)
+    return (dense + dense.conj().T) / 2
 
 
 def pseudo_inverse(csr: Any, backend: Backend) -> Any:

@@ -73,6 +73,11 @@ class Foreign(Operator):
         self.M, self.shape, self.dtype, self._backend = M, M.shape, np.dtype(dtype), backend
         self.linear = getattr(M, "linear", True)
 
+    @property
+    def exponent(self) -> int | None:
+        """See `Operator`."""
+        return self.M.exponent if isinstance(self.M, Operator) else None
+
     def enqueue(self, state: None, x: Any, y: Any) -> None:
         """See `Operator`."""
         y[...] = self._backend.xp.asarray(self.M @ x).reshape(y.shape)

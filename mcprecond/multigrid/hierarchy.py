@@ -201,7 +201,7 @@ class Multigrid(Preconditioner):
         if r.ndim == 1 and scales is None and finest.b.dtype == r.dtype:
             self._cycle(state, 0, r, z)
             return
-        R, Z = r.reshape(len(r), -1), z.reshape(len(z), -1)
+        R, Z = (v[:, None] if v.ndim == 1 else v for v in (r, z))
         for c in range(R.shape[1]):
             if scales is None:
                 finest.b[...] = R[:, c]
