@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.arguments import single
 from mcprecond.backends.kernels import KernelSet, choice_of
 
 #: The kernel sets that MulticolorSGS and pcg load, in the order in which they load them. Each line names a module and
@@ -27,7 +28,7 @@ SOLVE = """
     solvers.eisenstat OFFSET VALUE STORED=VALUE
     solvers.eisenstat OFFSET VALUE STORED=VALUE SLICED_DIA=1
     solvers.iteration OFFSET VALUE LANES
-    linalg.csr OFFSET VALUE STORED=VALUE LANES
+    linalg.csr OFFSET VALUE STORED=VALUE ARGUMENT=VALUE LANES
     storage.schedule OFFSET
     storage.layouts.dia OFFSET
     storage.layouts.interleaved OFFSET ENTRY=int32
@@ -39,7 +40,7 @@ SOLVE = """
     coloring.ecl_gc OFFSET LANES=8
 """
 #: The kernel sets that SmoothedAggregation loads as well. LANES=4,8 stands for two variants, one with 4 and one with 8
-#: threads per row, since the lengths of rows differ from level to level.
+#: threads per row, since the lengths of rows differ from level to level. SINGLE is VALUE in single precision.
 HIERARCHY = """
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
@@ -49,13 +50,19 @@ HIERARCHY = """
     multigrid.filtered OFFSET VALUE LANES=4,8,16,32
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256
     multigrid.polynomial OFFSET VALUE STORED=VALUE LANES=2,4,8,16,32
-    linalg.csr OFFSET VALUE STORED=VALUE LANES=1,2,4,8,16,32
+    multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=4,8,16,32
+    linalg.csr OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32
+    linalg.csr OFFSET VALUE=SINGLE STORED=SINGLE ARGUMENT=VALUE,SINGLE LANES=1,2,4,8,16,32
     linalg.dense VALUE LANES=32
     linalg.vectors VALUE
     solvers.cg OFFSET VALUE LANES
     sweeps.vectors VALUE
     matrix OFFSET VALUE LANES=8
     storage.split OFFSET LANES=8 SOURCE=uint8
+    sweeps.triangular OFFSET VALUE=SINGLE STORED=SINGLE
+    sweeps.vectors VALUE=SINGLE
+    storage.values OFFSET VALUE=SINGLE STORED=SINGLE SOURCE=uint8 LANES=32
+    storage.fingerprint OFFSET VALUE=SINGLE
 """
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
@@ -78,13 +85,15 @@ def variants_ahead(
     of_hierarchy = kernel_set.source.parent.name == "multigrid"
     usual = USUAL | {name: choice for name, choice in macros.items() if name in USUAL}
     usual |= {name: np.dtype(usual[name]) for name in ("OFFSET", "VALUE")}
+    usual["SINGLE"] = single(usual["VALUE"])
     key = (of_hierarchy, usual["OFFSET"], usual["VALUE"], device)
     if key in _LISTED:
         return []
     _LISTED.add(key)
     _call_operations(device)
     lines = (HIERARCHY if of_hierarchy else SOLVE).split("\n")
-    return [variant for line in lines if line for variant in _variants(line, usual)]
+    variants = [variant for line in lines if line for variant in _variants(line, usual)]
+    return [variant for number, variant in enumerate(variants) if variant not in variants[:number]]
 
 
 def _variants(line: str, usual: dict[str, Any]) -> list[tuple[KernelSet, dict[str, Any]]]:

@@ -161,3 +161,8 @@ def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
     if found is None or found not in possible:  # to NumPy None is float64
         raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
     return found
+
+
+def single(dtype: Any) -> np.dtype[Any]:
+    """The dtype of single precision that is real or complex as another one is."""
+    return np.dtype(np.complex64 if np.dtype(dtype).kind == "c" else np.float32)

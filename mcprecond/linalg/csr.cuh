@@ -83,9 +83,9 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
 
 // The same without an inner product, in a grid that has LANES threads for each row. The code for long rows is compiled
 // only if the matrix has some (LONG_ROWS), since its registers would slow down the products of short rows.
-template <typename SUM, typename STORED_VALUE, typename RowDone>
+template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
 __device__ __forceinline__ void multiply_each_row(long long n, const OFFSET* indptr, const int* indices,
-                                                  const STORED_VALUE* values, const LongRows& long_rows, const VALUE* x,
+                                                  const STORED_VALUE* values, const LongRows& long_rows, Vector x,
                                                   RowDone row_done) {
 #ifdef LONG_ROWS
     multiply_rows<SUM>(n, indptr, indices, values, long_rows, x, row_done);

@@ -15,7 +15,7 @@ from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type,
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LANES LONG_ROWS=0")
 
 PIECE = 1024  # entries
 LONG = 32  # a row is cut if it has more entries than this for each of the threads that share it
@@ -31,7 +31,10 @@ class Csr(Operator):
         Its values are referred to where they are stored as they are.
     backend : Backend
     stored : dtype, optional
-        In which values are stored; their own by default, which is that of vectors.
+        In which values are stored; their own by default.
+    dtype, argument : dtype, optional
+        Of the vectors that come out, that of the values by default; and of those that the matrix is applied to, the
+        same by default. Rows are summed in the latter.
     longest_row : int, optional
         The length of the longest row, or more. Without it no row is cut into pieces.
     per_lane : int
@@ -48,23 +51,27 @@ class Csr(Operator):
         backend: Backend,
         *,
         stored: Any = None,
+        dtype: Any = None,
+        argument: Any = None,
         longest_row: int = 0,
         per_lane: int = 2,
         exponent: int | None = None,
         copies: bool = False,
     ) -> None:
         xp, entries = backend.xp, csr.indices.size
-        self.shape, self.dtype, self._backend, self._exponent = csr.shape, csr.dtype, backend, exponent
+        self.shape, self._backend, self._exponent = csr.shape, backend, exponent
+        self.dtype = np.dtype(dtype or csr.dtype)
         self.rows, self.offset = csr.shape[0], offset_type(entries)
         self.indptr = xp.asarray(csr.indptr, dtype=self.offset)
         self.indices = xp.asarray(csr.indices, dtype=np.int32)
-        self.values = csr.data.astype(stored or self.dtype, copy=copies)
+        self.values = csr.data.astype(stored or csr.dtype, copy=copies)
         self.lanes = lanes_for(entries / max(self.rows, 1), per_lane)
         self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
         # The choices of every kernel that multiplies rows, and further ones of kernels that read the stored values.
         self.macros = {"OFFSET": self.offset, "VALUE": self.dtype, "LANES": self.lanes}
         self.own_macros = {"STORED": self.values.dtype, "LONG_ROWS": int(self._long_rows.n_rows > 0)}
-        self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros)
+        argument = np.dtype(argument or self.dtype)
+        self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros, ARGUMENT=argument)
 
     @property
     def exponent(self) -> int | None:
@@ -181,7 +188,7 @@ def row_product(i, indptr, indices, values, x):
 def multiply(first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, adds, y):
     """y = A x, or y += A x."""
     for i in range(first, end):
-        total = row_product(i, indptr, indices, values, x)
+        total = y.dtype.type(row_product(i, indptr, indices, values, x))
         y[i] = y[i] + total if adds else total
 
 

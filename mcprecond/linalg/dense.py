@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
+
+#: A matrix is nearly singular if rounding may change a solution by this share.
+NEARLY = 1e-6
 
 
 class Dense(Operator):
@@ -22,10 +26,14 @@ class Dense(Operator):
     definite : bool
         Whether the matrix is Hermitian and positive definite or semidefinite. If it is not, the host computes its
         pseudo-inverse.
+    sizes : function, optional
+        See `inverse_of`.
     """
 
-    def __init__(self, csr: Any, backend: Backend, *, definite: bool = True) -> None:
-        self.matrix = inverse_of(csr, backend) if definite else pseudo_inverse(csr, backend)
+    def __init__(
+        self, csr: Any, backend: Backend, *, definite: bool = True, sizes: Callable[[], Any] | None = None
+    ) -> None:
+        self.matrix = inverse_of(csr, backend, sizes) if definite else pseudo_inverse(csr, backend)
         self.shape, self.dtype = csr.shape, csr.dtype
         self._run = backend.kernels(KERNELS, VALUE=csr.dtype, LANES=32)
 
@@ -34,39 +42,52 @@ class Dense(Operator):
         """Memory in bytes."""
         return self.matrix.nbytes
 
-    def update(self, csr: Any, backend: Backend) -> None:
+    def update(self, csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> None:
         """Take another matrix of the same shape, into the same array."""
-        self.matrix[...] = inverse_of(csr, backend)
+        self.matrix[...] = inverse_of(csr, backend, sizes)
 
     def enqueue(self, state: None, b: Any, x: Any) -> None:
         """See `Operator`: x = inv(A) b."""
         self._run.multiply_dense(len(b), self.matrix, b, x)
 
 
-def inverse_of(csr: Any, backend: Backend) -> Any:
-    """The inverse of a Hermitian positive definite matrix as a dense array, or the pseudo-inverse of a semidefinite one.
+def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> Any:
+    """The inverse of a Hermitian positive definite matrix, or the pseudo-inverse of a semidefinite one, as a dense
+    array.
 
     Rows and columns are scaled to a diagonal of ones before; the pseudo-inverse is that of the scaled matrix.
+
+    Parameters
+    ----------
+    csr : sparse matrix, shape (n, n)
+    backend : Backend
+    sizes : function, optional
+        Returns the magnitudes that the rounding of each row is relative to, those of the diagonal by default. It is
+        called if the matrix is nearly singular.
     """
     xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
     dense = xp.zeros((n, n), np.complex128 if dtype.kind == "c" else np.float64)
+    if n == 0:
+        return dense.astype(dtype)
     # CuPy's toarray would look for repeated entries, and compile for seconds.
     dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
     diagonal = xp.diagonal(dense).real
-    scale = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, 1))
+    diagonal = xp.where(diagonal > 0, diagonal, 1)
+    scale = 1 / xp.sqrt(diagonal)
     dense *= scale[:, None] * scale
-    rounding = 100 * n * float(np.finfo(dtype).eps)
-    inverse = _by_cholesky(dense, rounding, backend)
-    if inverse is None:
+    eps = float(np.finfo(dtype).eps)
+    inverse = _by_cholesky(dense, 10 * n * eps, backend)
+    if inverse is None or float(xp.diagonal(inverse).real.max()) * eps > NEARLY:
+        rounding = 1.0 if sizes is None else max(float((sizes() / diagonal).max()), 1.0)
         values, vectors = xp.linalg.eigh(dense)
-        kept = values > rounding * max(float(values.max(initial=0)), 1.0)
+        kept = values > 10 * n * eps * rounding
         inverse = (vectors * xp.where(kept, 1 / xp.where(kept, values, 1), 0)) @ vectors.conj().T
     inverse = (inverse + inverse.conj().T) / 2
     return (inverse * (scale[:, None] * scale)).astype(dtype)
 
 
-def _by_cholesky(dense: Any, rounding: float, backend: Backend) -> Any:
-    """The inverse of a matrix with a diagonal of ones, or None if a pivot is not above rounding."""
+def _by_cholesky(dense: Any, least: float, backend: Backend) -> Any:
+    """The inverse of a matrix with a diagonal of ones, or None if the square of a pivot is at most `least`."""
     xp = backend.xp
     if backend.name == "gpu":
         from cupyx.scipy.linalg import solve_triangular
@@ -76,8 +97,7 @@ def _by_cholesky(dense: Any, rounding: float, backend: Backend) -> Any:
         factor = xp.linalg.cholesky(dense)
     except np.linalg.LinAlgError:  # CuPy leaves pivots that are not positive instead
         return None
-    pivots = xp.diagonal(factor).real
-    if not bool((pivots > rounding**0.5).all()):
+    if not bool((xp.diagonal(factor).real > least**0.5).all()):
         return None
     inverse = solve_triangular(factor, xp.eye(len(dense), dtype=dense.dtype), lower=True, check_finite=False)
     return inverse.conj().T @ inverse

@@ -45,6 +45,11 @@ class Operator:
         """2^exponent is about the magnitude of the operator; None where that is not known."""
         return None
 
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """The narrowest dtype that an application computes in: it needs vectors that have room there."""
+        return self.dtype
+
     def new_state(self, columns: int = 1) -> Any:
         """Return the workspace of one application to that many right-hand sides, or None if it needs none."""
         return None
@@ -68,6 +73,11 @@ class Foreign(Operator):
         self.M, self.shape, self.dtype, self._backend = M, M.shape, np.dtype(dtype), backend
         self.linear = getattr(M, "linear", True)
 
+    @property
+    def exponent(self) -> int | None:
+        """See `Operator`."""
+        return self.M.exponent if isinstance(self.M, Operator) else None
+
     def enqueue(self, state: None, x: Any, y: Any) -> None:
         """See `Operator`."""
         y[...] = self._backend.xp.asarray(self.M @ x).reshape(y.shape)
@@ -90,6 +100,11 @@ class Converted(Operator):
     def exponent(self) -> int | None:
         """See `Operator`."""
         return self.M.exponent
+
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """See `Operator`."""
+        return self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`."""

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import stored_dtype
+from mcprecond.backends import Backend
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import GalerkinProduct
-from mcprecond.multigrid.patterns import longest_rows
+from mcprecond.multigrid.patterns import Pattern, longest_rows
 from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.transfer import tentative
-from mcprecond.multigrid.units import narrowed, refuse_indefinite
+from mcprecond.multigrid.units import refuse_indefinite
 from mcprecond.storage.node_blocks import node_pattern
 
 MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
@@ -53,7 +53,7 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
         return None
     if count == 0:
         return None
-    T_pattern = xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
+    T_pattern = tentative_pattern(labels, count, xp)
     T, B_c, vanished = tentative(T_pattern, count, B, block_size, backend)
     filters = block_size == k == 1  # adding to the diagonal keeps one candidate only
     filtered = FilteredMatrix(A, *((strong.indptr, strong.indices) if filters else (A.indptr, A.indices)), B)
@@ -78,15 +78,28 @@ class Coarsening:
     B: Any
     product: GalerkinProduct
 
-    def coarse_matrix(self, A: AdmittedMatrix, stored: Any, level: int) -> AdmittedMatrix:
+    def coarse_matrix(self, A: AdmittedMatrix, level: int, narrowest: Any) -> AdmittedMatrix:
         """Compute P, R and A_c, the matrix of the level of that number, with the values of A.
 
         Raises
         ------
         ValueError
-            If A is not positive definite, as a negative entry on the diagonal of A_c shows, or A_c has entries that the
-            dtype to store it in has no room for.
+            If A is not positive definite, as a negative entry on the diagonal of A_c shows.
         """
         self.product.compute(A)
-        refuse_indefinite(self.product.coarse, self.product.R, A.diagonal().real, level)
-        return narrowed(self.product.coarse, stored_dtype(stored, A.dtype), level)
+        refuse_indefinite(self.product.coarse, self.product.R, A.diagonal().real, level, narrowest)
+        return self.product.coarse
+
+    def take_candidates(self, B: Any, backend: Backend) -> Any:
+        """Compute T for other candidates, in place, and return those of the coarse level."""
+        xp, product = backend.xp, self.product
+        pattern = tentative_pattern(self.labels, product.count, xp)
+        product.filtered.take_candidate(B)
+        T, self.B, vanished = tentative(pattern, product.count, B, product.b, backend)
+        product.take_tentative(T, vanished, xp)
+        return self.B
+
+
+def tentative_pattern(labels: Any, count: int, xp: Any) -> Pattern:
+    """The pattern of T, by nodes: see `tentative`."""
+    return xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))

@@ -33,7 +33,12 @@ class FilteredMatrix:
     """
 
     def __init__(self, matrix: AdmittedMatrix, indptr: Any, indices: Any, B: Any) -> None:
-        self.indptr, self.indices, self._B = indptr, indices, B.reshape(-1)
+        self.indptr, self.indices = indptr, indices
+        self.take_candidate(B)
+
+    def take_candidate(self, B: Any) -> None:
+        """Take another candidate."""
+        self._B = B.reshape(-1)
 
     def values(self, matrix: AdmittedMatrix) -> Any:
         """Return its values for those of A."""

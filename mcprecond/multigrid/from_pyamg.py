@@ -16,13 +16,14 @@ from mcprecond.multigrid.units import narrowed
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
 
+ADVICE = "leave out dtype, or scale rows and columns of A to a diagonal of about 1"
+
 
 class PyAMGHierarchy(Multigrid):
     """The levels of a PyAMG solver as a preconditioner: see `from_pyamg`, which makes one."""
 
     def __init__(self, A: Any, levels: list[Level], coarse: Dense | None, **options: Any) -> None:
         self.presweeps, self.postsweeps, self.cycle = (options[name] for name in ("presweeps", "postsweeps", "cycle"))
-        self._dtype = options["dtype"]
         matrix = self._moved(A, None)
         self._open_levels(levels, coarse, matrix.backend)
         self.symmetric = self.symmetric and options["symmetric"]
@@ -57,7 +58,10 @@ def from_pyamg(
     Parameters
     ----------
     ml : pyamg.MultilevelSolver
-    smoother, presweeps, postsweeps, cycle, dtype
+    dtype : {float32, float64}, or {complex64, complex128} for complex matrices, optional
+        In which cycles compute on all levels but a coarsest one that is solved by a dense matrix; that of the matrices
+        by default.
+    smoother, presweeps, postsweeps, cycle
         As in `SmoothedAggregation`. On levels whose matrix is in BSR format, "gauss_seidel" and "sgs" sweep over its
         blocks.
     coloring : str
@@ -73,8 +77,9 @@ def from_pyamg(
     Raises
     ------
     TypeError, ValueError
-        If ml has no levels with A, P and R, a level has a zero on the diagonal (names the row), its coarsest level has
-        more than 2000 unknowns and no smoother fits it, or another argument is out of range.
+        If ml has no levels with A, P and R, a level has a zero on the diagonal (names the row) or an entry that dtype
+        has no room for, its coarsest level has more than 2000 unknowns and no smoother fits it, or another argument is
+        out of range.
 
     Examples
     --------
@@ -99,17 +104,19 @@ def from_pyamg(
     levels: list[Level] = []
     coarse = None
     for number, level in enumerate(theirs):
-        matrix = narrowed(placed(level.A, backend), stored, number)
-        ours = Level(matrix.csr, None)
-        levels.append(ours)
-        is_last = number == len(theirs) - 1
-        if is_last and matrix.shape[0] <= MOST_DENSE:
+        matrix = placed(level.A, backend)
+        levels.append(ours := Level(matrix.csr, stored))
+        if number:
+            finer = theirs[number - 1]
+            P, R = (placed_transfer(C, matrix.dtype, backend) for C in (finer.P, finer.R))
+        if number == len(theirs) - 1 and matrix.shape[0] <= MOST_DENSE:
+            ours.dtype = matrix.dtype
             coarse = Dense(matrix.csr, backend, definite=False)
-            continue
-        ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), dtype)
-        if not is_last:
-            P, R = (placed_transfer(C, matrix.dtype, backend) for C in (level.P, level.R))
-            ours.connect(P, R, (longest_row(P), longest_row(R)), dtype, backend)
+        else:
+            matrix = narrowed(matrix, stored, number, ADVICE)
+            ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), None)
+        if number:
+            levels[-2].connect(ours, P, R, (longest_row(P), longest_row(R)), backend)
     return PyAMGHierarchy(
         levels[0].A,
         levels,
@@ -117,7 +124,6 @@ def from_pyamg(
         presweeps=presweeps,
         postsweeps=postsweeps,
         cycle=cycle,
-        dtype=dtype,
         symmetric=is_symmetric(levels),
     )
 

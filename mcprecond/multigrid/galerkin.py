@@ -92,7 +92,7 @@ class GalerkinProduct:
         vanished: Any,
     ) -> None:
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
-        self.labels, self.Q, self.filtered = labels, Q.reshape(-1), filtered
+        self.labels, self.filtered = labels, filtered
         self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
         pattern = nodes.indptr, nodes.indices
         strong = pattern if self.b > 1 else (filtered.indptr, filtered.indices)
@@ -113,7 +113,12 @@ class GalerkinProduct:
         of_R, of_Ac = longest_rows(backend, self.R_pattern[0], self.Ac_pattern[0])
         self.longest_rows = (nodes.max_degree + 1) * self.k, of_R * self.b
         self.coarse = AdmittedMatrix.computed(coarse, backend, of_Ac * self.k, is_symmetric=nodes.is_symmetric)
-        self._ones = None if vanished is None else diagonal_places(coarse, vanished, xp)
+        self.take_tentative(Q, vanished, xp)
+
+    def take_tentative(self, Q: Any, vanished: Any, xp: Any) -> None:
+        """Take the rows of T, and which unknowns stand for nothing."""
+        self.Q = Q.reshape(-1)
+        self._ones = None if vanished is None else diagonal_places(self.coarse.csr, vanished, xp)
 
     def compute(self, matrix: AdmittedMatrix) -> None:
         """P, R and R A P for a matrix with the same pattern. Launches kernels only."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +40,8 @@ class Level:
     ----------
     A : sparse matrix of SciPy or CuPy
         That of the finest level is the one given, which is referred to, not copied. Cycles do not read it.
+    dtype : dtype
+        Of the vectors, and of the values that a cycle reads; that of A may be a wider one.
     smoother : Smoother or None
         None on a coarsest level that is solved by a dense matrix.
     P, R : sparse matrices, or None
@@ -46,7 +49,8 @@ class Level:
     """
 
     A: Any
-    smoother: Smoother | None
+    dtype: np.dtype[Any]
+    smoother: Smoother | None = None
     P: Any = None
     R: Any = None
     prolongation: Csr | None = None
@@ -57,13 +61,13 @@ class Level:
         """Memory of what a cycle reads on this level, in bytes."""
         return sum(part.nbytes for part in (self.smoother, self.prolongation, self.restriction) if part is not None)
 
-    def connect(self, P: Any, R: Any, longest_rows: tuple[int, int], dtype: Any, backend: Backend) -> None:
-        """Take these transfers, with bounds of their rows' lengths, their values stored in a dtype; in their own for
-        None.
-        """
+    def connect(self, coarser: Level, P: Any, R: Any, longest_rows: tuple[int, int], backend: Backend) -> None:
+        """Take the transfers from and to the next coarser level, with bounds of their rows' lengths."""
         self.P, self.R = P, R
+        stored = min(self.dtype, coarser.dtype, key=lambda dtype: dtype.itemsize)
         self.prolongation, self.restriction = (
-            Csr(C, backend, stored=dtype, longest_row=longest) for C, longest in zip((P, R), longest_rows, strict=True)
+            Csr(C, backend, stored=stored, dtype=to.dtype, argument=of.dtype, longest_row=longest)
+            for C, to, of, longest in zip((P, R), (self, coarser), (coarser, self), longest_rows, strict=True)
         )
 
     def replace_transfers(self) -> None:
@@ -78,7 +82,7 @@ class Space:
 
     def __init__(self, level: Level, backend: Backend, cycle: str) -> None:
         """`cycle` is "V" for a level with one correction, whatever the others do."""
-        new = partial(backend.xp.empty, level.A.shape[0], level.A.dtype)
+        new = partial(backend.xp.empty, level.A.shape[0], level.dtype)
         self.smoothing, self.prolongation, self.restriction = (
             None if part is None else part.new_state()
             for part in (level.smoother, level.prolongation, level.restriction)
@@ -87,7 +91,7 @@ class Space:
         # For a second correction.
         self.b_again: Any = None if cycle == "V" else new()
         self.x_again: Any = None if cycle == "V" else new()
-        self.steps = TwoSteps(level.A.shape[0], level.A.dtype, backend) if cycle == "K" else None
+        self.steps = TwoSteps(level.A.shape[0], level.dtype, backend) if cycle == "K" else None
 
 
 class Multigrid(Preconditioner):
@@ -104,6 +108,8 @@ class Multigrid(Preconditioner):
     postsweeps: int
     cycle: str
     _coarse: Dense | None
+    #: Powers of two s, where the levels are those of diag(s) A diag(s).
+    _scales: Any = None
     #: Whether a second cycle corrects what the first one has left on a level.
     _twice: list[bool]
     _backend: Backend
@@ -115,11 +121,14 @@ class Multigrid(Preconditioner):
         if coarse is not None:
             entries[-1] = coarse.matrix.size
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
-        smoothers = [level.smoother for level in levels if level.smoother is not None]
-        self.only_launches = all(smoother.captures for smoother in smoothers)
         self.symmetric = self.presweeps == self.postsweeps
         self.linear = self.cycle != "K"
         self._become_operator(levels[0].A.shape, levels[0].A.dtype)
+
+    @property
+    def only_launches(self) -> bool:  # type: ignore[override]
+        """See `Preconditioner`: the host reads the size of a scaled r."""
+        return self._scales is None and all(level.smoother.captures for level in self.levels if level.smoother)
 
     @property
     def backend(self) -> Backend:  # type: ignore[override]
@@ -132,6 +141,11 @@ class Multigrid(Preconditioner):
         A = self.levels[0].A
         largest = float(abs(A.diagonal()).max()) if A.shape[0] else 0.0
         return -int(np.frexp(largest)[1])
+
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """See `Operator`."""
+        return min((self.dtype, *(level.dtype for level in self.levels)), key=lambda dtype: dtype.itemsize)
 
     @property
     def n_colors(self) -> int | None:  # type: ignore[override]
@@ -186,14 +200,22 @@ class Multigrid(Preconditioner):
 
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
         """See `Operator`: one cycle for each column."""
-        if r.ndim == 1:
+        finest, scales, xp = state[0], self._scales, self.backend.xp
+        if r.ndim == 1 and scales is None and finest.b.dtype == r.dtype:
             self._cycle(state, 0, r, z)
             return
-        finest = state[0]
-        for c in range(r.shape[1]):
-            finest.b[...] = r[:, c]
-            self._cycle(state, 0, finest.b, finest.x)
-            z[:, c] = finest.x
+        R, Z = (v[:, None] if v.ndim == 1 else v for v in (r, z))
+        for c in range(R.shape[1]):
+            if scales is None:
+                finest.b[...] = R[:, c]
+                self._cycle(state, 0, finest.b, finest.x)
+                Z[:, c] = finest.x
+            else:
+                scaled = R[:, c] * scales
+                exponent = exponent_of(scaled, xp)
+                finest.b[...] = times_power(scaled, -exponent, xp)
+                self._cycle(state, 0, finest.b, finest.x)
+                Z[:, c] = times_power(finest.x * scales, exponent, xp)
 
     def _cycle(self, state: list[Space], number: int, b: Any, x: Any) -> None:
         """x = inv(M) b for the hierarchy from this level on."""
@@ -423,9 +445,10 @@ class Multigrid(Preconditioner):
         ready = time.perf_counter()
         with self.workspace() as own:
             while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
-                own.r[:, 0] = r
+                exponent = math.frexp(residuals[-1])[1]  # narrower levels need residuals of about 1
+                own.r[:, 0] = times_power(r, -exponent, xp)
                 own.apply(self)
-                x += own.z[:, 0]
+                x += times_power(own.z[:, 0], exponent, xp)
                 r = b - A @ x
                 residuals.append(norm_of(r, xp))
                 if callback:

@@ -4,6 +4,8 @@ beside this one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -18,6 +20,7 @@ from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_rows
 from mcprecond.multigrid.smoothers import GaussSeidel
 from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.units import narrowed
 
 N = 60
 
@@ -30,13 +33,17 @@ def rehearse() -> None:
 
 
 def rehearse_products() -> None:
-    """P, R and R A P for aggregates of three neighbors."""
+    """P, R and R A P for aggregates of three neighbors, and what levels of single precision need."""
     matrix, count = _line(), N // 3
     labels = np.arange(N, dtype=np.int32) // 3
     own, B = (np.arange(N + 1, dtype=np.int64), labels), np.ones((N, 1))
     diagonal = np.arange(N + 1, dtype=matrix.indptr.dtype), np.arange(N, dtype=np.int32)
     filtered = FilteredMatrix(matrix, *diagonal, B)
     GalerkinProduct(matrix, matrix, filtered, labels, own, count, B, None).compute(matrix)
+    rehearse_level(np.float32)
+    for argument in (np.float64, np.float32):
+        to_single = Csr(matrix.csr, matrix.backend, stored=np.float32, dtype=np.float32, argument=argument)
+        to_single.enqueue(to_single.new_state(), np.ones(N, argument), np.empty(N, np.float32))
 
 
 def rehearse_others() -> None:
@@ -45,13 +52,18 @@ def rehearse_others() -> None:
     aggregates(strong_connections(matrix, matrix, None))
     own = np.arange(N + 1, dtype=np.int64), np.zeros(N, np.int32)
     tentative(own, 1, np.ones((N, 1)), 1, backend)
-    smoother, x, r = GaussSeidel(matrix, "greedy", 1, None), np.empty(N), np.empty(N)
+    rehearse_level(np.float64)
+    product = Csr(matrix.csr, backend, stored=np.float32, argument=np.float32)
+    product.enqueue(product.new_state(), b.astype(np.float32), np.empty(N))
+    Dense(matrix.csr, backend).enqueue(None, b, np.empty(N))
+
+
+def rehearse_level(dtype: Any) -> None:
+    """The smoother of a level."""
+    smoother, (b, x, r) = GaussSeidel(narrowed(_line(), dtype, 0, ""), "greedy", 1, None), np.ones((3, N), dtype)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)
-    product = Csr(matrix.csr, backend)
-    product.enqueue_sum(product.new_state(), b, x)
-    Dense(matrix.csr, backend).enqueue(None, b, x)
 
 
 def _line() -> AdmittedMatrix:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import integer, one_of, real, stored_dtype
+from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.memory import kept_values
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.coarsening import Coarsening, coarsen
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, Space
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import divided, narrowed, unit_of
+from mcprecond.multigrid.units import NOT_DEFINITE, narrowed, scaled, scaled_candidates, scales_of, without_couplings
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
@@ -38,7 +39,7 @@ class SmoothedAggregation(Multigrid):
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
-        values are near the ends of the floats' range, the coarse levels are those of A divided by a power of two.
+        diagonal comes near the ends of a dtype's range, the coarse levels are those of A scaled by powers of two.
     B : array, shape (n,) or (n, k), optional
         Near-null-space candidates, k at most 8: vectors x with small A x, as rigid body modes in elasticity. One
         constant for each unknown of a node by default. NumPy's arrays are moved to where the levels are.
@@ -72,8 +73,10 @@ class SmoothedAggregation(Multigrid):
     max_coarse : int
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        Of what is stored; that of A by default. Vectors have that of A. What float32 has no room for from below counts
-        as zero, on every level.
+        In which cycles compute, vectors too, on all levels but a coarsest one that is solved by a dense matrix: that
+        has the dtype of A. By default the finest level has the dtype of A and the others have single precision, but
+        where `smoother` is a function all have that of A. r and M r have the dtype of A, and so have the matrices in
+        `levels`.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 
@@ -131,60 +134,56 @@ class SmoothedAggregation(Multigrid):
         matrix = self._moved(A, device, finite=True).canonical()
         if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
             rehearse()
-        stored_dtype(dtype, matrix.dtype)
-        self._dtype, self._coloring = dtype, coloring
+        own = stored_dtype(dtype, matrix.dtype)
+        narrower = single(own) if dtype is None and not callable(smoother) else own
+        #: Of the finest level and of the others.
+        self._dtypes, self._coloring = (own, narrower), coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         candidates = near_null_space(B, matrix, self.block_size)
+        self._given = None if B is None else candidates
         self._build(matrix, candidates)
 
     def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
         """Make the levels, until one is small enough or cannot be made coarser."""
         refuse_unfit(matrix)
         backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
-        levels = [Level(matrix.csr, None)]
+        levels = [Level(matrix.csr, self._dtypes[0])]
         self._coarsenings: list[Coarsening] = []
-        A = self._in_its_unit(matrix)
+        self._scales, A = scales_of(matrix, self._dtypes[1]), matrix
+        if self._scales is not None:
+            A, B = scaled(matrix, self._scales), scaled_candidates(B, self._scales)
+        first = A
         while True:
             level, coarsening = levels[-1], None
             if A.shape[0] > self.max_coarse and len(levels) < self.max_levels:
                 theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
                 coarsening = coarsen(A, B, block_size, theta)
             if coarsening is None and A.shape[0] <= MOST_DENSE:
-                coarse = Dense(A.csr, backend)
+                # Where A is nearly singular, rounding would make the inverse indefinite in single precision.
+                coarse, level.dtype = Dense(A.csr, backend, sizes=partial(self._sizes, first)), matrix.dtype
                 break
-            level.smoother = new_smoother(self.smoother, A, coloring, block_size, self._dtype)
+            narrow = narrowed(A, level.dtype, len(levels) - 1, NOT_DEFINITE)
+            level.smoother = new_smoother(self.smoother, narrow, coloring, block_size, None)
             if coarsening is None:
                 break
-            A = coarsening.coarse_matrix(A, self._dtype, len(levels))
+            A = coarsening.coarse_matrix(A, len(levels), self._dtypes[1])
             B, block_size = coarsening.B, coarsening.B.shape[1]
-            product = coarsening.product
-            level.connect(product.P, product.R, product.longest_rows, self._dtype, backend)
-            levels.append(Level(A.csr, None))
+            levels.append(Level(A.csr, self._dtypes[1]))
             self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
+        for level, coarser, coarsening in zip(levels, levels[1:], self._coarsenings, strict=False):
+            product = coarsening.product
+            level.connect(coarser, product.P, product.R, product.longest_rows, backend)
         self._open_levels(levels, coarse, backend)
-
-    def _in_its_unit(self, matrix: AdmittedMatrix) -> AdmittedMatrix:
-        """A as the levels are computed from it."""
-        stored = stored_dtype(self._dtype, matrix.dtype)
-        self._unit = unit_of(matrix, stored)
-        return narrowed(divided(matrix, self._unit), stored, 0)
-
-    def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
-        """See `Operator`: a cycle in the hierarchy's unit."""
-        super().enqueue(state, r, z)
-        if self._unit:
-            z *= 2.0**-self._unit
 
     @one_at_a_time
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern.
 
         Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew. Who
-        has captured an application into a CUDA graph has to capture it again if the smoother is "jacobi", "chebyshev"
-        or "dilu", whose damping depends on the values, or if the values are of another order, by some hundred powers of
-        two.
+        has captured an application into a CUDA graph has to capture it again if the smoother is "dilu" or a function,
+        whose damping depends on the values, or if the diagonal comes near the ends of a dtype's range.
 
         Parameters
         ----------
@@ -199,28 +198,47 @@ class SmoothedAggregation(Multigrid):
         matrix = admitted(self._moved_again(A), finite=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
-        unit = self._unit
-        written = [(level.smoother, level.prolongation, level.restriction, level.P, level.R) for level in self.levels]
-        put_back = kept_values(*written, [level.A for level in self.levels[1:]], self._coarse)
+        scales = scales_of(matrix, self._dtypes[1])
+        written = [(level.smoother, level.prolongation, level.restriction) for level in self.levels]
+        put_back = kept_values(*written, self._coarsenings, self._coarse)
         try:
-            self._take_values(self._in_its_unit(matrix))
+            if scales is not None or self._scales is not None:
+                self._take_candidates(matrix, scales)
+            self._take_values(matrix if scales is None else scaled(matrix, scales))
         except BaseException:
             put_back()
-            self._unit = unit
             raise
-        self.levels[0].A = matrix.csr
+        self.levels[0].A, self._scales = matrix.csr, scales
         self._open_workspaces()  # graphs that were captured hold the damping of before
+
+    def _sizes(self, A: AdmittedMatrix) -> Any:
+        """The diagonal that the coarsest matrix would have if nothing canceled, for this A on the finest level."""
+        sizes = A.diagonal().real
+        for coarsening in self._coarsenings:
+            sizes = without_couplings(coarsening.product.R, sizes, A.backend)
+        return sizes
+
+    def _take_candidates(self, matrix: AdmittedMatrix, scales: Any) -> None:
+        """The tentative prolongators of A in another scaling."""
+        B = self._given
+        if B is None:
+            B = near_null_space(None, matrix, self.block_size)
+        if scales is not None:
+            B = scaled_candidates(B, scales)
+        for coarsening in self._coarsenings:
+            B = coarsening.take_candidates(B, self.backend)
 
     def _take_values(self, A: AdmittedMatrix) -> None:
         """Level by level, into the arrays that are there: captured applications read them."""
+        first = A
         for number, level in enumerate(self.levels):
             if level.smoother is not None:
-                level.smoother.update(A)
+                level.smoother.update(narrowed(A, level.dtype, number, NOT_DEFINITE))
             if number < len(self._coarsenings):
-                A = self._coarsenings[number].coarse_matrix(A, self._dtype, number + 1)
+                A = self._coarsenings[number].coarse_matrix(A, number + 1, self._dtypes[1])
                 level.replace_transfers()
         if self._coarse is not None:
-            self._coarse.update(A.csr, self.backend)
+            self._coarse.update(A.csr, self.backend, partial(self._sizes, first))
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:

@@ -1,95 +1,111 @@
-"""Units of a hierarchy, and what a matrix has to be like on every level so that cycles can compute with it."""
+"""The range of floats: A scaled by powers of two, matrices in a narrower dtype, and diagonals that cancel."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from mcprecond.backends import Backend
 from mcprecond.backends.inputs import first_place
-from mcprecond.linalg.powers import times_power
-from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
+from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
 from mcprecond.multigrid.galerkin import diagonal_places
 
 #: A coarse diagonal entry counts as canceled below so many units of rounding times what it would be without couplings.
 CANCELED = 100
-ADVICE = "scale rows and columns of A to a diagonal of about 1"
+#: Nor is a coarse diagonal entry below so many times the least normal number of the narrowest dtype.
+ROOM = 2.0**20
+NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
 
 
-def unit_of(matrix: AdmittedMatrix, stored: Any) -> int:
-    """Return the exponent of the power of two that A is divided by before a hierarchy is computed.
+def scales_of(matrix: AdmittedMatrix, narrowest: Any) -> Any:
+    """Return the powers of two s that make the diagonal of diag(s) A diag(s) about 1, as float64, shape (n,).
 
-    It is 0 where the diagonal is so far from overflow and underflow in `stored` that squares and sums are, too.
+    None where the diagonal is so far from overflow and underflow in the narrowest dtype of a hierarchy that products
+    and sums are, too.
     """
-    diagonal = matrix.diagonal().real
+    xp, diagonal = matrix.backend.xp, matrix.diagonal().real
     if not len(diagonal):
-        return 0
+        return None
     least, most = (math.frexp(float(extreme))[1] for extreme in (diagonal.min(), diagonal.max()))
-    near, limit = np.finfo(stored).maxexp // 3, np.finfo(matrix.dtype).maxexp - 2
-    return 0 if -near <= least and most <= near else max(-limit, min((least + most) // 2, limit))
+    near = np.finfo(narrowest).maxexp // 3
+    if -near <= least and most <= near:
+        return None
+    return xp.ldexp(1.0, -(xp.frexp(diagonal.astype(np.float64))[1] // 2))
 
 
-def divided(matrix: AdmittedMatrix, unit: int) -> AdmittedMatrix:
-    """The matrix divided by 2^unit."""
-    return matrix if unit == 0 else _with_values(matrix, times_power(matrix.data, -unit, matrix.backend.xp))
+def scaled(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
+    """diag(s) A diag(s)."""
+    csr = matrix.csr
+    rows = rows_of(csr.indptr, csr.indices, matrix.backend.xp)
+    return _with_values(matrix, (csr.data * scales[rows] * scales[csr.indices]).astype(csr.dtype))
+
+
+def scaled_candidates(B: Any, scales: Any) -> Any:
+    """The near-null space of diag(s) A diag(s) for that of A, up to a factor."""
+    least, most = (math.frexp(float(extreme))[1] for extreme in (scales.min(), scales.max()))
+    return (B * (2.0 ** ((least + most) // 2) / scales)[:, None]).astype(B.dtype)
 
 
 def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
+    """Those values in the pattern of a matrix; nobody else changes them."""
     csr = canonical_csr(values, matrix.csr.indices, matrix.csr.indptr, matrix.shape, matrix.backend)
-    return replace(matrix, csr=csr, largest=None)
+    return replace(matrix, csr=csr, largest=None, is_ours=True)
 
 
-def narrowed(matrix: AdmittedMatrix, stored: Any, level: int) -> AdmittedMatrix:
-    """Return the matrix of a level with zeros in place of entries that would underflow in a narrower dtype.
+def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> AdmittedMatrix:
+    """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there.
 
     Raises
     ------
     ValueError
-        If an entry is too large for it, or one of the diagonal too small; names the level and the row.
+        If an entry is too large for it, or one of the diagonal too small; names the level and the row, and ends with
+        `why_not`.
     """
-    info, xp = np.finfo(stored), matrix.backend.xp
-    if not matrix.data.size or info.maxexp == np.finfo(matrix.dtype).maxexp:
-        return matrix
-    parts = matrix.data.view(np.float64)
+    info, xp = np.finfo(dtype), matrix.backend.xp
+    if matrix.dtype == dtype or not matrix.data.size:
+        return matrix if matrix.dtype == dtype else _with_values(matrix, matrix.data.astype(dtype))
+    with np.errstate(all="ignore"):
+        parts = matrix.data.astype(dtype).view(info.dtype)
     sizes = abs(parts)
-    place = int(sizes.argmax()) * len(matrix.data) // len(parts)
-    if float(sizes.max()) > float(info.max):
-        _refuse_range(matrix, *place_of(matrix.csr, place, matrix.backend), stored, level)
-    if first_place((sizes > 0) & (sizes < float(info.tiny)), xp) is None:
-        return matrix
-    kept = _with_values(matrix, xp.where(sizes < float(info.tiny), 0, parts).view(matrix.dtype))
-    row = first_place((kept.diagonal() == 0) & (matrix.diagonal() != 0), xp)
-    if row is not None:
-        _refuse_range(matrix, row, row, stored, level)
-    return kept
-
-
-def _refuse_range(matrix: AdmittedMatrix, row: int, column: int, stored: Any, level: int) -> NoReturn:
+    kept = _with_values(matrix, xp.where(sizes < float(info.tiny), 0, parts).astype(info.dtype, copy=False).view(dtype))
+    place: int | None = None
+    if not float(sizes.max()) <= float(info.max):
+        place = int(sizes.argmax()) * len(matrix.data) // len(parts)
+    elif (row := first_place((kept.diagonal() == 0) & (matrix.diagonal() != 0), xp)) is not None:
+        place = int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
+    if place is None:
+        return kept
+    row, column = place_of(matrix.csr, place, matrix.backend)
     raise ValueError(
-        f"the matrix of level {level} holds {matrix.csr[row, column].item():.3g} in row {row}, column {column}, which "
-        f"{stored} has no room for; leave out dtype, or {ADVICE}"
+        f"the matrix of level {level} holds {matrix.data[place].item():.3g} in row {row}, column {column}, which "
+        f"{np.dtype(dtype)} has no room for, {why_not}"
     )
 
 
-def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int) -> None:
+def without_couplings(R: Any, diagonal: Any, backend: Backend) -> Any:
+    """The diagonal of R A P if A has nothing but this one."""
+    return canonical_csr(abs(R.data) ** 2, R.indices, R.indptr, R.shape, backend) @ diagonal
+
+
+def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int, narrowest: Any) -> None:
     """Raise ValueError if a coarse matrix R A P has a negative diagonal entry; `diagonal` is that of A.
 
     Where the sum that makes an entry cancels to rounding, as where A is singular, the coarse unknown stands for a
     vector of the null space. Its entry becomes that of a row without couplings, so that there is hardly a correction.
+    The same happens where the narrowest dtype of the hierarchy has no room for it.
     """
     xp, own = coarse.backend.xp, coarse.diagonal().real
-    rounding = CANCELED * float(np.finfo(coarse.dtype).eps)
-    if not len(own) or float(own.min()) > rounding * float(diagonal.max()):
+    rounding, least = CANCELED * float(np.finfo(coarse.dtype).eps), ROOM * float(np.finfo(narrowest).tiny)
+    if not len(own) or float(own.min()) > max(rounding * float(diagonal.max()), least):
         return
-    squares = canonical_csr(abs(R.data) ** 2, R.indices, R.indptr, R.shape, coarse.backend)
-    uncoupled = squares @ diagonal
+    uncoupled = without_couplings(R, diagonal, coarse.backend)
     row = first_place(~(own >= -rounding * uncoupled), xp)
     if row is not None:
         raise ValueError(
-            f"the matrix of level {level} has {own[row].item():.3g} on the diagonal in row {row}, so A is not positive "
-            "definite; use ILU0 with gmres or bicgstab"
+            f"the matrix of level {level} has {own[row].item():.3g} on the diagonal in row {row}, {NOT_DEFINITE}"
         )
-    vanished = xp.flatnonzero(own <= rounding * uncoupled)
-    coarse.data[diagonal_places(coarse.csr, vanished, xp)] = uncoupled[vanished]
+    vanished = xp.flatnonzero((own <= rounding * uncoupled) | (own < least))
+    coarse.data[diagonal_places(coarse.csr, vanished, xp)] = xp.maximum(uncoupled, least)[vanished]

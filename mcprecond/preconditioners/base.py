@@ -275,7 +275,8 @@ class Preconditioner(Operator):
             return both[:, :count] + 1j * both[:, count:]
         R = xp.asarray(R)
         wide = promoted(R.dtype, self.dtype)
-        if wide != self.dtype and R.size:  # numbers of each column may be out of range here, but not their ratios
+        scales = R.size > 0 and wide != self.narrowest
+        if scales:  # numbers of each column may be out of range here, but not their ratios
             exponents = xp.frexp(abs(R).max(axis=0).astype(np.float64))[1] - 1
             R = R / xp.ldexp(1.0, exponents)
         Z = xp.empty(R.shape, self.dtype)
@@ -285,7 +286,7 @@ class Preconditioner(Operator):
                 own.r[...] = R[:, part]
                 own.apply(self)
                 Z[:, part] = own.z
-        if wide != self.dtype and R.size:
+        if scales:
             Z = (Z * xp.ldexp(1.0, exponents)).astype(wide)
         return Z if self._stays else self.backend.to_host(Z)
 

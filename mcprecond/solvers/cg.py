@@ -20,6 +20,7 @@ from mcprecond.solvers.iteration import (
     inner,
     is_finite,
     multiply_numbers,
+    near_exponent,
     take_first_rz,
     take_pAp,
     take_rr,
@@ -46,8 +47,9 @@ class ConjugateGradients(Iteration):
         self.z = self.r if M is None else backend.xp.empty(self.n, csr.dtype)
         self.M, self._of_M, self.captures = M, state, M is None or M.captures
         self._exponent_of_M = 0 if M is None else M.exponent
-        if M is not None and M.has_many_kernels:
-            self.bundle = 1
+        if M is not None:
+            self.near_of_r = min(self.near, near_exponent(M.narrowest))
+            self.bundle = 1 if M.has_many_kernels else self.bundle
 
     def iterate(self) -> Any:
         """See `Iteration`."""

@@ -50,6 +50,11 @@ NEAR = 1 / 8
 SAFE_SQUARES = 1e-270, 1e290
 
 
+def near_exponent(dtype: Any) -> int:
+    """The largest exponent that is left as it is, for numbers of a dtype."""
+    return int(np.finfo(dtype).maxexp * NEAR)
+
+
 class Iteration:
     """The scalars of CG on one device, and how a solve starts, goes on and is read by the host; one after the other.
 
@@ -69,7 +74,7 @@ class Iteration:
         self.backend, self.n, self.dtype = backend, csr.shape[0], csr.dtype
         self.A = Csr(csr, backend, longest_row=longest_row, per_lane=ENTRIES_PER_LANE)
         self._of_A = self.A.new_state()
-        self.near = int(np.finfo(csr.dtype).maxexp * NEAR)
+        self.near = self.near_of_r = near_exponent(csr.dtype)
         self._run = backend.kernels(KERNELS, **self.A.macros)
         # Side by side, so that one copy to the host has all that it reads.
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
@@ -120,10 +125,12 @@ class Iteration:
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
         """Choose the units by the exponents of A and of the first residual, or of what it is a difference of."""
-        if abs(exponent_of_A) <= self.near and abs(exponent) <= self.near:
+        if abs(exponent_of_A) <= self.near and abs(exponent) <= self.near_of_r:
             self.home = exponent
         else:
             self.home = exponent_of_A // 3
+            if self.near_of_r < self.near:
+                self.home = max(-self.near_of_r, min(self.home, self.near_of_r))
             self._rescale(self.home - exponent, self.b, self.x)
 
     def _rescale(self, shift: int, *vectors: Any) -> None:
@@ -193,7 +200,7 @@ class Iteration:
             shift = self.home - math.frexp(self.true_residual_norm)[1]
         else:
             shift = 0
-        if abs(shift) > self.near:
+        if abs(shift) > self.near_of_r:
             self._rescale(shift, self.b, self.x, self.r)
             self.limit = power_times(self.limit, shift)
             self.scalars[TOLERANCE] = self.limit * self.limit
