@@ -112,19 +112,23 @@ struct Union {
 };
 #endif
 
-// Count, and put into the pool what is found already, as long as there is room.
+// Count, and put into the pool what is found already, as long as there is room. Where rows are WIDE, only those whose
+// count is UNKNOWN.
 extern "C" __global__ void count_union(long long n, long long width, const OFFSET* indptr, const int* members,
                                        const long long* list_indptr, const int* lists, long long* counts,
                                        long long room, int* pool, uint64* used, long long* starts, uint32* marks) {
     Union own(width, marks);
+    if (thread_id() == 0) *counts = 0;
+    ++counts;
     long long next = 0, end = 0;  // the part of the pool that this team has reserved
     for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
-        if (counts[v] != UNKNOWN) continue;
-        team_sync();  // all have seen it
-        own.unite(v, width, indptr, members, list_indptr, lists);
 #ifdef WIDE
+        if (counts[v] != UNKNOWN) continue;
+        __syncthreads();  // all have seen it
+        own.unite(v, width, indptr, members, list_indptr, lists);
         long long count = own.visit([](long long, int) {});
 #else
+        own.unite(v, width, indptr, members, list_indptr, lists);
         long long count = *own.length;
         if (count > MOST) count = UNKNOWN;
         if (count < UNKNOWN && next + count > end && end <= room) {
@@ -132,9 +136,10 @@ extern "C" __global__ void count_union(long long n, long long width, const OFFSE
             next = __shfl_sync(team_mask(), next, lane_id() / LANES * LANES);
             end = next + RESERVED;
         }
-        if (count < UNKNOWN && end <= room) {
+        bool is_kept = count < UNKNOWN && end <= room;
+        if (team_lane() == 0) starts[v] = is_kept ? next : -1;
+        if (is_kept) {
             own.visit([&](long long place, int column) { pool[next + place] = column; });
-            if (team_lane() == 0) starts[v] = next;
             next += count;
         }
         team_sync();  // before the next row

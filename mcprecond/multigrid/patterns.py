@@ -36,18 +36,19 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     Where it lists column `width` there is nothing.
     """
     xp, rows = backend.xp, len(left[0]) - 1
+    if rows == 0:
+        return xp.zeros(1, np.int64), xp.empty(0, np.int32)
     if not backend.resident_warps:  # for which Numba would compile everything twice
         left = left[0].astype(np.int64, copy=False), left[1]
-    united = len(left[1]) / max(rows, 1) * len(right[1]) / max(len(right[0]) - 1, 1)
+    united = len(left[1]) / rows * len(right[1]) / max(len(right[0]) - 1, 1)
     lanes = max(8, lanes_for(united, 4))
-    counts, starts = xp.full(rows + 1, UNKNOWN, np.int64), xp.full(rows, -1, np.int64)
-    counts[0] = 0
+    counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
     # Rows that are found while they are counted, as far as there is room.
     pool = xp.empty(len(left[1]) + rows if backend.resident_warps else 0, np.int32), xp.zeros(1, np.uint64), starts
 
     def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
         run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
-        run.count_union(rows, width, *left, *right, counts[1:], len(pool[0]), *pool, marks)
+        run.count_union(rows, width, *left, *right, counts, len(pool[0]), *pool, marks)
         indptr = xp.cumsum(counts, dtype=np.int64)
         return run, indptr, int(indptr[-1])
 
@@ -144,8 +145,9 @@ def count_parts(first, end, n, width, indptr, members, list_indptr, lists, count
 
 @KERNELS.strided
 def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, marks):
-    """How many columns each row of a product has."""
-    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts)
+    """How many columns each row of a product has, behind a 0."""
+    counts[0] = 0
+    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:])
 
 
 @compile_loop(grain=1)

@@ -117,7 +117,7 @@ class SmoothedAggregation(Multigrid):
         postsweeps: int = 1,
         cycle: Cycle = "V",
         max_levels: int = 10,
-        max_coarse: int = 300,
+        max_coarse: int = 500,
         dtype: StoredDType | None = None,
         device: Device | None = None,
     ) -> None:

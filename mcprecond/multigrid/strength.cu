@@ -35,6 +35,14 @@ __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, c
     return count;
 }
 
+extern "C" __global__ void find_sizes(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                      long long per_neighbor, double* sizes) {
+    long long i = thread_id() / LANES;
+    if (i >= n || team_lane() > 0) return;
+    double neighbors = per_neighbor ? max((double)(indptr[i + 1] - indptr[i] - 1), 1.0) : 1;
+    sizes[i] = sqrt((double)fabs(entry(i, (int)i, indptr, indices, values)) / neighbors);
+}
+
 extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                         const double* sizes, double theta, OFFSET* counts) {
     long long i = thread_id() / LANES;

@@ -66,11 +66,10 @@ def strong_connections(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
     backend, n = nodes.backend, nodes.shape[0]
     xp, offset = backend.xp, nodes.indptr.dtype
     norms = matrix if nodes is matrix else norms_of_blocks(matrix, nodes)
-    run = kernels_for(norms)
-    sizes, counts = sizes_of(norms), xp.zeros(n + 1, offset)
-    if theta is None:
-        theta, sizes = SHARE_OF_AVERAGE, sizes / xp.sqrt(xp.maximum(nodes.degrees, 1))
-    least = theta * (1 - 8 * float(np.finfo(matrix.dtype).eps))  # entries at the limit are strong, however rounded
+    run, counts = kernels_for(norms), xp.zeros(n + 1, offset)
+    sizes = sizes_of(norms, per_neighbor=theta is None)
+    # Entries at the limit are strong, however they are rounded.
+    least = (SHARE_OF_AVERAGE if theta is None else theta) * (1 - 8 * float(np.finfo(matrix.dtype).eps))
     arrays = (norms.indptr, norms.indices, norms.data, sizes, least)
     run.count_strong(n, *arrays, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)
@@ -102,9 +101,11 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 
-def sizes_of(matrix: AdmittedMatrix) -> Any:
-    """The square roots of the diagonal's magnitudes, in double precision."""
-    return matrix.backend.xp.sqrt(abs(matrix.diagonal()).astype(np.float64))
+def sizes_of(matrix: AdmittedMatrix, *, per_neighbor: bool = False) -> Any:
+    """The square roots of the diagonal's magnitudes, in double precision, or of those over the numbers of neighbors."""
+    sizes, arrays = matrix.backend.xp.empty(matrix.shape[0]), (matrix.indptr, matrix.indices, matrix.data)
+    kernels_for(matrix).find_sizes(matrix.shape[0], *arrays, int(per_neighbor), sizes)
+    return sizes
 
 
 def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
@@ -146,6 +147,14 @@ def is_strong(i, j, k, indptr, indices, values, sizes, theta):
     if i != j and abs(size - limit) <= NEAR_LIMIT * limit:
         size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
     return i == j or (size > 0 and size >= limit)
+
+
+@KERNELS.per_item
+def find_sizes(first, end, indptr, indices, values, per_neighbor, sizes):
+    """sqrt |a_ii|, or sqrt(|a_ii| / m_i) with the number m_i of neighbors."""
+    for i in range(first, end):
+        neighbors = max(indptr[i + 1] - indptr[i] - 1, 1) if per_neighbor else 1
+        sizes[i] = np.sqrt(np.float64(abs(entry(i, i, indptr, indices, values))) / neighbors)
 
 
 @KERNELS.per_item

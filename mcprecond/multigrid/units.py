@@ -99,7 +99,7 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int,
     """
     xp, own = coarse.backend.xp, coarse.diagonal().real
     rounding, least = CANCELED * float(np.finfo(coarse.dtype).eps), ROOM * float(np.finfo(narrowest).tiny)
-    if not len(own) or float(own.min()) > max(rounding * float(diagonal.max()), least):
+    if not len(own) or bool(own.min() > xp.maximum(rounding * diagonal.max(), least)):
         return
     uncoupled = without_couplings(R, diagonal, coarse.backend)
     row = first_place(~(own >= -rounding * uncoupled), xp)
