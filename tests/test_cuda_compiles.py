@@ -75,7 +75,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/published/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
     "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],
-    "multigrid/galerkin.cu": [{}, {"LANES": 256}],
+    "multigrid/galerkin.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"LANES": 256, "UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/patterns.cu": [{}, {"WIDE": 1, "LANES": 256}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "storage/node_blocks.cu": BLOCK_SIZES,

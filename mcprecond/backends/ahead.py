@@ -48,7 +48,7 @@ HIERARCHY = """
     multigrid.patterns OFFSET LANES=1,8,16,32
     multigrid.transfer VALUE LANES=4,8,16
     multigrid.filtered OFFSET VALUE LANES=4,8,16,32
-    multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256
+    multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256 UNKNOWNS=1 CANDIDATES=1
     multigrid.polynomial OFFSET VALUE STORED=VALUE LANES=2,4,8,16,32
     multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=4,8,16,32
     linalg.csr OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32

@@ -34,7 +34,7 @@ from mcprecond.multigrid.patterns import (
     transposed_pattern,
 )
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES UNKNOWNS CANDIDATES")
 
 # A row of a product is in shared memory where at least so many threads share it. Each of them brings so many bytes for
 # numbers, and so many places of a hash table, of which three quarters may be taken.
@@ -123,7 +123,7 @@ class GalerkinProduct:
     def compute(self, matrix: AdmittedMatrix) -> None:
         """P, R and R A P for a matrix with the same pattern. Launches kernels only."""
         backend, n, b, k = matrix.backend, matrix.shape[0], self.b, self.k
-        macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype}
+        macros = {"OFFSET": matrix.indptr.dtype, "VALUE": matrix.dtype, "UNKNOWNS": b, "CANDIDATES": k}
         AP = backend.xp.empty(len(self.AP_pattern[1]) * b * k, matrix.dtype)
         A, P = (matrix.indptr, matrix.indices, matrix.data), self.P.data
         if self.smooths:
