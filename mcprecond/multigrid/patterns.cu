@@ -8,9 +8,12 @@ template <typename Visit>
 __device__ __forceinline__ void visit_lists(long long v, long long width, const OFFSET* indptr, const int* members,
                                             const long long* list_indptr, const int* lists, Visit visit) {
     for (OFFSET e = indptr[v] + team_lane(); e < indptr[v + 1]; e += LANES) {
-        int u = members[e];
-        for (long long p = list_indptr[u], end = list_indptr[u + 1]; p < end; ++p)
-            if (lists[p] < width && !visit(lists[p])) return;
+        const int* list = lists + list_indptr[members[e]];
+        int length = (int)(list_indptr[members[e] + 1] - list_indptr[members[e]]);
+        for (int p = 0; p < length; ++p) {
+            int column = list[p];
+            if (column < width && !visit(column)) return;
+        }
     }
 }
 

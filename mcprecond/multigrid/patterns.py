@@ -44,11 +44,15 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     lanes = max(8, lanes_for(united, 4))
     counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
     # Rows that are found while they are counted, as far as there is room.
-    pool = xp.empty(len(left[1]) + rows if backend.resident_warps else 0, np.int32), xp.zeros(1, np.uint64), starts
+    pool = (
+        xp.empty(3 * len(left[1]) // 2 + rows if backend.resident_warps else 0, np.int32),
+        xp.zeros(1, np.uint64),
+        starts,
+    )
 
     def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
         run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
-        run.count_union(rows, width, *left, *right, counts, len(pool[0]), *pool, marks)
+        run.count_union(rows, width, *left, *right, counts, room, *pool, marks)
         indptr = xp.cumsum(counts, dtype=np.int64)
         return run, indptr, int(indptr[-1])
 

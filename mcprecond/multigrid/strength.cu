@@ -35,12 +35,14 @@ __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, c
     return count;
 }
 
+// `sizes` is zero before.
 extern "C" __global__ void find_sizes(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                       long long per_neighbor, double* sizes) {
     long long i = thread_id() / LANES;
-    if (i >= n || team_lane() > 0) return;
+    if (i >= n) return;
     double neighbors = per_neighbor ? max((double)(indptr[i + 1] - indptr[i] - 1), 1.0) : 1;
-    sizes[i] = sqrt((double)fabs(entry(i, (int)i, indptr, indices, values)) / neighbors);
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
+        if (indices[k] == i) sizes[i] = sqrt((double)fabs(values[k]) / neighbors);
 }
 
 extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,

@@ -103,7 +103,7 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
 
 def sizes_of(matrix: AdmittedMatrix, *, per_neighbor: bool = False) -> Any:
     """The square roots of the diagonal's magnitudes, in double precision, or of those over the numbers of neighbors."""
-    sizes, arrays = matrix.backend.xp.empty(matrix.shape[0]), (matrix.indptr, matrix.indices, matrix.data)
+    sizes, arrays = matrix.backend.xp.zeros(matrix.shape[0]), (matrix.indptr, matrix.indices, matrix.data)
     kernels_for(matrix).find_sizes(matrix.shape[0], *arrays, int(per_neighbor), sizes)
     return sizes
 
