@@ -44,11 +44,8 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     lanes = max(8, lanes_for(united, 4))
     counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
     # Rows that are found while they are counted, as far as there is room.
-    pool = (
-        xp.empty(3 * len(left[1]) // 2 + rows if backend.resident_warps else 0, np.int32),
-        xp.zeros(1, np.uint64),
-        starts,
-    )
+    room = 3 * len(left[1]) // 2 + rows if backend.resident_warps else 0
+    pool = xp.empty(room, np.int32), xp.zeros(1, np.uint64), starts
 
     def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
         run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
