@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import ROWS, Backend, KernelSet
+from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
@@ -76,7 +76,7 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
     scale = 1 / xp.sqrt(diagonal)
     dense *= scale[:, None] * scale
     eps = float(np.finfo(dtype).eps)
-    inverse = _by_cholesky(dense, 10 * n * eps, backend)
+    inverse = _definite_inverse(dense, 10 * n * eps, backend)
     if inverse is None or float(xp.diagonal(inverse).real.max()) * eps > NEARLY:
         rounding = 1.0 if sizes is None else max(float((sizes() / diagonal).max()), 1.0)
         values, vectors = xp.linalg.eigh(dense)
@@ -86,17 +86,15 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
     return (inverse * (scale[:, None] * scale)).astype(dtype)
 
 
-def _by_cholesky(dense: Any, least: float, backend: Backend) -> Any:
-    """The inverse of a matrix with a diagonal of ones, or None if the square of a pivot is at most `least`."""
+def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
+    """The inverse of a matrix with a diagonal of ones, or None if a pivot is at most `least`."""
     xp = backend.xp
-    if backend.name == "gpu":
-        from cupyx.scipy.linalg import solve_triangular
-    else:
-        from scipy.linalg import solve_triangular
-    try:
-        factor = xp.linalg.cholesky(dense)
-    except np.linalg.LinAlgError:  # CuPy leaves pivots that are not positive instead
-        return None
+    if backend.name == "cpu":  # not by LAPACK, whose threads wait for each other where other processes are busy
+        inverse = dense.copy()
+        return inverse if eliminate(inverse, least) else None
+    from cupyx.scipy.linalg import solve_triangular
+
+    factor = xp.linalg.cholesky(dense)  # it leaves pivots that are not positive, and does not raise
     if not bool((xp.diagonal(factor).real > least**0.5).all()):
         return None
     inverse = solve_triangular(factor, xp.eye(len(dense), dtype=dense.dtype), lower=True, check_finite=False)
@@ -117,3 +115,22 @@ def multiply_dense(first, end, matrix, x, y):
         for j in range(len(x)):
             total += matrix[i, j] * x[j]
         y[i] = total
+
+
+@compile_part
+def eliminate(A, least):
+    """Invert in place, by Gauss and Jordan's elimination without exchanges; False if a pivot is at most `least`."""
+    for p in range(len(A)):
+        pivot = A[p, p]
+        if not pivot.real > least:
+            return False
+        for i in range(len(A)):
+            if i != p:
+                factor = A[i, p] / pivot
+                for j in range(len(A)):
+                    A[i, j] -= factor * A[p, j]
+                A[i, p] = -factor
+        for j in range(len(A)):
+            A[p, j] /= pivot
+        A[p, p] = 1 / pivot
+    return True

@@ -1,0 +1,87 @@
+"""Multigrid from the setup to the solution on a GPU, beside one level and a product with the same matrix.
+
+    python benchmarks/hierarchies.py                  # the full sizes
+    python benchmarks/hierarchies.py --small          # the same matrices, small, to try the script; also on a CPU
+
+writes benchmarks/results/hierarchies-gpu.json (or where --output says): milliseconds of a setup, of an update with new
+values and of a solve to 1e-8, which captures its iterations; the levels, the memory of a cycle and the peak of a setup
+as multiples of the matrix; and hypre's figure of merit, the entries of all levels over the seconds of setup and solve.
+b = A x* with random x*.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import MATRICES, SEED, Matrix, poisson
+from measure import MULTIGRID, RESULTS, peak_bytes, record, save, wall_ms
+
+from mcprecond import MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond.backends import get_backend
+from mcprecond.multigrid import rigid_body_modes
+
+RTOL, MAXITER = 1e-8, 10_000
+CASES: dict[str, Matrix] = {
+    **{name: MATRICES[name] for name in ("grid2d_1024", "fenl_50", "fenl_100", "elasticity48", "fenl_180")},
+    "grid3d_256": Matrix(partial(poisson, 3), 256, 16),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    cases: list[dict[str, Any]] = []
+    for name in arguments.cases:
+        cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
+        print(name, cases[-1], flush=True)
+        document = record("hierarchies", arguments.device, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=arguments.small)
+        save(document, arguments.output or RESULTS / f"hierarchies-{arguments.device}.json")
+
+
+def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
+    backend, A, n = get_backend(device), CASES[name](small, device), CASES[name].size(small, device)
+    xp = backend.xp
+    x = xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
+    b, B, blocks = A @ x, None, {}
+    if name.startswith("elasticity"):
+        z, y, x_ = xp.meshgrid(*[xp.linspace(0, 1, n)] * 3, indexing="ij")
+        B, blocks = rigid_body_modes(xp.stack([x_.ravel(), y.ravel(), z.ravel()], axis=1)), {"block_size": 3}
+    timed = partial(wall_ms, synchronize=backend.synchronize, repeats=repeats)
+    setup = partial(SmoothedAggregation, A, B, **blocks)
+    M, one_level = setup(), MulticolorSGS(A, **blocks)
+    result, alone = (pcg(A, b, M=each, rtol=RTOL, maxiter=MAXITER) for each in (M, one_level))
+    assert result.converged and alone.converged
+    bytes_of_A = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    case = {
+        "name": name,
+        "size": n,
+        "unknowns": A.shape[0],
+        "nnz": int(A.nnz),
+        "levels": [level.A.shape[0] for level in M.levels],
+        "operator_complexity": M.operator_complexity,
+        "bytes_over_matrix": M.nbytes / bytes_of_A,
+        "peak_over_matrix": peak_bytes(setup, device) / bytes_of_A,
+        "iterations": result.iterations,
+        "product_ms": timed(lambda: A @ b),
+        "setup_ms": timed(setup),
+        "update_ms": timed(lambda: M.update(A)),
+        "solve_ms": timed(lambda: pcg(A, b, M=M, rtol=RTOL, maxiter=MAXITER)),
+        "one_level_iterations": alone.iterations,
+        "one_level_setup_ms": timed(lambda: MulticolorSGS(A, **blocks)),
+        "one_level_solve_ms": timed(lambda: pcg(A, b, M=one_level, rtol=RTOL, maxiter=MAXITER)),
+    }
+    entries = sum(level.A.indices.size for level in M.levels)
+    return case | {"figure_of_merit": 1e3 * entries / (case["setup_ms"] + case["solve_ms"])}
+
+
+if __name__ == "__main__":
+    main()
