@@ -27,7 +27,7 @@ from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, Smoo
 
 STRENGTHS = ("symmetric",)
 #: Unknowns of the coarsest level, where they are not given: how long a dense inverse takes depends on the device.
-MAX_COARSE = {"cpu": 200, "gpu": 500}
+MAX_COARSE = {"cpu": 300, "gpu": 500}
 FALL = 0.5  # of a given limit of strength, from level to level
 
 
@@ -74,7 +74,7 @@ class SmoothedAggregation(Multigrid):
     max_levels : int
     max_coarse : int, optional
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix; at most 2000, and by
-        default 200 on a CPU and 500 on a GPU.
+        default 300 on a CPU and 500 on a GPU.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         In which cycles compute, vectors too, on all levels but a coarsest one that is solved by a dense matrix: that
         has the dtype of A. By default the finest level has the dtype of A and the others have single precision, but
