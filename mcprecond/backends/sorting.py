@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mcprecond.backends.kernels import compile_part
 
+SHORT = 64  # so few numbers are sorted by insertion alone
+
 
 @compile_part
 def sort_in_place(array):
@@ -12,9 +14,10 @@ def sort_in_place(array):
     Ciura: Best increments for the average case of Shellsort, FCT 2001, continued by factors of 2.25.
     """
     gap = 1
-    for step in (4, 10, 23, 57, 132, 301, 701):
-        if step < len(array):
-            gap = step
+    if len(array) > SHORT:
+        for step in (4, 10, 23, 57, 132, 301, 701):
+            if step < len(array):
+                gap = step
     while gap >= 701 and int(2.25 * gap) < len(array):
         gap = int(2.25 * gap)
     while gap > 0:

@@ -106,26 +106,27 @@ def vertex_at(place, bits):
 
 
 @compile_part
-def is_near_the_set(v, indptr, indices, roots, near):
-    """Whether v, or a free neighbor of it, is in the set or next to it."""
-    found = near[v]
+def cover(v, indptr, indices, roots, covered):
+    """Mark what is within distance 2 of v, on paths through free vertices."""
     for k in range(indptr[v], indptr[v + 1]):
-        found |= near[indices[k]] and roots[indices[k]] < 0
-    return found
+        u = np.uint32(indices[k])
+        covered[u] = True
+        if roots[u] < 0:
+            for e in range(np.uint64(indptr[u]), np.uint64(indptr[u + np.uint32(1)])):
+                covered[np.uint32(indices[e])] = True
 
 
 @KERNELS.resident
 def independent_set(n, bits, indptr, indices, degrees, roots, own, least, worklists, scratch):
-    """The serial search."""
-    near = np.zeros(n, np.bool_)
+    """The serial search. No vertex has two neighbors in the set, so that it goes over each row once."""
+    covered = np.empty(n, np.bool_)
     for v in range(n):
-        own[v] = OUT
+        own[v], covered[v] = OUT, roots[v] >= 0 or degrees[v] == 0
     for place in range(1 << bits):
         v = vertex_at(place, bits)
-        if v < n and roots[v] < 0 and degrees[v] > 0 and not is_near_the_set(v, indptr, indices, roots, near):
-            own[v], near[v] = IN, True
-            for k in range(indptr[v], indptr[v + 1]):
-                near[indices[k]] = True
+        if v < n and not covered[v]:
+            own[v] = IN
+            cover(v, indptr, indices, roots, covered)
 
 
 @KERNELS.per_item

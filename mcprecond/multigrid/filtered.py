@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import Backend, KernelSet
-from mcprecond.backends.sorting import lower_bound
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 
@@ -71,14 +72,14 @@ def kernels_for(indptr: Any, dtype: Any, entries: int, backend: Backend) -> Any:
 def filter_rows(first, end, indptr, indices, values, B, strong_indptr, strong_indices, strong):
     """Copy the strong entries, and add the weak ones to the diagonal."""
     for i in range(first, end):
-        begin, stop, lump, diagonal = strong_indptr[i], strong_indptr[i + 1], B.dtype.type(0), strong_indptr[i]
+        place, stop, lump, diagonal = strong_indptr[i], strong_indptr[i + 1], B.dtype.type(0), strong_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            place = lower_bound(strong_indices, begin, stop, j)
+            j = np.uint32(indices[k])
             if place < stop and strong_indices[place] == j:
                 strong[place] = values[k]
                 if j == i:
                     diagonal = place
+                place += 1
             elif B[i] != 0:
                 lump += values[k] * (B[j] / B[i])
         strong[diagonal] += lump

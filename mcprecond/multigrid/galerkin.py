@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_part
+from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
@@ -172,8 +172,8 @@ def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:
     return xp.flatnonzero((rows_of(csr.indptr, csr.indices, xp) == csr.indices) & wanted[csr.indices])
 
 
-# On the CPU. Row r of node v begins at ``k (b indptr[v] + r length)`` in a matrix of b x k blocks. Each part notes in
-# an array of its own where in the row of a node the columns of an aggregate are.
+# On the CPU. Row r of node v begins at ``k (b indptr[v] + r length)`` in a matrix of b x k blocks. Each part adds up
+# its rows in an array with a place for every column, which is zero again after each row.
 
 
 @compile_inlined
@@ -182,11 +182,28 @@ def begin_of(v, r, rows, columns, indptr):
     return (indptr[v] * rows + r * (indptr[v + 1] - indptr[v])) * columns
 
 
-@compile_part
-def note_slots(v, indptr, columns, slots):
-    """Note where in the row of a node each column is."""
+@compile_inlined
+def add_row(factor, u, begin, k, indptr, columns, values, sums):
+    """sums += factor times a row of blocks of node u."""
+    if k == 1:
+        for t in range(indptr[u], indptr[u + 1]):
+            sums[np.uint32(columns[t])] += factor * values[begin]
+            begin += 1
+        return
+    for t in range(indptr[u], indptr[u + 1]):
+        place = np.uint32(columns[t]) * k
+        for c in range(k):
+            sums[place + c] += factor * values[begin + c]
+        begin += k
+
+
+@compile_inlined
+def take_row(v, begin, k, indptr, columns, sums, values):
+    """Move the sums of a row of node v to where it begins."""
     for t in range(indptr[v], indptr[v + 1]):
-        slots[columns[t]] = t - indptr[v]
+        for place in range(np.uint32(columns[t]) * k, (np.uint32(columns[t]) + 1) * k):
+            values[begin], sums[place] = sums[place], 0
+            begin += 1
 
 
 @KERNELS.in_parts(PARTS)
@@ -196,24 +213,22 @@ def smooth_rows(
     """P = T - factor diag(dinv) A T."""
     nodes = n // b
     for part in range(first_part, end_part):
-        slots = np.empty(count, np.int32)
+        sums = np.zeros(count * k, P.dtype)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
-            note_slots(v, P_indptr, P_columns, slots)
-            P[begin_of(v, 0, b, k, P_indptr) : begin_of(v, b, b, k, P_indptr)] = 0
             for r in range(b):
-                i, begin = v * b + r, begin_of(v, r, b, k, P_indptr)
+                i = v * b + r
                 scale = dinv.real.dtype.type(factor) * dinv[i]
                 for e in range(indptr[i], indptr[i + 1]):
                     j = indices[e]
                     label = labels[j if b == 1 else j // b]
                     if label >= 0:
-                        a, place = scale * values[e], begin + slots[label] * k
+                        a = scale * values[e]
                         for c in range(k):
-                            P[place + c] -= a * Q[j * k + c]
+                            sums[label * k + c] -= a * Q[j * k + c]
                 if labels[v] >= 0:
-                    place = begin + slots[labels[v]] * k
                     for c in range(k):
-                        P[place + c] += Q[i * k + c]
+                        sums[labels[v] * k + c] += Q[i * k + c]
+                take_row(v, begin_of(v, r, b, k, P_indptr), k, P_indptr, P_columns, sums, P)
 
 
 @KERNELS.per_item
@@ -227,16 +242,6 @@ def take_adjoint(first, end, b, k, R_indptr, R_columns, places, P_indptr, P_colu
                 R[begin_of(a, c, k, b, R_indptr) + (e - R_indptr[a]) * b + r] = np.conj(P[own])
 
 
-@compile_inlined
-def add_row(factor, u, begin, k, indptr, columns, values, slots, row):
-    """row += factor times a row of blocks of node u."""
-    for t in range(indptr[u], indptr[u + 1]):
-        place = slots[columns[t]] * k
-        for c in range(k):
-            row[place + c] += factor * values[begin + c]
-        begin += k
-
-
 @KERNELS.in_parts(PARTS)
 def multiply_rows(
     first_part, end_part, n, b, k, count, indptr, indices, values, P_indptr, P_columns, P, AP_indptr, AP_columns, AP
@@ -244,17 +249,16 @@ def multiply_rows(
     """A P."""
     nodes = n // b
     for part in range(first_part, end_part):
-        slots = np.empty(count, np.int32)
+        sums = np.zeros(count * k, AP.dtype)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
-            note_slots(v, AP_indptr, AP_columns, slots)
             for r in range(b):
-                i, row = v * b + r, AP[begin_of(v, r, b, k, AP_indptr) : begin_of(v, r + 1, b, k, AP_indptr)]
-                row[:] = 0
+                i = v * b + r
                 for e in range(indptr[i], indptr[i + 1]):
                     j = indices[e]
                     u = j if b == 1 else j // b
                     begin = begin_of(u, j - u * b, b, k, P_indptr)
-                    add_row(values[e], u, begin, k, P_indptr, P_columns, P, slots, row)
+                    add_row(values[e], u, begin, k, P_indptr, P_columns, P, sums)
+                take_row(v, begin_of(v, r, b, k, AP_indptr), k, AP_indptr, AP_columns, sums, AP)
 
 
 @KERNELS.in_parts(PARTS)
@@ -263,16 +267,14 @@ def restrict_rows(
 ):
     """R A P."""
     for part in range(first_part, end_part):
-        slots = np.empty(count, np.int32)
+        sums = np.zeros(count * k, Ac.dtype)
         for a in range(part * count // PARTS, (part + 1) * count // PARTS):
-            note_slots(a, Ac_indptr, Ac_columns, slots)
             for c in range(k):
-                row = Ac[begin_of(a, c, k, k, Ac_indptr) : begin_of(a, c + 1, k, k, Ac_indptr)]
-                row[:] = 0
                 place = begin_of(a, c, k, b, R_indptr)
                 for e in range(R_indptr[a], R_indptr[a + 1]):
                     v = R_columns[e]
                     for r in range(b):
                         begin = begin_of(v, r, b, k, AP_indptr)
-                        add_row(R[place], v, begin, k, AP_indptr, AP_columns, AP, slots, row)
+                        add_row(R[place], v, begin, k, AP_indptr, AP_columns, AP, sums)
                         place += 1
+                take_row(a, begin_of(a, c, k, k, Ac_indptr), k, Ac_indptr, Ac_columns, sums, Ac)

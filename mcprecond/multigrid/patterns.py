@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, offset_type
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, offset_type
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.sorting import sort_in_place
@@ -44,7 +44,7 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     lanes = max(8, lanes_for(united, 4))
     counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
     # Rows that are found while they are counted, as far as there is room.
-    room = 3 * len(left[1]) // 2 + rows if backend.resident_warps else 0
+    room = 3 * len(left[1]) // 2 + rows
     pool = xp.empty(room, np.int32), xp.zeros(1, np.uint64), starts
 
     def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
@@ -116,57 +116,67 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
     return canonical_csr(xp.empty(entries, dtype), indices, indptr, (nodes * rows, width * columns), backend)
 
 
-# On the CPU. Each part marks what it has seen in an array of its own.
+# On the CPU. Each part marks what it has seen in an array of its own, and has its share of the pool.
 
 
-@compile_part
+@compile_inlined
 def unite(v, indptr, members, list_indptr, lists, last_row, own):
-    """Put the union of what the members of a row list into `own`, unsorted; returns how many those are."""
-    count, width = 0, len(last_row)
+    """Put the union of what the members of a row list into `own`, sorted if it has room; returns how many those are."""
+    count, room = 0, len(own)
+    last_row[-1] = v  # column `width` is none
     for e in range(indptr[v], indptr[v + 1]):
-        u = members[e]
-        for p in range(list_indptr[u], list_indptr[u + 1]):
-            column = lists[p]
-            if column < width and last_row[column] != v:
-                last_row[column] = v
-                if len(own):
-                    own[count] = column
-                count += 1
+        u = np.uint32(members[e])
+        for p in range(np.uint64(list_indptr[u]), np.uint64(list_indptr[u + np.uint32(1)])):
+            column = np.uint32(lists[p])
+            if count < room:
+                own[count] = column
+            count += last_row[column] != v
+            last_row[column] = v
+    if count <= room:
+        sort_in_place(own[:count])
     return count
 
 
 @compile_loop(grain=1)
-def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts):
-    """How many columns each row of some parts has."""
+def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts, pool, starts):
+    """How many columns each row of some parts has, and these as long as there is room."""
     for part in range(first, end):
-        last_row, nothing = np.full(width, -1, np.int32), np.empty(0, np.int32)
-        for v in range(part * n // PARTS, (part + 1) * n // PARTS):
-            counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, nothing)
+        begin, stop = part * n // PARTS, (part + 1) * n // PARTS
+        last_row, place, room = np.full(width + 1, -1, np.int32), indptr[begin] + begin, indptr[stop] + stop
+        for v in range(begin, stop):
+            counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, pool[place:room])
+            fits = place + counts[v] <= room
+            starts[v] = place if fits else -1
+            place += counts[v] if fits else 0
 
 
 @KERNELS.strided
 def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, marks):
-    """How many columns each row of a product has, behind a 0."""
+    """How many columns each row has, behind a 0, and these as long as there is room in the pool."""
     counts[0] = 0
-    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:])
+    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:], pool, starts)
 
 
 @compile_loop(grain=1)
-def list_parts(first, end, n, width, indptr, members, list_indptr, lists, result_indptr, result):
+def list_parts(first, end, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result):
     """The columns of the rows of some parts."""
     for part in range(first, end):
-        last_row = np.full(width, -1, np.int32)
+        last_row = np.empty(0, np.int32)
         for v in range(part * n // PARTS, (part + 1) * n // PARTS):
-            own = result[result_indptr[v] : result_indptr[v + 1]]
-            if len(own):
-                unite(v, indptr, members, list_indptr, lists, last_row, own)
-                sort_in_place(own)
+            begin, stop, start = result_indptr[v], result_indptr[v + 1], starts[v]
+            if start >= 0:
+                for k in range(begin, stop):
+                    result[k] = pool[start + k - begin]
+                continue
+            if not len(last_row):
+                last_row = np.full(width + 1, -1, np.int32)
+            unite(v, indptr, members, list_indptr, lists, last_row, result[begin:stop])
 
 
 @KERNELS.strided
 def list_union(n, width, indptr, members, list_indptr, lists, done, pool, starts, result_indptr, result, marks):
     """These columns, sorted."""
-    list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, result_indptr, result)
+    list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result)
 
 
 @KERNELS.resident

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.atomics import atomic_min
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring.graph import Graph
@@ -130,23 +130,30 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
         )
 
 
-@compile_part
+@compile_inlined
 def entry(i, j, indptr, indices, values):
     """a_ij, or 0 if it is not stored."""
     place = lower_bound(indices, indptr[i], indptr[i + 1], j)
     return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
 
 
-@compile_part
-def is_strong(i, j, k, indptr, indices, values, sizes, theta):
-    """Whether i and j are strongly connected by entry number k; i and i are.
+@compile_inlined
+def put_strong(i, indptr, indices, values, sizes, theta, found):
+    """Put the columns of the strong entries of a row into `found`, as far as it has room; returns how many they are.
 
-    Near the limit the larger one of a_ij and a_ji decides for both, which may differ by rounding.
+    That of the diagonal is one. Near the limit the larger one of a_ij and a_ji decides for both, which may differ by
+    rounding.
     """
-    size, limit = np.float64(abs(values[k])), theta * (sizes[i] * sizes[j])
-    if i != j and abs(size - limit) <= NEAR_LIMIT * limit:
-        size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
-    return i == j or (size > 0 and size >= limit)
+    count = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        j = np.uint32(indices[k])
+        size, limit = np.float64(abs(values[k])), theta * (sizes[i] * sizes[j])
+        if i != j and abs(size - limit) <= NEAR_LIMIT * limit:
+            size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
+        if count < len(found):
+            found[count] = j
+        count += i == j or (size > 0 and size >= limit)
+    return count
 
 
 @KERNELS.per_item
@@ -160,22 +167,17 @@ def find_sizes(first, end, indptr, indices, values, per_neighbor, sizes):
 @KERNELS.per_item
 def count_strong(first, end, indptr, indices, values, sizes, theta, counts):
     """How many strong entries each row has, with that of the diagonal."""
+    nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        count = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            count += is_strong(i, indices[k], k, indptr, indices, values, sizes, theta)
-        counts[i] = count
+        counts[i] = put_strong(i, indptr, indices, values, sizes, theta, nothing)
 
 
 @KERNELS.per_item
 def list_strong(first, end, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
     """Their columns."""
     for i in range(first, end):
-        place = strong_indptr[i]
-        for k in range(indptr[i], indptr[i + 1]):
-            if is_strong(i, indices[k], k, indptr, indices, values, sizes, theta):
-                strong_indices[place] = indices[k]
-                place += 1
+        own = strong_indices[strong_indptr[i] : strong_indptr[i + 1]]
+        put_strong(i, indptr, indices, values, sizes, theta, own)
 
 
 @KERNELS.per_item
@@ -199,9 +201,13 @@ def find_unsymmetric(begin, end, indptr, indices, values, sizes, tolerance, firs
     for i in range(begin, end):
         found = len(indices)
         for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            other = np.conj(entry(j, i, indptr, indices, values))
-            if abs(values[k] - other) > tolerance * sizes[i] * sizes[j]:
+            j = np.uint32(indices[k])
+            across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # where it is in the rows of a regular grid
+            if across >= indptr[j] and indices[across] == i:
+                other = values[across]
+            else:
+                other = entry(j, i, indptr, indices, values)
+            if abs(values[k] - np.conj(other)) > tolerance * sizes[i] * sizes[j]:
                 found = k
                 break
         least = min(least, np.int64(found))

@@ -16,6 +16,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_part
 from mcprecond.backends.arguments import integer
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.storage.color_blocks import ColorBlocks
@@ -179,13 +180,15 @@ def node_pattern(matrix: AdmittedMatrix, block_size: int) -> Any:
 @compile_part
 def opens_block(first_row, row, k, b, indptr, indices):
     """Whether entry k of a row is the first one of its node's rows, from first_row on, in that column of nodes."""
-    node = indices[k] // b
-    if k > indptr[row] and indices[k - 1] // b == node:
+    begin = indices[k] // b * b
+    if k > indptr[row] and indices[k - 1] >= begin:
         return False
     for other in range(first_row, row):
-        columns = indices[indptr[other] : indptr[other + 1]]
-        place = np.searchsorted(columns, node * b)
-        if place < len(columns) and columns[place] // b == node:
+        place = indptr[other] + (k - indptr[row])  # where it is if rows of a node have the same columns
+        if place < indptr[other + 1] and begin <= indices[place] < begin + b:
+            return False
+        place = lower_bound(indices, indptr[other], indptr[other + 1], begin)
+        if place < indptr[other + 1] and indices[place] < begin + b:
             return False
     return True
 
