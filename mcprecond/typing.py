@@ -157,7 +157,7 @@ PivotRule: TypeAlias = Literal["positive", "raise", "shift"]
 #: Orders of rows, of `ILU0`.
 RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
 #: Smoothers of multigrid.
-SmootherName: TypeAlias = Literal["gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
+SmootherName: TypeAlias = Literal["auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
 #: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]
 #: Null spaces of `pcg`.

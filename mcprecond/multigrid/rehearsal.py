@@ -49,7 +49,7 @@ def rehearse_products() -> None:
 def rehearse_others() -> None:
     """Aggregates, tentative prolongators, smoothers and cycles."""
     matrix, backend, b = _line(), get_backend("cpu"), np.ones(N)
-    aggregates(strong_connections(matrix, matrix, None))
+    aggregates(strong_connections(matrix, matrix, None).graph)
     own = np.arange(N + 1, dtype=np.int64), np.zeros(N, np.int32)
     tentative(own, 1, np.ones((N, 1)), 1, backend)
     rehearse_level(np.float64)
