@@ -9,7 +9,7 @@ from typing import Any
 from report.results import RESULTS, Document, measured, runs, versions
 from report.tables import render, table
 
-RUN, OURS = "robustness-cpu", "ours"
+RUN, OURS, ALIKE = "robustness-cpu", "ours", "ours, Gauss-Seidel"
 #: Of ours, to be called fewer iterations.
 CLEARLY_FEWER = 0.8
 
@@ -38,7 +38,7 @@ def facts(document: Document) -> dict[str, Any]:
         "maxiter": f"{document['maxiter']:,}",
         "cases": len(cases),
         "fewest": sum(iterations(own(case)) <= iterations(best_other(case)) for case in cases),
-        "least": sum(entries(own(case)) <= min(map(entries, others(case))) for case in cases),
+        "least": sum(entries(own(case, ALIKE)) <= min(map(entries, others(case))) for case in cases),
         "lost": [said(case) for case in cases if is_lost(case)],
         "failed": [
             f"{row['name']} on {case['name']}" for case in cases for row in case["hierarchies"] if not row["converged"]
@@ -58,9 +58,9 @@ def cell(row: Row) -> str:
     return f"{iterations} ({row['operator_complexity']:.2f})"
 
 
-def own(case: Row) -> Row:
-    """With our defaults."""
-    return next(row for row in case["hierarchies"] if row["name"] == OURS)
+def own(case: Row, name: str = OURS) -> Row:
+    """With our defaults, or with the smoother that others have."""
+    return next(row for row in case["hierarchies"] if row["name"] == name)
 
 
 def others(case: Row) -> list[Row]:
