@@ -140,13 +140,13 @@ def anisotropic(n: int) -> sp.csr_matrix:
     return diffusion((n, n), np.ones((n, n)), (1, 0.01))
 
 
-def laplacian_of(graph: sp.csr_matrix) -> sp.csr_matrix:
-    """The Laplacian of a graph with 0.01 more on the diagonal, which makes it positive definite."""
+def laplacian_of(graph: sp.csr_matrix, shift: float = 0.01) -> sp.csr_matrix:
+    """The Laplacian of a graph with so much more on the diagonal, which makes it positive definite."""
     G = sp.csr_array(abs(graph) + abs(graph.T))
     G.setdiag(0)
     G.eliminate_zeros()
     G.data[:] = -1.0
-    return sp.csr_matrix(G + sp.diags_array(0.01 - np.asarray(G.sum(axis=1)).ravel()))
+    return sp.csr_matrix(G + sp.diags_array(shift - np.asarray(G.sum(axis=1)).ravel()))
 
 
 def preferential(n: int, each: int = 4) -> sp.csr_matrix:

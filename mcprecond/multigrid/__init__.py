@@ -1,4 +1,4 @@
-"""Algebraic multigrid with multicolor sweeps as smoothers, on the CPU and the GPU."""
+"""Algebraic multigrid with Chebyshev polynomials or multicolor sweeps as smoothers, on the CPU and the GPU."""
 
 from mcprecond.multigrid.from_pyamg import PyAMGHierarchy, from_pyamg
 from mcprecond.multigrid.hierarchy import Level, Multigrid

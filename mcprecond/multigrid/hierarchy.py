@@ -149,7 +149,7 @@ class Multigrid(Preconditioner):
 
     @property
     def n_colors(self) -> int | None:  # type: ignore[override]
-        """The number of colors of the finest level."""
+        """The number of colors of the finest level; None if its smoother has no colors."""
         smoother = self.levels[0].smoother
         return None if smoother is None else smoother.n_colors
 
@@ -180,7 +180,7 @@ class Multigrid(Preconditioner):
             f"Number of Levels:     {len(self.levels)}",
             f"Operator Complexity:   {self.operator_complexity:.3f}",
             f"Grid Complexity:       {self.grid_complexity:.3f}",
-            f"Coarse Solver:        {'dense' if self._coarse else 'symmetric Gauss-Seidel'}",
+            f"Coarse Solver:        {'dense' if self._coarse else 'smoother'}",
             "  level   unknowns     nonzeros          colors",
         ]
         total = max(sum(level.A.indices.size for level in self.levels), 1)
@@ -252,7 +252,7 @@ class Multigrid(Preconditioner):
             self.backend.kernels(KERNELS, VALUE=own.x.dtype).add(len(own.x), 1.0, own.x_again, own.x)
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
-        """By the dense inverse; where the level is too large for that, by a forward and a backward sweep."""
+        """By the dense inverse; where the level is too large for that, by the smoother, as before and after a correction."""
         if self._coarse is not None:
             self._coarse.enqueue(None, b, x)
         else:

@@ -32,7 +32,7 @@ FALL = 0.5  # of a given limit of strength, from level to level
 
 
 class SmoothedAggregation(Multigrid):
-    """Algebraic multigrid by smoothed aggregation, with multicolor sweeps as smoothers.
+    """Algebraic multigrid by smoothed aggregation, with Chebyshev polynomials or multicolor sweeps as smoothers.
 
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
     positive definite for such an A, and fits CG.
@@ -54,15 +54,19 @@ class SmoothedAggregation(Multigrid):
         are strong. By default connections are strong that have at least half the size of the average one in their
         rows: ``|a_ij| >= sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` where rows i and j have m_i and m_j neighbors. Where the
         aggregates of strong neighbors would leave more than 0.8 of a level's unknowns, all neighbors count as strong,
-        and where that does not help either, the level is the coarsest one.
-    smoother : {"gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"} or function of a sparse matrix
-        "gauss_seidel": forward sweeps before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu":
-        solves with the M of `MulticolorDILU`, of points. "jacobi" is damped by 4/3 of the inverse spectral radius of
-        inv(D) A, and "chebyshev" of degree 3; these need no coloring. A function, as the class `ILU0` is one, is called
-        with the matrix of each level and returns an operator M: sweeps are then ``x += w M (b - A x)``, with the
-        adjoint of M after the correction, and with a w that makes them converge.
+        and where that does not help either, the level is the coarsest one. Where nodes have one unknown and B one
+        column, prolongators are smoothed along strong connections only: weak entries are added to the diagonal.
+    smoother : {"auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"} or function of a sparse matrix
+        "chebyshev": a polynomial in D A of the fourth kind and of degree 2, where D has the inverse sums of the
+        magnitudes of the rows. "jacobi": its first degree. These need no coloring. "gauss_seidel": forward sweeps
+        before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu": solves with the M of
+        `MulticolorDILU`, of points. "auto" is "gauss_seidel" where a coloring is given, and, on a GPU, on levels so
+        large that reading them takes longer than waiting for one color after the other; elsewhere it is "chebyshev".
+        A function, as the class `ILU0` is one, is called with the matrix of each level and returns an operator M:
+        sweeps are then ``x += w M (b - A x)``, with the adjoint of M after the correction, and with a w that makes
+        them converge.
     coloring : str, AutoColoring, Coloring or array of int
-        Of the finest level, as in `MulticolorSGS`; a method's name is for all levels.
+        Of the finest level, as in `MulticolorSGS`; a method's name is for all levels. For smoothers that sweep.
     presweeps, postsweeps : int
     cycle : {"V", "W", "K"}
         How each level calls the next coarser one: once, twice, or twice within two steps of CG. A second call is left

@@ -58,7 +58,7 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     -------
     Table
         Best first; those that did not converge come last, with the reason. Columns: method, verified, iterations,
-        colors (of ILU0 the levels, of multigrid the colors of the finest level), seconds (setup and solve),
+        colors (of ILU0 the levels; None for what has no colors, as multigrid on a CPU), seconds (setup and solve),
         setup_seconds, solve_seconds, application (time of M @ r relative to A @ x), residual, reason, python (how to
         use it; for a CuPy matrix Jacobi's is written with cupyx.scipy).
 

@@ -28,7 +28,7 @@ HIERARCHIES: dict[str, dict[str, Any]] = {
     "theta 0.08": {"theta": 0.08},
     "SGS": {"smoother": "sgs"},
     "Jacobi": {"smoother": "jacobi"},
-    "Chebyshev": {"smoother": "chebyshev"},
+    "Gauss-Seidel": {"smoother": "gauss_seidel"},
     "W cycle": {"cycle": "W"},
     "K cycle": {"cycle": "K"},
 }
@@ -79,10 +79,10 @@ def multigrid(
     Examples
     --------
     >>> from mcprecond import problems, studies
-    >>> choices = {"defaults": {}, "Chebyshev": {"smoother": "chebyshev"}}
+    >>> choices = {"defaults": {}, "Gauss-Seidel": {"smoother": "gauss_seidel"}}
     >>> table = studies.multigrid({"grid": problems.laplacian((40, 40))}, choices, repeats=1)
     >>> [(row["method"], row["verified"], row["levels"]) for row in table.rows]
-    [('defaults', True, 2), ('Chebyshev', True, 2)]
+    [('defaults', True, 2), ('Gauss-Seidel', True, 2)]
     """
     labeled(matrices, "matrices")
     chosen = HIERARCHIES if hierarchies is None else labeled(hierarchies, "hierarchies")

@@ -52,6 +52,7 @@ def test_times_carry_their_quartiles(tmp_path):
         "advice.py cpu grid2d_300 --repeats 1",
         "busy.py --solves 2",
         "first_use.py cpu --repeats 1",
+        "robustness.py --cases neumann tree",
         "ilu.py cpu --repeats 1 --cases grid2d_1024",
         "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
     ],

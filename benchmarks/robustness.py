@@ -1,0 +1,209 @@
+"""How many iterations CG takes with multigrid, ours and PyAMG's, on matrices from easy to hard, on the CPU.
+
+    python benchmarks/robustness.py                          # minutes
+    python benchmarks/robustness.py --cases tree circuit     # some of the matrices
+    python benchmarks/robustness.py --small
+
+writes benchmarks/results/robustness-cpu.json (or where --output says). b = A x* with random x*, and `pcg` iterates to a
+relative residual of 1e-8 with each hierarchy. Ours has its defaults, and then Gauss-Seidel for a smoother. PyAMG's are
+smoothed aggregation, by its symmetric strength and by its evolution strength, and Ruge and Stüben's method. All of
+Gauss-Seidel sweeps forward before a correction and backward after it. On elasticity the hierarchies are given the rigid
+body modes; the last one, which has no use for them, is left out there. Nothing is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyamg
+import scipy.sparse as sp
+from cases import SEED, diffusion, fenl, laplacian_of, linear_elements
+from measure import MULTIGRID, RESULTS, record, save
+
+from mcprecond import SmoothedAggregation, pcg, problems
+from mcprecond.multigrid import rigid_body_modes
+from mcprecond.problems import graphs
+
+RTOL, MAXITER = 1e-8, 1000
+SWEEPS = "forward", "backward"
+
+
+class System(NamedTuple):
+    """A matrix, and what else hierarchies and `pcg` are told of it."""
+
+    A: sp.csr_matrix
+    B: np.ndarray | None = None
+    block_size: int = 1
+    nullspace: str | None = None
+
+
+class Family(NamedTuple):
+    """A function of the size, with two sizes."""
+
+    make: Callable[[int], System | sp.csr_matrix]
+    full: int
+    small: int
+
+    def __call__(self, small: bool) -> System:
+        made = self.make(self.small if small else self.full)
+        return made if isinstance(made, System) else System(sp.csr_matrix(made))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--output", type=Path, default=RESULTS / "robustness-cpu.json")
+    arguments = parser.parse_args()
+    cases: list[dict[str, Any]] = []
+    for name in arguments.cases:
+        cases.append(measure_case(name, FAMILIES[name](arguments.small)))
+        print(cases[-1], flush=True)
+        facts = {"seed": SEED, "rtol": RTOL, "maxiter": MAXITER, "small": arguments.small}
+        facts["pyamg"] = pyamg.__version__
+        save(record("robustness", "cpu", cases, MULTIGRID, **facts), arguments.output)
+
+
+def measure_case(name: str, system: System) -> dict[str, Any]:
+    A, B, block_size, nullspace = system
+    b = A @ np.random.default_rng(SEED).uniform(-1, 1, A.shape[0])
+    case = {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "hierarchies": []}
+    for label, build in (ours(A, B, block_size) | peers(A, B, block_size)).items():
+        np.random.seed(SEED)  # noqa: NPY002 - by which PyAMG estimates spectral radii
+        M, complexity = build()
+        result = pcg(A, b, M=M, rtol=RTOL, maxiter=MAXITER, nullspace=nullspace)
+        row = {"name": label, "iterations": result.iterations, "converged": result.converged}
+        case["hierarchies"].append(row | {"operator_complexity": complexity})
+    return case
+
+
+def ours(A: sp.csr_matrix, B: np.ndarray | None, block_size: int) -> dict[str, Callable[[], tuple[Any, float]]]:
+    """Label -> function that builds a hierarchy and returns it with its operator complexity."""
+
+    def of(**options: Any) -> tuple[Any, float]:
+        M = SmoothedAggregation(A, B, block_size=block_size, **options)
+        return M, M.operator_complexity
+
+    return {"ours": of, "ours, Gauss-Seidel": partial(of, smoother="gauss_seidel")}
+
+
+def peers(A: sp.csr_matrix, B: np.ndarray | None, block_size: int) -> dict[str, Callable[[], tuple[Any, float]]]:
+    """The same for PyAMG's hierarchies."""
+    nodes = A.tobsr((block_size, block_size)) if block_size > 1 else A
+
+    def of(build: Callable[..., Any], matrix: Any, *arguments: Any, **options: Any) -> tuple[Any, float]:
+        relaxation = "gauss_seidel" if matrix is A else "block_gauss_seidel"
+        before, after = ((relaxation, {"sweep": sweep}) for sweep in SWEEPS)
+        ml = build(matrix, *arguments, presmoother=before, postsmoother=after, **options)
+        return ml.aspreconditioner(), ml.operator_complexity()
+
+    found = {
+        f"PyAMG, {strength}": partial(of, pyamg.smoothed_aggregation_solver, nodes, B, strength=strength)
+        for strength in ("symmetric", "evolution")
+    }
+    return found if block_size > 1 else found | {"PyAMG, Ruge-Stüben": partial(of, pyamg.ruge_stuben_solver, A)}
+
+
+def along_the_grid(n: int, ratio: float) -> sp.csr_matrix:
+    """Five points, with this share of the conductivity along the second axis."""
+    return diffusion((n, n), np.ones((n, n)), (1, ratio))
+
+
+def rotated(n: int, ratio: float, degrees: float) -> sp.csr_matrix:
+    """Nine points of bilinear elements, with this share of the conductivity across a direction."""
+    stencil = pyamg.gallery.diffusion.diffusion_stencil_2d(ratio, np.radians(degrees), type="FE")
+    return pyamg.gallery.stencil_grid(stencil, (n, n), format="csr")
+
+
+def jumps(*shape: int) -> sp.csr_matrix:
+    """Each cell has a conductivity of 1 or 10^4, at random."""
+    return diffusion(shape, 10.0 ** (4 * np.random.default_rng(SEED).integers(0, 2, shape)), (1,) * len(shape))
+
+
+def plate(n: int) -> System:
+    """Linear elasticity of a square plate that is clamped all around."""
+    A, B = pyamg.gallery.linear_elasticity((n, n))
+    return System(A.tocsr(), B, 2)
+
+
+def cube(n: int) -> System:
+    """Linear elasticity of a cube that is clamped at its bottom."""
+    z, y, x = np.meshgrid(*[np.linspace(0, 1, n)] * 3, indexing="ij")
+    return System(problems.elasticity(n), rigid_body_modes(np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)), 3)
+
+
+def without_boundary(n: int) -> System:
+    """Five points with Neumann conditions all around."""
+    A = problems.laplacian((n, n))
+    return System(sp.csr_matrix(A - sp.diags_array(A @ np.ones(n * n))), nullspace="constant")
+
+
+def stretched(n: int, growth: float = 1.06) -> sp.csr_matrix:
+    """Finite volumes on a grid whose spacing grows from line to line, along both axes."""
+    spacing = growth ** np.arange(n + 1)
+    left, right = 1 / spacing[:-1], 1 / spacing[1:]
+    second = sp.diags_array([-left[1:], left + right, -right[:-1]], offsets=[-1, 0, 1], shape=(n, n))
+    widths = sp.diags_array((spacing[:-1] + spacing[1:]) / 2)
+    return sp.csr_matrix(sp.kron(second, widths) + sp.kron(widths, second))
+
+
+def random_walker(n: int, labeled: int = 60) -> sp.csr_matrix:
+    """The segmentation of a noisy image: the similarity of pixels conducts, and some pixels have their labels."""
+    rng = np.random.default_rng(SEED)
+    x, y = np.meshgrid(*[np.linspace(0, 1, n)] * 2)
+    image = ((np.sin(9 * x) * np.cos(7 * y) > 0) + 0.35 * rng.standard_normal((n, n))).ravel()
+    number = np.arange(n * n).reshape(n, n)
+    first = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
+    second = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
+    weights = np.exp(-13 * (image[first] - image[second]) ** 2 / image.std()) + 1e-10
+    free = np.setdiff1d(np.arange(n * n), rng.integers(0, n * n, labeled))
+    return network(first, second, weights, np.zeros(n * n))[free][:, free]
+
+
+def random_tree(n: int) -> sp.csr_matrix:
+    """Each vertex hangs on an earlier one, and the first one is grounded."""
+    later = np.arange(1, n)
+    earlier = (np.random.default_rng(SEED).random(n - 1) * later).astype(int)
+    return network(later, earlier, np.ones(n - 1), np.eye(1, n)[0])
+
+
+def network(first: np.ndarray, second: np.ndarray, weights: np.ndarray, to_ground: np.ndarray) -> sp.csr_matrix:
+    """The matrix of a network of conductances between these vertices, and from each vertex to the ground."""
+    W = sp.csr_matrix((weights, (first, second)), shape=(len(to_ground),) * 2)
+    W = W + W.T
+    return sp.csr_matrix(sp.diags_array(W @ np.ones(len(to_ground)) + to_ground) - W)
+
+
+FAMILIES = {
+    "poisson2d": Family(lambda n: problems.laplacian((n, n)), 200, 30),
+    "poisson3d": Family(lambda n: problems.laplacian((n, n, n)), 36, 10),
+    "poisson3d, 27 points": Family(lambda n: problems.laplacian((n, n, n), points=27), 28, 10),
+    "fenl": Family(lambda n: fenl(n, "cpu"), 28, 10),
+    "anisotropy 1e-2": Family(lambda n: along_the_grid(n, 1e-2), 200, 30),
+    "anisotropy 1e-4": Family(lambda n: along_the_grid(n, 1e-4), 200, 30),
+    "anisotropy 1e-2, 30 degrees": Family(lambda n: rotated(n, 1e-2, 30), 200, 30),
+    "anisotropy 1e-4, 30 degrees": Family(lambda n: rotated(n, 1e-4, 30), 200, 30),
+    "anisotropy 1e-2, 45 degrees": Family(lambda n: rotated(n, 1e-2, 45), 200, 30),
+    "anisotropy 1e-4, 45 degrees": Family(lambda n: rotated(n, 1e-4, 45), 200, 30),
+    "jumps in 2D": Family(lambda n: jumps(n, n), 200, 30),
+    "jumps in 3D": Family(lambda n: jumps(n, n, n), 32, 10),
+    "triangulation": Family(linear_elements, 30_000, 1000),
+    "stretched grid": Family(stretched, 110, 30),
+    "elasticity in 2D": Family(plate, 80, 15),
+    "elasticity in 3D": Family(cube, 15, 6),
+    "neumann": Family(without_boundary, 180, 30),
+    "random walker": Family(random_walker, 220, 30),
+    "circuit": Family(problems.circuit, 150, 30),
+    "geometric graph": Family(lambda n: laplacian_of(graphs.random_geometric(n, seed=SEED), 1e-6), 20_000, 1000),
+    "random graph": Family(lambda n: laplacian_of(graphs.random_regular(n, 6, seed=SEED), 1e-3), 10_000, 1000),
+    "tree": Family(random_tree, 30_000, 1000),
+}
+
+
+if __name__ == "__main__":
+    main()
