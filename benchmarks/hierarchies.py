@@ -43,7 +43,9 @@ def main() -> None:
     for name in arguments.cases:
         cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
         print(name, cases[-1], flush=True)
-        document = record("hierarchies", arguments.device, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=arguments.small)
+        document = record(
+            "hierarchies", arguments.device, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=arguments.small
+        )
         save(document, arguments.output or RESULTS / f"hierarchies-{arguments.device}.json")
 
 

@@ -252,7 +252,7 @@ class Multigrid(Preconditioner):
             self.backend.kernels(KERNELS, VALUE=own.x.dtype).add(len(own.x), 1.0, own.x_again, own.x)
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
-        """By the dense inverse; where the level is too large for that, by the smoother, as before and after a correction."""
+        """By the dense inverse; of a level too large for that, by the smoother, as before and after a correction."""
         if self._coarse is not None:
             self._coarse.enqueue(None, b, x)
         else:

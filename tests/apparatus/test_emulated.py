@@ -17,7 +17,7 @@ TESTS = Path(__file__).resolve().parent.parent
 TAKEN = {
     "graphblas": "test",
     "smooth": "test",
-    # Strength, aggregation, patterns, the Galerkin product with Lanczos' method, Chebyshev's polynomials, two steps,
+    # Strength, aggregation, patterns, the Galerkin product, Chebyshev's polynomials, two steps,
     # and below transfers whose long rows are in pieces.
     "multigrid": "serial_search or at_the_limit or transposed or (much_to_unite and 300) or (galerkin and 1) "
     "or (every_smoother and chebyshev) or (two_steps and float64)",
