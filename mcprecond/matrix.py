@@ -126,10 +126,19 @@ class AdmittedMatrix:
         return compact_order(self.csr.indptr, self.csr.indices, self.dtype.itemsize, self.is_symmetric)
 
     def diagonal(self) -> Any:
-        """The diagonal of a matrix in canonical form, as a new array.
+        """The diagonal of a matrix in canonical form, which nobody changes.
 
-        The library's way would first find out whether it is in canonical form, for which CuPy compiles for seconds.
+        Values that this package has computed may be computed anew, and then so is their diagonal.
         """
+        return self._find_diagonal() if self.is_ours else self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> Any:
+        return self._find_diagonal()
+
+    def _find_diagonal(self) -> Any:
+        """The diagonal as a new array."""
+        # The library's way would first find out whether it is in canonical form, for which CuPy compiles for seconds.
         arrays = self.data, self.csr.indices, self.csr.indptr
         return canonical_csr(*arrays, self.shape, self.backend).diagonal()
 

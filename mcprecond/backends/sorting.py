@@ -5,25 +5,26 @@ from __future__ import annotations
 from mcprecond.backends.kernels import compile_part
 
 SHORT = 64  # so few numbers are sorted by insertion alone
+FEW = 8  # so few numbers are searched from the first one on
 
 
 @compile_part
-def sort_in_place(array):
-    """Sort by Shell's method: insertion with gaps, which is fast where the array is short or consists of sorted runs.
+def sort_in_place(array, begin, end):
+    """Sort a part by Shell's method: insertion with gaps, which is fast where it is short or consists of sorted runs.
 
     Ciura: Best increments for the average case of Shellsort, FCT 2001, continued by factors of 2.25.
     """
-    gap = 1
-    if len(array) > SHORT:
+    gap, length = 1, end - begin
+    if length > SHORT:
         for step in (4, 10, 23, 57, 132, 301, 701):
-            if step < len(array):
+            if step < length:
                 gap = step
-    while gap >= 701 and int(2.25 * gap) < len(array):
+    while gap >= 701 and int(2.25 * gap) < length:
         gap = int(2.25 * gap)
     while gap > 0:
-        for end in range(gap, len(array)):
-            value, place = array[end], end
-            while place >= gap and array[place - gap] > value:
+        for last in range(begin + gap, end):
+            value, place = array[last], last
+            while place >= begin + gap and array[place - gap] > value:
                 array[place] = array[place - gap]
                 place -= gap
             array[place] = value
@@ -43,10 +44,12 @@ def sort_in_place(array):
 def lower_bound(array, begin, end, value):
     """The first place from `begin` on whose number is not below a value, in a sorted part of an array; or `end`."""
     low, high = begin, end
-    while low < high:
+    while high - low > FEW:
         middle = (low + high) // 2
         if array[middle] < value:
             low = middle + 1
         else:
             high = middle
+    while low < high and array[low] < value:
+        low += 1
     return low

@@ -179,21 +179,21 @@ def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:
 @compile_inlined
 def begin_of(v, r, rows, columns, indptr):
     """Where row r of node v begins in a matrix of blocks."""
-    return (indptr[v] * rows + r * (indptr[v + 1] - indptr[v])) * columns
+    return (indptr[v] * rows + r * (indptr[v + np.uint32(1)] - indptr[v])) * columns
 
 
 @compile_inlined
 def add_row(factor, u, begin, k, indptr, columns, values, sums):
     """sums += factor times a row of blocks of node u."""
     if k == 1:
-        for t in range(indptr[u], indptr[u + 1]):
-            sums[np.uint32(columns[t])] += factor * values[begin]
+        for t in range(np.uint64(indptr[u]), np.uint64(indptr[u + np.uint32(1)])):
+            sums[np.uint32(columns[t])] += factor * values[np.uint64(begin)]
             begin += 1
         return
-    for t in range(indptr[u], indptr[u + 1]):
+    for t in range(np.uint64(indptr[u]), np.uint64(indptr[u + np.uint32(1)])):
         place = np.uint32(columns[t]) * k
         for c in range(k):
-            sums[place + c] += factor * values[begin + c]
+            sums[np.uint64(place + c)] += factor * values[np.uint64(begin + c)]
         begin += k
 
 
@@ -201,9 +201,11 @@ def add_row(factor, u, begin, k, indptr, columns, values, sums):
 def take_row(v, begin, k, indptr, columns, sums, values):
     """Move the sums of a row of node v to where it begins."""
     for t in range(indptr[v], indptr[v + 1]):
-        for place in range(np.uint32(columns[t]) * k, (np.uint32(columns[t]) + 1) * k):
-            values[begin], sums[place] = sums[place], 0
-            begin += 1
+        place = np.uint32(columns[t]) * k
+        for c in range(k):
+            values[np.uint64(begin + c)] = sums[np.uint64(place + c)]
+            sums[np.uint64(place + c)] = 0
+        begin += k
 
 
 @KERNELS.in_parts(PARTS)
@@ -234,6 +236,10 @@ def smooth_rows(
 @KERNELS.per_item
 def take_adjoint(first, end, b, k, R_indptr, R_columns, places, P_indptr, P_columns, P, R):
     """R = P^H, by the blocks of R."""
+    if b == k == 1:
+        for e in range(first, end):
+            R[e] = np.conj(P[places[e]])
+        return
     for e in range(first, end):
         v, a = R_columns[e], P_columns[places[e]]
         for c in range(k):
@@ -254,8 +260,8 @@ def multiply_rows(
             for r in range(b):
                 i = v * b + r
                 for e in range(indptr[i], indptr[i + 1]):
-                    j = indices[e]
-                    u = j if b == 1 else j // b
+                    j = np.uint32(indices[e])
+                    u = j if b == 1 else np.uint32(j // b)
                     begin = begin_of(u, j - u * b, b, k, P_indptr)
                     add_row(values[e], u, begin, k, P_indptr, P_columns, P, sums)
                 take_row(v, begin_of(v, r, b, k, AP_indptr), k, AP_indptr, AP_columns, sums, AP)
@@ -272,7 +278,7 @@ def restrict_rows(
             for c in range(k):
                 place = begin_of(a, c, k, b, R_indptr)
                 for e in range(R_indptr[a], R_indptr[a + 1]):
-                    v = R_columns[e]
+                    v = np.uint32(R_columns[e])
                     for r in range(b):
                         begin = begin_of(v, r, b, k, AP_indptr)
                         add_row(R[place], v, begin, k, AP_indptr, AP_columns, AP, sums)

@@ -181,14 +181,14 @@ class Multigrid(Preconditioner):
             f"Operator Complexity:   {self.operator_complexity:.3f}",
             f"Grid Complexity:       {self.grid_complexity:.3f}",
             f"Coarse Solver:        {'dense' if self._coarse else 'smoother'}",
-            "  level   unknowns     nonzeros          colors",
+            "  level   unknowns     nonzeros          smoother",
         ]
         total = max(sum(level.A.indices.size for level in self.levels), 1)
         for number, level in enumerate(self.levels):
             entries = level.A.indices.size
-            colors = "-" if level.smoother is None or level.smoother.n_colors is None else str(level.smoother.n_colors)
+            smoother = "-" if level.smoother is None else level.smoother.description
             share = f"[{100 * entries / total:5.2f}%]"
-            lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {colors:>6}")
+            lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {smoother}")
         return "\n".join(lines)
 
     def new_state(self, columns: int = 1) -> list[Space]:

@@ -22,6 +22,7 @@ KERNELS = KernelSet(__file__, "OFFSET LANES WIDE=0")
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 64
+CLOSE = 16  # columns to go over take as long as sorting one
 #: On a GPU a team has so many places for the columns of its row in shared memory for each of its threads, a quarter of
 #: which stay empty. The count of a longer row is UNKNOWN at first: a block goes over it, with a bit for each column.
 TABLE_PER_THREAD = 8
@@ -44,7 +45,7 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     lanes = max(8, lanes_for(united, 4))
     counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
     # Rows that are found while they are counted, as far as there is room.
-    room = 3 * len(left[1]) // 2 + rows
+    room = 2 * len(left[1]) + rows
     pool = xp.empty(room, np.int32), xp.zeros(1, np.uint64), starts
 
     def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
@@ -120,57 +121,83 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
 
 
 @compile_inlined
-def unite(v, indptr, members, list_indptr, lists, last_row, own):
-    """Put the union of what the members of a row list into `own`, sorted if it has room; returns how many those are."""
-    count, room = 0, len(own)
+def unite(v, indptr, members, list_indptr, lists, last_row, own, begin, room):
+    """Put the union of what the members of a row list into `own` from `begin` on; returns how many columns those are.
+
+    They are sorted if there is room for them.
+    """
+    place = begin
     last_row[-1] = v  # column `width` is none
     for e in range(indptr[v], indptr[v + 1]):
         u = np.uint32(members[e])
         for p in range(np.uint64(list_indptr[u]), np.uint64(list_indptr[u + np.uint32(1)])):
             column = np.uint32(lists[p])
-            if count < room:
-                own[count] = column
-            count += last_row[column] != v
+            if place < room:
+                own[place] = column
+            place += last_row[column] != v
             last_row[column] = v
-    if count <= room:
-        sort_in_place(own[:count])
-    return count
+    if place <= room:
+        sort_columns(v, last_row, own, begin, place)
+    return place - begin
+
+
+@compile_inlined
+def sort_columns(v, last_row, own, begin, end):
+    """Sort the columns of row v; where they are close together, by going over all columns between them."""
+    least, most = np.int32(len(last_row)), np.int32(0)
+    for k in range(begin, end):
+        least, most = min(least, own[k]), max(most, own[k])
+    if most - least < CLOSE * (end - begin):
+        place = begin
+        for column in range(least, most + 1):
+            if place < end:
+                own[place] = column
+            place += last_row[column] == v
+    else:
+        sort_in_place(own, begin, end)
 
 
 @compile_loop(grain=1)
-def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts, pool, starts):
+def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts, room_of_all, pool, starts):
     """How many columns each row of some parts has, and these as long as there is room."""
     for part in range(first, end):
-        begin, stop = part * n // PARTS, (part + 1) * n // PARTS
-        last_row, place, room = np.full(width + 1, -1, np.int32), indptr[begin] + begin, indptr[stop] + stop
+        begin, stop, last_row = part * n // PARTS, (part + 1) * n // PARTS, np.full(width + 1, -1, np.int32)
+        share = room_of_all / max(indptr[n] + n, 1)
+        place, room = np.int64(share * (indptr[begin] + begin)), np.int64(share * (indptr[stop] + stop))
         for v in range(begin, stop):
-            counts[v] = unite(v, indptr, members, list_indptr, lists, last_row, pool[place:room])
-            fits = place + counts[v] <= room
-            starts[v] = place if fits else -1
-            place += counts[v] if fits else 0
+            count = unite(v, indptr, members, list_indptr, lists, last_row, pool, place, room)
+            counts[v] = count
+            if place + count <= room:
+                starts[v] = place
+                place += count
+            else:
+                starts[v], room = -1, place  # those that are listed are the first rows of the part
 
 
 @KERNELS.strided
 def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, marks):
     """How many columns each row has, behind a 0, and these as long as there is room in the pool."""
     counts[0] = 0
-    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:], pool, starts)
+    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:], room, pool, starts)
 
 
 @compile_loop(grain=1)
 def list_parts(first, end, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result):
     """The columns of the rows of some parts."""
     for part in range(first, end):
-        last_row = np.empty(0, np.int32)
-        for v in range(part * n // PARTS, (part + 1) * n // PARTS):
-            begin, stop, start = result_indptr[v], result_indptr[v + 1], starts[v]
-            if start >= 0:
-                for k in range(begin, stop):
-                    result[k] = pool[start + k - begin]
-                continue
-            if not len(last_row):
-                last_row = np.full(width + 1, -1, np.int32)
-            unite(v, indptr, members, list_indptr, lists, last_row, result[begin:stop])
+        begin, stop = part * n // PARTS, (part + 1) * n // PARTS
+        listed = begin
+        while listed < stop and starts[listed] >= 0:
+            listed += 1
+        if listed > begin:
+            place, start = result_indptr[begin], starts[begin]
+            for k in range(result_indptr[listed] - place):
+                result[place + k] = pool[start + k]
+        if listed < stop:
+            last_row = np.full(width + 1, -1, np.int32)
+            for v in range(listed, stop):
+                place, room = result_indptr[v], result_indptr[v + 1]
+                unite(v, indptr, members, list_indptr, lists, last_row, result, place, room)
 
 
 @KERNELS.strided

@@ -44,6 +44,11 @@ class Polynomial(Smoother):
         self.A.replace(matrix.csr)
         self.dinv[...] = inverse_row_sums(matrix.indptr, matrix.data, self._backend)
 
+    @property
+    def description(self) -> str:
+        """See `Smoother`."""
+        return "Jacobi" if self.degree == 1 else f"Chebyshev, degree {self.degree}"
+
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`: that of A, d, and a second x."""
         return self.A.new_state(), *(self._backend.xp.empty(self.shape[0], self.dtype) for _ in range(2))

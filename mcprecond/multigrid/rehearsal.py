@@ -4,6 +4,7 @@ beside this one.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ from mcprecond.multigrid.units import narrowed
 N = 60
 
 
+@cache
 def rehearse() -> None:
-    """Compile all of it, unless it is kept."""
+    """Compile all of it, once, unless it is kept."""
     if not is_kept(restrict_rows):
         with compiled_beside(f"{__name__}:rehearse_products"):
             rehearse_others()

@@ -25,6 +25,11 @@ class Smoother(Operator):
     #: Memory of what an application reads, in bytes.
     nbytes: int
 
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What it is, in a few words."""
+
     @abstractmethod
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """Make `sweeps` sweeps from zero, at least one, and compute the residual r = b - A x."""
@@ -92,6 +97,11 @@ class GaussSeidel(Smoother):
         """See `Smoother`."""
         self.blocks.update(matrix)
         self.blocks.refuse_singular_diagonal()
+
+    @property
+    def description(self) -> str:
+        """See `Smoother`."""
+        return f"{'symmetric ' if self._both_ways else ''}Gauss-Seidel, {self.n_colors} colors"
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -194,6 +204,11 @@ class Correction(Smoother):
         if self._is_updated:
             self._given.update(matrix.csr)
         self._take(self._given if self._is_updated else self._build(matrix.csr))
+
+    @property
+    def description(self) -> str:
+        """See `Smoother`."""
+        return f"{type(self._given).__name__}, damped by {self.factor:.3g}"
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]

@@ -70,6 +70,8 @@ def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> Ad
     with np.errstate(all="ignore"):
         parts = matrix.data.astype(dtype).view(info.dtype)
     sizes = abs(parts)
+    if float(sizes.min()) >= float(info.tiny) and float(sizes.max()) <= float(info.max):
+        return _with_values(matrix, parts.view(dtype))
     kept = _with_values(matrix, xp.where(sizes < float(info.tiny), 0, parts).astype(info.dtype, copy=False).view(dtype))
     place: int | None = None
     if not float(sizes.max()) <= float(info.max):
