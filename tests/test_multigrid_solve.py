@@ -60,7 +60,8 @@ def test_any_system_by_any_names(to_device, backend, pattern, cycle, accel, seed
     assert info == 0 and relative(S, x, b) <= 2e-8
     start = b - S @ guess if has_guess else b
     np.testing.assert_allclose(residuals[0], np.linalg.norm(start), rtol=1e-10)
-    assert len(residuals) == len(seen) + 1 and residuals[-1] <= 2e-8 * np.linalg.norm(b)
+    assert len(residuals) - 1 - len(seen) in ((0, 1) if accel == "bicgstab" else (0,))
+    assert residuals[-1] <= 2e-8 * np.linalg.norm(b)
 
 
 def test_the_names_decide_what_comes_back(M, to_device, backend):
@@ -86,7 +87,9 @@ def test_methods_by_name(M, to_device, backend, accel):
     if not hasattr(backend.linalg, accel):
         pytest.skip(f"the library of the {backend.name} has no {accel}")
     b, residuals = right_hand_side(), []
-    x, info = M.solve(to_device(b), tol=1e-8, accel=accel, residuals=residuals, return_info=True)
+    # CuPy's gmres applies M to the sum of all corrections, so what M rounds in single precision stays.
+    tol = 1e-6 if accel == "gmres" and backend.name == "gpu" else 1e-8
+    x, info = M.solve(to_device(b), tol=tol, accel=accel, residuals=residuals, return_info=True)
     assert info == 0 and relative(A, backend.to_host(x), b) < 1e-5  # minres has a rule of its own
     assert len(residuals) > 1 and residuals[-1] < 1e-5 * residuals[0]
 

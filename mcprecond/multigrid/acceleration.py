@@ -78,6 +78,8 @@ def accelerated(
 
         options["callback"] = note
     x, info = method(A, b, x0=x0, **options)
+    if residuals is not None and not tells_norms and (last := float(norm(b - A @ x))) != residuals[-1]:
+        residuals.append(last)  # CuPy's bicgstab does not tell what it finds in the middle of an iteration
     return x, info
 
 

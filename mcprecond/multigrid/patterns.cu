@@ -119,12 +119,15 @@ struct Union {
 // count is UNKNOWN.
 extern "C" __global__ void count_union(long long n, long long width, const OFFSET* indptr, const int* members,
                                        const long long* list_indptr, const int* lists, long long* counts,
-                                       long long room, int* pool, uint64* used, long long* starts, uint32* marks) {
-    Union own(width, marks);
+                                       long long room, int* pool, uint64* used, long long* starts, long long most_teams,
+                                       uint32* marks) {
+    long long team = thread_id() / LANES, teams = min(thread_count() / LANES, most_teams);
     if (thread_id() == 0) *counts = 0;
+    if (team >= teams) return;
+    Union own(width, marks);
     ++counts;
     long long next = 0, end = 0;  // the part of the pool that this team has reserved
-    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
+    for (long long v = team; v < n; v += teams) {
 #ifdef WIDE
         if (counts[v] != UNKNOWN) continue;
         __syncthreads();  // all have seen it
@@ -155,9 +158,11 @@ extern "C" __global__ void count_union(long long n, long long width, const OFFSE
 extern "C" __global__ void list_union(long long n, long long width, const OFFSET* indptr, const int* members,
                                       const long long* list_indptr, const int* lists, long long done, const int* pool,
                                       const long long* starts, const long long* result_indptr, int* result,
-                                      uint32* marks) {
+                                      long long most_teams, uint32* marks) {
+    long long team = thread_id() / LANES, teams = min(thread_count() / LANES, most_teams);
+    if (team >= teams) return;
     Union own(width, marks);
-    for (long long v = thread_id() / LANES; v < n; v += thread_count() / LANES) {
+    for (long long v = team; v < n; v += teams) {
         long long first = result_indptr[v], count = result_indptr[v + 1] - first;
         if (!Union::takes(count, done)) continue;
         if (starts[v] >= 0) {

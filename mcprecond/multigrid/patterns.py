@@ -48,22 +48,23 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     room = 2 * len(left[1]) + rows
     pool = xp.empty(room, np.int32), xp.zeros(1, np.uint64), starts
 
-    def count(lanes: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
+    def count(lanes: int, teams: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
         run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
-        run.count_union(rows, width, *left, *right, counts, room, *pool, marks)
+        run.count_union(rows, width, *left, *right, counts, room, *pool, teams, marks)
         indptr = xp.cumsum(counts, dtype=np.int64)
         return run, indptr, int(indptr[-1])
 
-    nothing = xp.empty(0, np.uint32)
-    run, indptr, entries = count(lanes, nothing)
-    runs = [(run, 0, nothing)]
+    any_number, nothing = 2**40, xp.empty(0, np.uint32)
+    run, indptr, entries = count(lanes, any_number, nothing)
+    runs = [(run, 0, any_number, nothing)]
     if entries >= UNKNOWN:
-        marks = xp.zeros(-(-backend.resident_warps * WARP // BLOCK) * -(-width // 32), np.uint32)
-        run, indptr, entries = count(BLOCK, marks, WIDE=1)
-        runs.append((run, lanes * TABLE_PER_THREAD * 3 // 4, marks))
+        blocks = -(-backend.resident_warps * WARP // BLOCK)
+        marks = xp.zeros(blocks * -(-width // 32), np.uint32)
+        run, indptr, entries = count(BLOCK, blocks, marks, WIDE=1)
+        runs.append((run, lanes * TABLE_PER_THREAD * 3 // 4, blocks, marks))
     columns = xp.empty(entries, np.int32)
-    for run, done, marks in runs:
-        run.list_union(rows, width, *left, *right, done, pool[0], starts, indptr, columns, marks)
+    for run, done, teams, marks in runs:
+        run.list_union(rows, width, *left, *right, done, pool[0], starts, indptr, columns, teams, marks)
     return indptr, columns
 
 
@@ -175,7 +176,7 @@ def count_parts(first, end, n, width, indptr, members, list_indptr, lists, count
 
 
 @KERNELS.strided
-def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, marks):
+def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, teams, marks):
     """How many columns each row has, behind a 0, and these as long as there is room in the pool."""
     counts[0] = 0
     count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:], room, pool, starts)
@@ -201,7 +202,7 @@ def list_parts(first, end, n, width, indptr, members, list_indptr, lists, pool, 
 
 
 @KERNELS.strided
-def list_union(n, width, indptr, members, list_indptr, lists, done, pool, starts, result_indptr, result, marks):
+def list_union(n, width, indptr, members, list_indptr, lists, done, pool, starts, result_indptr, result, teams, marks):
     """These columns, sorted."""
     list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result)
 
