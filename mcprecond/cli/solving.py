@@ -130,7 +130,7 @@ def solve(
         write(output, x)
     facts: dict[str, Any] = {"file": str(file), "rows": n, "entries": int(A.nnz), "device": backend.name}
     facts |= {"preconditioner": preconditioner}
-    if preconditioner in ("sgs", "multigrid"):
+    if preconditioner in ("sgs", "multigrid") and M.n_colors is not None:
         facts |= {"coloring": coloring, "colors": M.n_colors}
     facts |= {"iterations": result.iterations, "residual": result.residual_norm / size if size else 0.0}
     if expected is not None and n:

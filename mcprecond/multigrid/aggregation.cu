@@ -1,9 +1,9 @@
 // Aggregates around a distance-2 maximal independent set; see aggregation.py.
 //
 // `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
-// these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor whose
-// `least` is `OUT` stays out. Both leave the worklists for the next round. No phase reads what another thread writes in
-// it.
+// these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor with
+// `OUT` as its `least` stays out. Both leave the worklists for the next round. No phase reads what another thread
+// writes in it.
 
 #include "cuda/compact.cuh"
 #include "cuda/memory.cuh"

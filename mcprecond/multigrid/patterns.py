@@ -45,7 +45,7 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     lanes = max(8, lanes_for(united, 4))
     counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
     # Rows that are found while they are counted, as far as there is room.
-    room = 2 * len(left[1]) + rows
+    room = 2 * (len(left[1]) + rows)
     pool = xp.empty(room, np.int32), xp.zeros(1, np.uint64), starts
 
     def count(lanes: int, teams: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
@@ -163,8 +163,8 @@ def count_parts(first, end, n, width, indptr, members, list_indptr, lists, count
     """How many columns each row of some parts has, and these as long as there is room."""
     for part in range(first, end):
         begin, stop, last_row = part * n // PARTS, (part + 1) * n // PARTS, np.full(width + 1, -1, np.int32)
-        share = room_of_all / max(indptr[n] + n, 1)
-        place, room = np.int64(share * (indptr[begin] + begin)), np.int64(share * (indptr[stop] + stop))
+        share = room_of_all // max(indptr[n] + n, 1)
+        place, room = share * (indptr[begin] + begin), share * (indptr[stop] + stop)
         for v in range(begin, stop):
             count = unite(v, indptr, members, list_indptr, lists, last_row, pool, place, room)
             counts[v] = count

@@ -18,7 +18,7 @@ from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_rows
-from mcprecond.multigrid.smoothers import GaussSeidel
+from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.transfer import tentative
 from mcprecond.multigrid.units import narrowed
@@ -62,7 +62,7 @@ def rehearse_others() -> None:
 
 def rehearse_level(dtype: Any) -> None:
     """The smoother of a level."""
-    smoother, (b, x, r) = GaussSeidel(narrowed(_line(), dtype, 0, ""), "greedy", 1, None), np.ones((3, N), dtype)
+    smoother, (b, x, r) = Polynomial(narrowed(_line(), dtype, 0, ""), DEGREE, None), np.ones((3, N), dtype)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)
