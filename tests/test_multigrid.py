@@ -195,7 +195,7 @@ def test_tentative_and_galerkin(to_device, backend, block_size):
         np.testing.assert_allclose(
             on_host(coarser.A, backend).toarray(), expected + np.diag(vanished), atol=1e-9 * abs(expected).max()
         )
-        # A step of Jacobi's method on T; with several candidates nothing is filtered.
+        # P is T after one Jacobi step with A itself: the filtered matrix is used for a single candidate only.
         np.testing.assert_allclose(P, T - OMEGA * np.diag(1 / abs(fine).sum(axis=1)) @ fine @ T, atol=1e-10)
         candidates = coarse
     assert len(M.levels) > 1 and M.levels[-1].A.shape[0] <= 10
@@ -227,7 +227,7 @@ def test_levels_always_end(to_device, A, dtype):
 # ---- The operator
 
 
-#: Up to which differences what cycles compute agrees, by their dtype; None is single precision on coarse levels.
+#: The tolerance for comparing results of cycles, by the argument dtype; with None coarse levels are in float32.
 ROUNDING = {"float64": 1e-12, None: 1e-5, "float32": 1e-5}
 
 

@@ -144,6 +144,18 @@ def test_any_units(to_device, backend, of_A, of_b):
     np.testing.assert_array_equal(backend.to_host(other.x), 2.0 ** (of_b - of_A) * backend.to_host(plain.x))
 
 
+@pytest.mark.parametrize("dtype", [None, "float32"])
+@pytest.mark.parametrize("exponent", [-120, 120])
+def test_levels_in_single_precision_get_residuals_of_about_one(to_device, dtype, exponent):
+    """Others than that are out of their range, although not out of that of A."""
+    A, _ = laplacian(sp.csr_array(grid5(30)))
+    M, b = SmoothedAggregation(to_device(A), dtype=dtype, max_coarse=50), numbers(900, 0)
+    plain, other = (
+        pcg(to_device(A), to_device(f * b), M=M, rtol=1e-10, nullspace="constant") for f in (1.0, 2.0**exponent)
+    )
+    assert other.converged and other.iterations == plain.iterations
+
+
 def test_many_right_hand_sides_and_callbacks(to_device, backend):
     A, _ = laplacian(sp.csr_array(grid5(30)))
     solver, seen = PCG(to_device(A), SmoothedAggregation(to_device(A)), nullspace="constant"), []

@@ -35,7 +35,7 @@ def operators(A, backend):
         M = build(A)
         yield M, lambda x, M=M: M @ x
     for name in SMOOTHERS:
-        smoother = new_smoother(name, matrix, "jp", 1, None)
+        smoother = new_smoother(name, matrix, "jp", 1)
         x, r = backend.xp.empty(A.shape[0], A.dtype), backend.xp.empty(A.shape[0], A.dtype)
 
         def one_sweep(b, smoother=smoother, x=x, r=r):

@@ -14,9 +14,9 @@ import numpy as np
 from mcprecond.backends.arguments import single
 from mcprecond.backends.kernels import KernelSet, choice_of
 
-#: The kernel sets that MulticolorSGS and pcg load, in the order in which they load them. Each line names a module and
-#: those of its compile-time choices that are not defaults. A choice without a value, such as OFFSET, takes the value
-#: that it has in the kernel set whose code was found missing.
+#: The kernel sets that MulticolorSGS and pcg load, in this order. Each line gives a module and the macros to compile it
+#: with; macros that keep their defaults are left out. A macro without a value, such as OFFSET, has the value that the
+#: first missing kernel set has.
 SOLVE = """
     coloring.auto OFFSET
     coloring.jp OFFSET LANES NATURAL=1

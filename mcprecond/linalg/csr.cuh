@@ -11,8 +11,8 @@
     for (long long i = thread_id() / LANES, i##_of_warp = (thread_id() - lane_id()) / LANES; i##_of_warp < n; \
          i += thread_count() / LANES, i##_of_warp += thread_count() / LANES)
 
-// Return the product of row i of A and x to each of the LANES threads that share the row. SUM is the type of the sum; x is
-// a pointer, or an object with operator[] that loads the elements of a vector.
+// Compute the product of row i of A and x. All LANES threads that share the row get the sum, which is accumulated in
+// the type SUM. x is a pointer, or an object whose operator[] loads an element of the vector.
 template <typename SUM, typename STORED_VALUE, typename Vector>
 __device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
                                            const STORED_VALUE* values, Vector x) {

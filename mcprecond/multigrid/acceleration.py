@@ -20,7 +20,7 @@ def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
     Raises
     ------
     TypeError, ValueError
-        If it is neither a function nor the name of a method that the library of the backend has.
+        If `accel` is neither a function nor the name of a method that SciPy has, or CuPy for a hierarchy on a GPU.
     """
     if callable(accel):
         return accel
@@ -44,10 +44,10 @@ def accelerated(
     callback: Callable[[Any], object] | None,
     residuals: list[float] | None,
 ) -> tuple[Any, Any]:
-    """Solve by a method by name, or by one that has the arguments of PyAMG's or of SciPy's: x and info.
+    """Solve by the method of that name, or by a function with the arguments of PyAMG's or SciPy's; return x and info.
 
-    `residuals` gets what PyAMG's methods put there, the norms of `pcg`, and for others the norms that their
-    callback tells: of b - A x, but for SciPy's gmres those of M (b - A x).
+    `residuals` is filled with the norms of b - A x: by PyAMG's methods themselves, from the result of `pcg`, and in the
+    callback of other methods. SciPy's gmres passes the norm of M (b - A x) to its callback, which is what it gets then.
     """
     method = method_named(accel, M.backend)
     norm, taken = M.backend.xp.linalg.norm, parameters(method)

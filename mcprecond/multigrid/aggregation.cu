@@ -9,7 +9,8 @@
 #include "cuda/memory.cuh"
 #include "multigrid/team.cuh"
 
-// The number of a vertex: one more than its place in the random order of all numbers of so many bits.
+// The number of a vertex in a random order, from 1. A bijective hash of `bits` bits gives the place; its inverse is
+// `vertex_at` in aggregation.py.
 __device__ __forceinline__ uint32 number_of(uint32 v, int bits) {
     uint32 mask = (uint32)((1ull << bits) - 1);
     int half = (bits + 1) / 2;
@@ -19,7 +20,7 @@ __device__ __forceinline__ uint32 number_of(uint32 v, int bits) {
     v = v * SECOND_SPREAD & mask;
     return (v ^ v >> half) + 1;
 }
-#define NOT_THERE (OUT - 1)  // the `least` of vertices that are left out: no path goes through them
+#define NOT_THERE (OUT - 1)  // the `least` of vertices that take no part: it decides nothing for their neighbors
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;

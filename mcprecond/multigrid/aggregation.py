@@ -23,10 +23,10 @@ from mcprecond.linalg.csr import lanes_for
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
-IN, OUT = 0, 2**32 - 1  # of the set; numbers of undecided vertices lie in between.
+IN, OUT = 0, 2**32 - 1  # in the set, or not; the numbers of undecided vertices are in between
 LEAST_SIZE = 3  # of an aggregate of the second pass
 COUNTED = 256  # entries of a row that each of its entries is compared with, at most
-#: Odd multipliers that spread the bits of a vertex, and their inverses modulo 2^32.
+#: Odd factors of the bijective hash that numbers the vertices at random, and their inverses modulo 2^32.
 SPREAD = 0x85EBCA6B, 0xC2B2AE35
 GATHER = pow(SPREAD[0], -1, 2**32), pow(SPREAD[1], -1, 2**32)
 CUDA_CONSTANTS = {
@@ -89,13 +89,13 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
 
 
 def bits_of(n: int) -> int:
-    """How many bits the places of n vertices in the random order have."""
+    """The number of bits of a vertex number below n: the random order permutes all numbers of so many bits."""
     return max((n - 1).bit_length(), 1)
 
 
 @compile_part
 def vertex_at(place, bits):
-    """The vertex at a place of the random order of all numbers of so many bits."""
+    """The vertex at a place in the random order: the inverse of the hash in aggregation.cu."""
     mask, half = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)
     v = np.uint64(place)
     v ^= v >> half

@@ -84,7 +84,7 @@ class Coarsening:
         Raises
         ------
         ValueError
-            If A is not positive definite, as a negative entry on the diagonal of A_c shows.
+            If A_c has a negative diagonal entry, so that A is not positive definite.
         """
         self.product.compute(A)
         refuse_indefinite(self.product.coarse, self.product.R, A.diagonal().real, level, narrowest)

@@ -114,7 +114,7 @@ def from_pyamg(
             coarse = Dense(matrix.csr, backend, definite=False)
         else:
             matrix = narrowed(matrix, stored, number, ADVICE)
-            ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), None)
+            ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A))
         if number:
             levels[-2].connect(ours, P, R, (longest_row(P), longest_row(R)), backend)
     return PyAMGHierarchy(

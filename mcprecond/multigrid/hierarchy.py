@@ -88,6 +88,7 @@ class Space:
             for part in (level.smoother, level.prolongation, level.restriction)
         )
         self.b, self.x, self.r = new(), new(), new()
+        self.run = backend.kernels(KERNELS, VALUE=level.dtype)
         # For a second correction.
         self.b_again: Any = None if cycle == "V" else new()
         self.x_again: Any = None if cycle == "V" else new()
@@ -249,10 +250,10 @@ class Multigrid(Preconditioner):
             smoother.residual(own.smoothing, own.b_again, own.x_again, own.r)
             own.steps.second(own.b, own.b_again, own.x_again, own.r, own.x)
         else:
-            self.backend.kernels(KERNELS, VALUE=own.x.dtype).add(len(own.x), 1.0, own.x_again, own.x)
+            own.run.add(len(own.x), 1.0, own.x_again, own.x)
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
-        """By the dense inverse; of a level too large for that, by the smoother, as before and after a correction."""
+        """Apply the dense inverse, or smooth as before and after a correction where the level is too large for one."""
         if self._coarse is not None:
             self._coarse.enqueue(None, b, x)
         else:
@@ -277,7 +278,7 @@ class Multigrid(Preconditioner):
         Raises
         ------
         TypeError, ValueError
-            If it is no such name.
+            If `cycle` is not one of these names.
 
         Examples
         --------
@@ -425,7 +426,7 @@ class Multigrid(Preconditioner):
         *,
         atol_of_zero: float = 0.0,
     ) -> SolveResult[Any]:
-        """Cycles alone, with another atol where b = 0."""
+        """Iterate cycles without a Krylov method. Where b = 0, `atol_of_zero` is the tolerance if it is larger."""
         import time
 
         started = time.perf_counter()
@@ -475,7 +476,7 @@ class Multigrid(Preconditioner):
         callback: Callable[[Any], object] | None,
         residuals: list[float] | None,
     ) -> tuple[Any, Any]:
-        """A Krylov method where the levels are: x, where b is, and info."""
+        """Run a Krylov method on the device of the levels; return x, on the device of b, and info."""
         maxiter = None if maxiter is None else integer(maxiter, "maxiter", 0)
         M = self if self._stays else OtherCycle(self, self.cycle, self.backend)
         b = self._taken(b, "b")
@@ -487,13 +488,13 @@ class Multigrid(Preconditioner):
         return self._given_back(x), info
 
     def _taken(self, v: Any, name: str) -> Any:
-        """A vector of a user, checked, where the levels are."""
+        """Check a vector of the user and move it to the device of the levels."""
         found = shaped_vector(v, self.shape[0], self._origin, name)
         refuse_not_finite(found, self._origin, name)
         return self.backend.xp.asarray(found)
 
     def _given_back(self, x: Any) -> Any:
-        """A vector where A comes from; numbers stay as they are."""
+        """Move a vector to the device of A; a number is returned as it is."""
         return x if self._stays or np.isscalar(x) else self.backend.to_host(x)
 
     def _adjoint(self) -> Any:
@@ -515,7 +516,7 @@ class Multigrid(Preconditioner):
 class OtherCycle(Multigrid):
     """A hierarchy with another cycle, or for vectors on another device: see `Multigrid.aspreconditioner`.
 
-    It has states of its own, which decide which levels are corrected twice, and all else is the hierarchy's.
+    The levels are those of the hierarchy. Only the states differ, which say what levels are corrected twice.
     """
 
     def __new__(cls, M: Multigrid, cycle: str, origin: Backend) -> Any:
@@ -540,7 +541,7 @@ class OtherCycle(Multigrid):
         return super().workspace(columns)
 
     def update(self, A: Matrix) -> None:
-        """Take new values, as the hierarchy does, which it is shared with."""
+        """Update the hierarchy, and so all cycles over its levels."""
         self._of.update(A)
 
 
@@ -550,7 +551,7 @@ def cycle_named(cycle: Any) -> str:
     Raises
     ------
     TypeError, ValueError
-        If it is neither.
+        If `cycle` is no such name.
     """
     name = cycle.upper() if isinstance(cycle, str) else cycle
     return one_of("K" if name == "AMLI" else name, "cycle", CYCLES)

@@ -11,7 +11,7 @@ from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.smoothers import Correction, GaussSeidel, Smoother
 from mcprecond.preconditioners.dilu import MulticolorDILU
 
-#: What a color of a sweep costs on a GPU besides the reading.
+#: What a sweep on a GPU waits for each color, beyond the time of reading the matrix.
 COLOR_SECONDS = 2.5e-6
 SMOOTHERS = ("auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev")
 
@@ -21,7 +21,7 @@ def known_smoother(smoother: Any) -> Any:
     return smoother if callable(smoother) else one_of(smoother, "smoother", SMOOTHERS)
 
 
-def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any) -> Smoother:
+def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
     """Return the smoother of a level.
 
     Parameters
@@ -31,19 +31,17 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     matrix : AdmittedMatrix
     coloring, block_size
         As in `MulticolorSGS`; "jacobi" and "chebyshev" need neither, and "dilu" has no blocks.
-    dtype : dtype or None
-        Of the values stored.
     """
     if smoother == "auto":
         is_given = not isinstance(coloring, str) or coloring != "auto"
         smoother = "gauss_seidel" if is_given or sweeps_pay(matrix, block_size) else "chebyshev"
     if smoother in ("jacobi", "chebyshev"):
-        return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE, dtype)
+        return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE)
     if smoother in ("gauss_seidel", "sgs"):
-        return GaussSeidel(matrix, coloring, block_size, dtype, both_ways=smoother == "sgs")
+        return GaussSeidel(matrix, coloring, block_size, both_ways=smoother == "sgs")
     if smoother == "dilu":
-        smoother = partial(MulticolorDILU, coloring=coloring, dtype=dtype)
-    return Correction(matrix, smoother, dtype)
+        smoother = partial(MulticolorDILU, coloring=coloring)
+    return Correction(matrix, smoother)
 
 
 def sweeps_pay(matrix: AdmittedMatrix, block_size: int) -> bool:

@@ -26,14 +26,12 @@ class Polynomial(Smoother):
     ----------
     matrix : AdmittedMatrix
     degree : int
-        Steps in a sweep: 1 is damped Jacobi, more are Chebyshev's.
-    dtype : dtype or None
-        Of the values stored; that of the matrix by default.
+        Steps in a sweep: one step is damped Jacobi, several steps are Chebyshev iteration.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, degree: int, dtype: Any) -> None:
+    def __init__(self, matrix: AdmittedMatrix, degree: int) -> None:
         self.shape, self.dtype, self.degree, self._backend = matrix.shape, matrix.dtype, degree, matrix.backend
-        self.A = product_with(matrix, stored=dtype, copies=not matrix.is_ours)
+        self.A = product_with(matrix, copies=not matrix.is_ours)
         self.dinv = self._backend.xp.empty(self.shape[0], self.dtype)
         self.coefficients = coefficients(degree)
         self._run = matrix.backend.kernels(KERNELS, **self.A.macros, **self.A.own_macros)

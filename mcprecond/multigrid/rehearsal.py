@@ -62,7 +62,7 @@ def rehearse_others() -> None:
 
 def rehearse_level(dtype: Any) -> None:
     """The smoother of a level."""
-    smoother, (b, x, r) = Polynomial(narrowed(_line(), dtype, 0, ""), DEGREE, None), np.ones((3, N), dtype)
+    smoother, (b, x, r) = Polynomial(narrowed(_line(), dtype, 0, ""), DEGREE), np.ones((3, N), dtype)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)

@@ -172,7 +172,7 @@ class SmoothedAggregation(Multigrid):
                 coarse, level.dtype = Dense(A.csr, backend, sizes=partial(self._sizes, first)), matrix.dtype
                 break
             narrow = narrowed(A, level.dtype, len(levels) - 1, NOT_DEFINITE)
-            level.smoother = new_smoother(self.smoother, narrow, coloring, block_size, None)
+            level.smoother = new_smoother(self.smoother, narrow, coloring, block_size)
             if coarsening is None:
                 break
             A = coarsening.coarse_matrix(A, len(levels), self._dtypes[1])

@@ -54,11 +54,9 @@ class GaussSeidel(Smoother):
     upper one.
     """
 
-    def __init__(
-        self, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any, *, both_ways: bool = False
-    ) -> None:
+    def __init__(self, matrix: AdmittedMatrix, coloring: Any, block_size: int, *, both_ways: bool = False) -> None:
         self.shape, self.dtype, self._both_ways = matrix.shape, matrix.dtype, both_ways
-        self.blocks, _ = blocks_of(matrix, coloring, dtype, block_size=block_size, divides=True)
+        self.blocks, _ = blocks_of(matrix, coloring, None, block_size=block_size, divides=True)
         self.blocks.refuse_singular_diagonal()
         self.n_colors = self.blocks.n_colors
 
@@ -124,13 +122,11 @@ class Correction(Smoother):
     build : function of a sparse matrix
         Returns M: an `Operator`, as the preconditioners of this package are, or anything that has ``@``. It is called
         again for new values; but M is updated if the function is one of these classes, or a `functools.partial` of one.
-    stored : dtype, optional
-        In which A is stored for residuals.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, build: Callable[[Any], Any], stored: Any = None) -> None:
+    def __init__(self, matrix: AdmittedMatrix, build: Callable[[Any], Any]) -> None:
         self.shape, self.dtype, self._backend, self._build = matrix.shape, matrix.dtype, matrix.backend, build
-        self.A = product_with(matrix, stored=stored, copies=not matrix.is_ours)
+        self.A = product_with(matrix, copies=not matrix.is_ours)
         self._run = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype)
         builder = getattr(build, "func", build)
         self._is_updated = isinstance(builder, type) and issubclass(builder, Preconditioner)
@@ -155,7 +151,7 @@ class Correction(Smoother):
         v = xp.asarray(np.random.default_rng(0).uniform(-1, 1, n).astype(self.dtype))
         z, Av, of_A, of_M = xp.empty_like(v), xp.empty_like(v), self.A.new_state(), self.M.new_state()
         norm = xp.linalg.norm(v)
-        for _ in range(POWER_STEPS):  # the host does not wait for a norm but for the last one
+        for _ in range(POWER_STEPS):  # the host waits for the last norm only
             v = v / xp.where(norm > 0, norm, 1)
             self.A.enqueue(of_A, v, Av)
             self.M.enqueue(of_M, Av, z)

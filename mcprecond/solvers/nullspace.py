@@ -1,4 +1,4 @@
-"""CG for a singular A: what is in its null space is taken out of b, of x, and of every preconditioned residual.
+"""CG for a singular A: b, x and every preconditioned residual are projected onto the complement of its null space.
 
 Let the rows of V be an orthonormal basis of the null space, and P = I - V'V. CG on A x = P b with P M P for M stays in
 the range of P: there A is definite, and rounding does not let the part of x in the null space grow. Nor does it matter
@@ -27,8 +27,8 @@ KERNELS = KernelSet(__file__, "VALUE")
 
 MOST = 32  # vectors, each of which is one more kernel in an iteration
 MOST_BLOCKS = 2**14  # of a grid, each of which leaves a number
-#: Units of rounding. A vector with a smaller rest than DEPENDENT depends on those before it; of a b with a smaller one
-#: than NOTHING, which is noise, nothing is left.
+#: Limits in units of rounding, relative to a vector before its projection. If at most DEPENDENT of a column is left, it
+#: depends on those before it. If at most NOTHING of b is left, that is rounding, and counts as zero.
 DEPENDENT, NOTHING = 100, 8
 
 
@@ -138,6 +138,11 @@ class Projected(Operator):
     def exponent(self) -> int | None:
         """See `Operator`."""
         return 0 if self.M is None else self.M.exponent
+
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """See `Operator`."""
+        return self.dtype if self.M is None else self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`: that of M, a vector, and what sums need."""
