@@ -111,3 +111,12 @@ extern "C" __global__ void check_values(long long entries, const VALUE* values, 
     if (lane_id() == 0 && largest > ptx::load_l2(&report[LARGEST])) atomicMax(&report[LARGEST], largest);
     add_block_sums<1>((uint64*)&report[NOT_FINITE], {not_finite});
 }
+
+// `diagonal` is zero before.
+extern "C" __global__ void find_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                         VALUE* diagonal) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    for (OFFSET k = indptr[i] + lane_id() % LANES; k < indptr[i + 1]; k += LANES)
+        if (indices[k] == i) diagonal[i] = values[k];
+}

@@ -138,9 +138,14 @@ class AdmittedMatrix:
 
     def _find_diagonal(self) -> Any:
         """The diagonal as a new array."""
-        # The library's way would first find out whether it is in canonical form, for which CuPy compiles for seconds.
-        arrays = self.data, self.csr.indices, self.csr.indptr
-        return canonical_csr(*arrays, self.shape, self.backend).diagonal()
+        backend, n = self.backend, self.shape[0]
+        if not backend.resident_warps:
+            return canonical_csr(self.data, self.csr.indices, self.csr.indptr, self.shape, backend).diagonal()
+        # CuPy would first find out whether the matrix is in canonical form, for which it compiles for seconds.
+        diagonal, entries = backend.xp.zeros(n, self.dtype), self.indices.size
+        run = backend.kernels(KERNELS, OFFSET=self.indptr.dtype, VALUE=self.dtype, LANES=lanes_of_rows(n, entries))
+        run.find_diagonal(n, self.indptr, self.indices, self.data, diagonal)
+        return diagonal
 
     @property
     def exponent(self) -> int:
@@ -197,7 +202,7 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
     indptr, indices = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
     degrees, report = xp.empty(n, np.int32), xp.zeros(REPORTED, np.int64)
     run = backend.kernels(
-        KERNELS, OFFSET=offset, LANES=8 if entries > 8 * n else 2, VALUE=csr.dtype if finite else np.float64
+        KERNELS, OFFSET=offset, LANES=lanes_of_rows(n, entries), VALUE=csr.dtype if finite else np.float64
     )
     run.check_pattern(n, entries, indptr, indices, degrees, report)
     if finite:
@@ -215,6 +220,11 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
     return AdmittedMatrix(
         csr, backend, degrees, int(report[MAX_DEGREE]), is_sorted, is_sorted and not report[SURPLUS], largest
     )
+
+
+def lanes_of_rows(n: int, entries: int) -> int:
+    """How many threads of a GPU share a row here."""
+    return 8 if entries > 8 * n else 2
 
 
 def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Backend]:
@@ -441,3 +451,12 @@ def check_numbers(first, end, values, report):
             not_finite += 1
     atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
     return not_finite
+
+
+@KERNELS.per_item
+def find_diagonal(first, end, indptr, indices, values, diagonal):
+    """The diagonal of a matrix in canonical form, where it has entries."""
+    for i in range(first, end):
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] == i:
+                diagonal[i] = values[k]

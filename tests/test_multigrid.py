@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference.aggregation import independent_set
 
+from benchmarks.cases import diffusion
 from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.backends import get_backend
@@ -535,13 +536,26 @@ def test_which_levels_have_single_precision(to_device):
     of = {dtype: SmoothedAggregation(A, dtype=dtype, max_coarse=50) for dtype in ROUNDING}
     dtypes = {dtype: [str(level.dtype) for level in M.levels] for dtype, M in of.items()}
     assert dtypes["float64"] == ["float64"] * 4
-    assert dtypes[None] == ["float64", "float32", "float32", "float64"]
-    assert dtypes["float32"] == ["float32", "float32", "float32", "float64"]
-    assert of["float32"].nbytes < of[None].nbytes < of["float64"].nbytes
+    assert dtypes[None] == dtypes["float32"] == ["float32", "float32", "float32", "float64"]
+    assert of[None].nbytes < of["float64"].nbytes
     for M in of.values():
         assert M.dtype == np.float64 and all(level.A.dtype == np.float64 for level in M.levels)
     by_function = SmoothedAggregation(A, smoother=MulticolorSGS, max_coarse=50)
     assert all(level.dtype == np.float64 for level in by_function.levels)
+
+
+@pytest.mark.parametrize("exponent", [4, 8, 12])
+def test_high_contrasts_keep_the_dtype_of_A(to_device, exponent):
+    cells = np.random.default_rng(0).integers(0, 2, (60, 60))
+    A = sp.csr_matrix(diffusion(cells.shape, 10.0 ** (exponent * cells), (1, 1)))
+    by_default, narrow, wide = (
+        SmoothedAggregation(to_device(A), dtype=dtype) for dtype in (None, "float32", "float64")
+    )
+    assert [level.dtype for level in by_default.levels] == [
+        level.dtype for level in (narrow if exponent == 4 else wide).levels
+    ]
+    iterations = [solved(A, to_device, 1e-8, dtype=dtype)[0].iterations for dtype in (None, "float64")]
+    assert iterations[0] <= 1.2 * iterations[1]
 
 
 @pytest.mark.parametrize("smoother", SMOOTHERS)

@@ -584,3 +584,16 @@ def test_later_solves_keep_what_the_first_has_taken(backend, to_device, monkeypa
             patched.setattr("mcprecond.solvers.iteration.Iteration.__init__", None)
             patched.setattr("mcprecond.solvers.iteration.Iteration._captured", None)
             assert solver.solve(2 * b).converged
+
+
+@pytest.mark.parametrize("cycle", ["V", "K"])
+def test_M_is_applied_once_an_iteration(monkeypatch, cycle):
+    A = spd(grid5(30))
+    M, applied = SmoothedAggregation(A, cycle=cycle), []
+    enqueue = type(M).enqueue
+    monkeypatch.setattr(type(M), "enqueue", lambda *arguments: (applied.append(1), enqueue(*arguments)))
+    for maxiter in (0, 1, 1000):
+        applied.clear()
+        result = pcg(A, np.ones(900), M=M, maxiter=maxiter, rtol=1e-10)
+        assert result.converged == (maxiter == 1000)
+        assert len(applied) == result.iterations

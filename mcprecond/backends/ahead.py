@@ -42,27 +42,23 @@ SOLVE = """
 #: The kernel sets that SmoothedAggregation loads as well. LANES=4,8 stands for two variants, one with 4 and one with 8
 #: threads per row, since the lengths of rows differ from level to level. SINGLE is VALUE in single precision.
 HIERARCHY = """
+    matrix OFFSET VALUE LANES=2,8
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
     multigrid.patterns OFFSET=int64 LANES=1,8,16,32
     multigrid.patterns OFFSET LANES=1,8,16,32
     multigrid.transfer VALUE LANES=4,8,16
     multigrid.filtered OFFSET VALUE LANES=4,8,16,32
+    multigrid.filtered OFFSET VALUE=SINGLE LANES=4,8,16,32
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256 UNKNOWNS=1 CANDIDATES=1
-    multigrid.polynomial OFFSET VALUE STORED=VALUE LANES=2,4,8,16,32
-    multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=4,8,16,32
-    linalg.csr OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32
+    multigrid.units VALUE STORED=SINGLE
+    multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=1,2,4,8,16,32
     linalg.csr OFFSET VALUE=SINGLE STORED=SINGLE ARGUMENT=VALUE,SINGLE LANES=1,2,4,8,16,32
+    linalg.csr OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE LANES=8,16,32
     linalg.dense VALUE LANES=32
-    linalg.vectors VALUE
-    solvers.cg OFFSET VALUE LANES
-    sweeps.vectors VALUE
-    matrix OFFSET VALUE LANES=8
-    storage.split OFFSET LANES=8 SOURCE=uint8
-    sweeps.triangular OFFSET VALUE=SINGLE STORED=SINGLE
-    sweeps.vectors VALUE=SINGLE
-    storage.values OFFSET VALUE=SINGLE STORED=SINGLE SOURCE=uint8 LANES=32
-    storage.fingerprint OFFSET VALUE=SINGLE
+    linalg.vectors VALUE=SINGLE
+    solvers.iteration OFFSET VALUE LANES=1,2,4
+    solvers.cg OFFSET VALUE LANES=1,2,4
 """
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 

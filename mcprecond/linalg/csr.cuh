@@ -1,26 +1,54 @@
-// Products of a sparse matrix and a vector, by rows: LANES threads share a row, and all warps those that are long.
-// See csr.py.
+// Products of a sparse matrix and a vector: a block of threads takes rows one after the other, of which LANES threads sum
+// each, and all warps share the rows that are long. See csr.py.
 #pragma once
 
 #include "cuda/memory.cuh"
 #include "cuda/numbers.cuh"
 #include "cuda/reduce.cuh"
 
-// Loop over the rows in strides. All threads of a warp stay in the loop until its last row, since lane_sum needs them.
-#define FOR_EACH_ROW(i, n) \
-    for (long long i = thread_id() / LANES, i##_of_warp = (thread_id() - lane_id()) / LANES; i##_of_warp < n; \
-         i += thread_count() / LANES, i##_of_warp += thread_count() / LANES)
+#define ROWS_OF_BLOCK (BLOCK / LANES)
+#define AT_ONCE (BLOCK * LOADS)  // entries
 
-// Compute the product of row i of A and x. All LANES threads that share the row get the sum, which is accumulated in
-// the type SUM. x is a pointer, or an object whose operator[] loads an element of the vector.
+// Compute the products of the rows from `first` on, one for each LANES threads of the block, with x. All threads that
+// share a row get the sum, which is accumulated in the type SUM; that of a row beyond n is 0. x is a pointer, or an
+// object whose operator[] loads an element of the vector.
+//
+// The entries of these rows lie one after the other. So the threads of the block load neighboring entries, many at once
+// whatever the lengths of the rows are, and multiply them; then each row sums its products in shared memory. If rows are
+// so long that this would take many rounds, each row loads its own entries.
 template <typename SUM, typename STORED_VALUE, typename Vector>
-__device__ __forceinline__ SUM row_product(bool active, long long i, const OFFSET* indptr, const int* indices,
-                                           const STORED_VALUE* values, Vector x) {
-    SUM total = SUM();
-    if (active)
-        for (OFFSET k = indptr[i] + threadIdx.x % LANES, end = indptr[i + 1]; k < end; k += LANES)
-            total += (SUM)values[k] * (SUM)x[indices[k]];
-    return lane_sum<LANES>(total);
+__device__ __forceinline__ SUM block_row_product(long long first, long long n, const OFFSET* indptr, const int* indices,
+                                                 const STORED_VALUE* values, Vector x) {
+    __shared__ SUM products[AT_ONCE];
+    long long i = first + threadIdx.x / LANES;
+    OFFSET base = indptr[first], total = indptr[min(first + ROWS_OF_BLOCK, n)] - base;
+    OFFSET next = i < n ? indptr[i] - base + threadIdx.x % LANES : 0, end = i < n ? indptr[i + 1] - base : 0;
+    indices += base, values += base;
+    SUM sum = SUM();
+    if (total > MOST_ROUNDS * AT_ONCE) {
+        for (; next < end; next += LANES) sum += (SUM)values[next] * (SUM)x[indices[next]];
+        return lane_sum<LANES>(sum);
+    }
+    for (int begin = 0; begin < (int)total; begin += AT_ONCE) {
+        int columns[LOADS];
+        STORED_VALUE loaded[LOADS];
+        int there = min(AT_ONCE, (int)total - begin);
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            int k = l * BLOCK + threadIdx.x;
+            columns[l] = k < there ? indices[begin + k] : 0;
+            loaded[l] = k < there ? values[begin + k] : STORED_VALUE();
+        }
+        if (begin) __syncthreads();
+#pragma unroll
+        for (int l = 0; l < LOADS; ++l) {
+            int k = l * BLOCK + threadIdx.x;
+            if (k < there) products[k] = (SUM)loaded[l] * (SUM)x[columns[l]];
+        }
+        __syncthreads();
+        for (; next < end && next < begin + there; next += LANES) sum += products[next - begin];
+    }
+    return lane_sum<LANES>(sum);
 }
 
 // The rows with more than `longest` entries. They are cut into pieces, and each warp multiplies some of the pieces.
@@ -73,10 +101,12 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
                                                 RowDone row_done) {
     long_rows.multiply<SUM>(indptr, indices, values, x, row_done);
     double sum = 0;
-    FOR_EACH_ROW(i, n) {
-        bool is_short = i < n && !long_rows.has(indptr[i + 1] - indptr[i]);
-        SUM total = row_product<SUM>(is_short, i, indptr, indices, values, x);
-        if (is_short && threadIdx.x % LANES == 0) sum += row_done(i, total);
+    for (long long first = (long long)blockIdx.x * ROWS_OF_BLOCK; first < n;
+         first += (long long)gridDim.x * ROWS_OF_BLOCK) {
+        long long i = first + threadIdx.x / LANES;
+        SUM total = block_row_product<SUM>(first, n, indptr, indices, values, x);
+        if (i < n && threadIdx.x % LANES == 0 && !long_rows.has(indptr[i + 1] - indptr[i])) sum += row_done(i, total);
+        __syncthreads();  // before the next products
     }
     return sum;
 }
@@ -90,8 +120,9 @@ __device__ __forceinline__ void multiply_each_row(long long n, const OFFSET* ind
 #ifdef LONG_ROWS
     multiply_rows<SUM>(n, indptr, indices, values, long_rows, x, row_done);
 #else
-    long long i = thread_id() / LANES;
-    SUM total = row_product<SUM>(i < n, i, indptr, indices, values, x);
+    long long first = (long long)blockIdx.x * ROWS_OF_BLOCK, i = first + threadIdx.x / LANES;
+    if (first >= n) return;
+    SUM total = block_row_product<SUM>(first, n, indptr, indices, values, x);
     if (i < n && threadIdx.x % LANES == 0) row_done(i, total);
 #endif
 }

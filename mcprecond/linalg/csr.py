@@ -1,5 +1,11 @@
 """Products of a sparse matrix and a vector. On a GPU many warps share each long row.
 
+A block of threads multiplies neighboring rows. Its threads load all their entries together, in the order of memory, and
+sum them row by row in shared memory, so that short rows are read as fast as long ones.
+
+Greathouse, Daga: Efficient Sparse Matrix-Vector Multiplication on GPUs Using the CSR Storage Format, SC 2014, has this
+as CSR-Stream. Departing from it every block has the same number of rows, so that nothing is planned in advance.
+
 One warp walks a row of 10^5 entries for a millisecond, while all others wait. So rows beyond a length are cut into
 pieces. The last warp to finish a piece of a row adds up what was found for all of them, in their order: results do not
 depend on which warp that is.
@@ -18,8 +24,11 @@ from mcprecond.matrix import AdmittedMatrix
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LANES LONG_ROWS=0")
 
 PIECE = 1024  # entries
-LONG = 32  # a row is cut if it has more entries than this for each of the threads that share it
-CUDA_CONSTANTS = {"PIECE": PIECE}
+PER_LANE = 7  # entries of an average row, at most, for each of the threads that share it
+LOADS = 9  # entries that each thread of a block loads at once; so rows may be longer than on average
+MOST_ROUNDS = 8  # that a block makes to load the entries of its rows together
+LONG = 64  # a row is cut if it has more entries than this for each of the threads that share it
+CUDA_CONSTANTS = {"PIECE": PIECE, "LOADS": LOADS, "MOST_ROUNDS": MOST_ROUNDS}
 
 
 class Csr(Operator):
@@ -37,8 +46,6 @@ class Csr(Operator):
         same by default. Rows are summed in the latter.
     longest_row : int, optional
         The length of the longest row, or more. Without it no row is cut into pieces.
-    per_lane : int
-        Entries of a row for each of the threads that share it.
     exponent : int, optional
         See `Operator`.
     copies : bool
@@ -54,7 +61,6 @@ class Csr(Operator):
         dtype: Any = None,
         argument: Any = None,
         longest_row: int = 0,
-        per_lane: int = 2,
         exponent: int | None = None,
         copies: bool = False,
     ) -> None:
@@ -65,7 +71,7 @@ class Csr(Operator):
         self.indptr = xp.asarray(csr.indptr, dtype=self.offset)
         self.indices = xp.asarray(csr.indices, dtype=np.int32)
         self.values = csr.data.astype(stored or csr.dtype, copy=copies)
-        self.lanes = lanes_for(entries / max(self.rows, 1), per_lane)
+        self.lanes = lanes_for(entries / max(self.rows, 1), PER_LANE)
         self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
         # The choices of every kernel that multiplies rows, and further ones of kernels that read the stored values.
         self.macros = {"OFFSET": self.offset, "VALUE": self.dtype, "LANES": self.lanes}

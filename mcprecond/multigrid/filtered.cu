@@ -11,9 +11,10 @@ extern "C" __global__ void filter_rows(long long n, const OFFSET* indptr, const 
     if (i >= n) return;
     OFFSET begin = strong_indptr[i], stop = strong_indptr[i + 1];
     VALUE lump = VALUE(), diagonal = VALUE();
+    bool is_whole = stop - begin == indptr[i + 1] - indptr[i];
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
-        OFFSET place = lower_bound(strong_indices, begin, stop, j);
+        OFFSET place = is_whole ? begin + (k - indptr[i]) : lower_bound(strong_indices, begin, stop, j);
         bool is_strong = place < stop && strong_indices[place] == j;
         if (is_strong && j != i) strong[place] = values[k];
         if (j == i) diagonal = values[k];

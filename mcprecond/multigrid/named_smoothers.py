@@ -11,8 +11,6 @@ from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.smoothers import Correction, GaussSeidel, Smoother
 from mcprecond.preconditioners.dilu import MulticolorDILU
 
-#: What a sweep on a GPU waits for each color, beyond the time of reading the matrix.
-COLOR_SECONDS = 2.5e-6
 SMOOTHERS = ("auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev")
 
 
@@ -34,7 +32,7 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     """
     if smoother == "auto":
         is_given = not isinstance(coloring, str) or coloring != "auto"
-        smoother = "gauss_seidel" if is_given or sweeps_pay(matrix, block_size) else "chebyshev"
+        smoother = "gauss_seidel" if is_given else "chebyshev"
     if smoother in ("jacobi", "chebyshev"):
         return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE)
     if smoother in ("gauss_seidel", "sgs"):
@@ -42,17 +40,3 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     if smoother == "dilu":
         smoother = partial(MulticolorDILU, coloring=coloring)
     return Correction(matrix, smoother)
-
-
-def sweeps_pay(matrix: AdmittedMatrix, block_size: int) -> bool:
-    """Whether "auto" stands for Gauss-Seidel on a level.
-
-    A sweep reads half the entries that Chebyshev's polynomial of degree 2 reads. But it waits for one color after the
-    other, of which there are about as many as a row has blocks, and the coloring and the colored copy of the matrix
-    take a part of the setup. On a GPU that pays where the reading takes longer than the waiting. On a CPU both take
-    about the same time, and the polynomial needs no copy.
-    """
-    if not matrix.backend.memory_speed or not matrix.shape[0]:
-        return False
-    seconds = matrix.indices.size * (matrix.indices.itemsize + matrix.dtype.itemsize) / matrix.backend.memory_speed
-    return seconds > COLOR_SECONDS * matrix.indices.size / matrix.shape[0] / block_size

@@ -54,7 +54,6 @@ def rehearse_others() -> None:
     aggregates(strong_connections(matrix, matrix, None).graph)
     own = np.arange(N + 1, dtype=np.int64), np.zeros(N, np.int32)
     tentative(own, 1, np.ones((N, 1)), 1, backend)
-    rehearse_level(np.float64)
     product = Csr(matrix.csr, backend, stored=np.float32, argument=np.float32)
     product.enqueue(product.new_state(), b.astype(np.float32), np.empty(N))
     Dense(matrix.csr, backend).enqueue(None, b, np.empty(N))

@@ -20,7 +20,15 @@ from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import NOT_DEFINITE, narrowed, scaled, scaled_candidates, scales_of, without_couplings
+from mcprecond.multigrid.units import (
+    NOT_DEFINITE,
+    has_contrasts,
+    narrowed,
+    scaled,
+    scaled_candidates,
+    scales_of,
+    without_couplings,
+)
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
@@ -60,11 +68,10 @@ class SmoothedAggregation(Multigrid):
         "chebyshev": a polynomial in D A of the fourth kind and of degree 2, where D has the inverse sums of the
         magnitudes of the rows. "jacobi": its first degree. These need no coloring. "gauss_seidel": forward sweeps
         before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu": solves with the M of
-        `MulticolorDILU`, of points. "auto" is "gauss_seidel" where a coloring is given, and, on a GPU, on levels so
-        large that reading them takes longer than waiting for one color after the other; elsewhere it is "chebyshev".
-        A function, as the class `ILU0` is one, is called with the matrix of each level and returns an operator M:
-        sweeps are then ``x += w M (b - A x)``, with the adjoint of M after the correction, and with a w that makes
-        them converge.
+        `MulticolorDILU`, of points. "auto" is "gauss_seidel" where a coloring is given, and otherwise "chebyshev". A
+        function, as the class `ILU0` is one, is called with the matrix of each level and returns an operator M: sweeps
+        are then ``x += w M (b - A x)``, with the adjoint of M after the correction, and with a w that makes them
+        converge.
     coloring : str, AutoColoring, Coloring or array of int
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels. For smoothers that sweep.
     presweeps, postsweeps : int
@@ -81,9 +88,9 @@ class SmoothedAggregation(Multigrid):
         default 300 on a CPU and 500 on a GPU.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         In which cycles compute, vectors too, on all levels but a coarsest one that is solved by a dense matrix: that
-        has the dtype of A. By default the finest level has the dtype of A and the others have single precision, but
-        where `smoother` is a function all have that of A. r and M r have the dtype of A, and so have the matrices in
-        `levels`.
+        has the dtype of A. By default it is single precision; but the dtype of A where `smoother` is a function, and
+        where the largest entry on the diagonal of A is more than 10^6 times the smallest one, so that rounding might
+        hide what is coupled weakly. r and M r have the dtype of A, and so have the matrices in `levels`.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 
@@ -143,22 +150,23 @@ class SmoothedAggregation(Multigrid):
         if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
             rehearse()
         own = stored_dtype(dtype, matrix.dtype)
-        narrower = single(own) if dtype is None and not callable(smoother) else own
-        #: Of the finest level and of the others.
-        self._dtypes, self._coloring = (own, narrower), coloring
+        #: In which levels compute, unless contrasts are high.
+        self._narrowest = single(own) if dtype is None and not callable(smoother) else own
+        of_levels = own if dtype is None and has_contrasts(matrix) else self._narrowest
+        self._coloring = coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         candidates = near_null_space(B, matrix, self.block_size)
         self._given = None if B is None else candidates
-        self._build(matrix, candidates)
+        self._build(matrix, candidates, of_levels)
 
-    def _build(self, matrix: AdmittedMatrix, B: Any) -> None:
-        """Make the levels, until one is small enough or cannot be made coarser."""
+    def _build(self, matrix: AdmittedMatrix, B: Any, dtype: Any) -> None:
+        """Make the levels, of that dtype, until one is small enough or cannot be made coarser."""
         refuse_unfit(matrix)
         backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
-        levels = [Level(matrix.csr, self._dtypes[0])]
+        levels = [Level(matrix.csr, dtype)]
         self._coarsenings: list[Coarsening] = []
-        self._scales, A = scales_of(matrix, self._dtypes[1]), matrix
+        self._scales, A = scales_of(matrix, self._narrowest), matrix
         if self._scales is not None:
             A, B = scaled(matrix, self._scales), scaled_candidates(B, self._scales)
         first = A
@@ -175,9 +183,9 @@ class SmoothedAggregation(Multigrid):
             level.smoother = new_smoother(self.smoother, narrow, coloring, block_size)
             if coarsening is None:
                 break
-            A = coarsening.coarse_matrix(A, len(levels), self._dtypes[1])
+            A = coarsening.coarse_matrix(A, len(levels), self._narrowest)
             B, block_size = coarsening.B, coarsening.B.shape[1]
-            levels.append(Level(A.csr, self._dtypes[1]))
+            levels.append(Level(A.csr, dtype))
             self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         for level, coarser, coarsening in zip(levels, levels[1:], self._coarsenings, strict=False):
@@ -206,7 +214,7 @@ class SmoothedAggregation(Multigrid):
         matrix = admitted(self._moved_again(A), finite=True).canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
-        scales = scales_of(matrix, self._dtypes[1])
+        scales = scales_of(matrix, self._narrowest)
         written = [(level.smoother, level.prolongation, level.restriction) for level in self.levels]
         put_back = kept_values(*written, self._coarsenings, self._coarse)
         try:
@@ -243,7 +251,7 @@ class SmoothedAggregation(Multigrid):
             if level.smoother is not None:
                 level.smoother.update(narrowed(A, level.dtype, number, NOT_DEFINITE))
             if number < len(self._coarsenings):
-                A = self._coarsenings[number].coarse_matrix(A, number + 1, self._dtypes[1])
+                A = self._coarsenings[number].coarse_matrix(A, number + 1, self._narrowest)
                 level.replace_transfers()
         if self._coarse is not None:
             self._coarse.update(A.csr, self.backend, partial(self._sizes, first))

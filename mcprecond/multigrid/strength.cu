@@ -35,14 +35,10 @@ __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, c
     return count;
 }
 
-// `sizes` is zero before.
-extern "C" __global__ void find_sizes(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                      long long per_neighbor, double* sizes) {
+extern "C" __global__ void find_sizes(long long n, const VALUE* diagonal, const int* degrees, long long per_neighbor,
+                                      double* sizes) {
     long long i = thread_id() / LANES;
-    if (i >= n) return;
-    double neighbors = per_neighbor ? max((double)(indptr[i + 1] - indptr[i] - 1), 1.0) : 1;
-    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
-        if (indices[k] == i) sizes[i] = sqrt((double)fabs(values[k]) / neighbors);
+    if (i < n && team_lane() == 0) sizes[i] = sqrt((double)fabs(diagonal[i]) / (per_neighbor ? max(degrees[i], 1) : 1));
 }
 
 extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
@@ -84,7 +80,9 @@ extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, c
     if (i >= n) return;
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
-        VALUE other = entry(j, (int)i, indptr, indices, values);
+        OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // where it is in the rows of a regular grid
+        bool is_there = across >= indptr[j] && indices[across] == i;
+        VALUE other = is_there ? values[across] : entry(j, (int)i, indptr, indices, values);
         if (fabs(values[k] - conjugate(other)) > tolerance * sizes[i] * sizes[j]) {
             atomicMin(first, (long long)k);
             return;

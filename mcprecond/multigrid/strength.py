@@ -103,8 +103,8 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
 
 def sizes_of(matrix: AdmittedMatrix, *, per_neighbor: bool = False) -> Any:
     """The square roots of the diagonal's magnitudes, in double precision, or of those over the numbers of neighbors."""
-    sizes, arrays = matrix.backend.xp.zeros(matrix.shape[0]), (matrix.indptr, matrix.indices, matrix.data)
-    kernels_for(matrix).find_sizes(matrix.shape[0], *arrays, int(per_neighbor), sizes)
+    sizes = matrix.backend.xp.empty(matrix.shape[0])
+    kernels_for(matrix).find_sizes(len(sizes), matrix.diagonal(), matrix.degrees, int(per_neighbor), sizes)
     return sizes
 
 
@@ -157,11 +157,11 @@ def put_strong(i, indptr, indices, values, sizes, theta, found):
 
 
 @KERNELS.per_item
-def find_sizes(first, end, indptr, indices, values, per_neighbor, sizes):
+def find_sizes(first, end, diagonal, degrees, per_neighbor, sizes):
     """sqrt |a_ii|, or sqrt(|a_ii| / m_i) with the number m_i of neighbors."""
     for i in range(first, end):
-        neighbors = max(indptr[i + 1] - indptr[i] - 1, 1) if per_neighbor else 1
-        sizes[i] = np.sqrt(np.float64(abs(entry(i, i, indptr, indices, values))) / neighbors)
+        neighbors = max(degrees[i], 1) if per_neighbor else 1
+        sizes[i] = np.sqrt(np.float64(abs(diagonal[i])) / neighbors)
 
 
 @KERNELS.per_item

@@ -64,7 +64,7 @@ extern "C" __global__ void find_beta(long long n, const VALUE* r, const VALUE* z
 extern "C" __global__ void find_flexible_beta(long long n, const VALUE* q, const VALUE* z, long long* control,
                                               double* scalars, double* history, double* partials) {
     Recurrence recurrence{control, scalars, history};
-    if (!recurrence.is_running()) return;
+    if (!recurrence.is_running() || scalars[BETA] == 0) return;  // as in the first iteration, which has no q
     product_with_z(n, q, z, control, scalars, partials, [&](const double* totals) {
         if (recurrence.is_finite(totals[0])) scalars[BETA] *= -scalars[ALPHA] * totals[0] / scalars[RZ];
     });

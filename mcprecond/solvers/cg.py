@@ -76,27 +76,29 @@ class ConjugateGradients(Iteration):
         """See `Iteration`."""
         self._residual(self.x, self.b, self.r)
 
-    def precondition(self) -> None:
-        """See `Iteration`: p = z = M r."""
-        if self.M is not None:
-            self.M.enqueue(self._of_M, self.r, self.z)
-            if self._exponent_of_M is None:  # it is known now
-                self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
-                self._choose_unit_of_z(self._exponent_of_M)
-        self.run.find_first_rz(self.n, self.r, self.z, *self.reduction)
+    def begin(self) -> None:
+        """See `Iteration`: with M its first step finds r'z; without M that is r'r."""
         self.p.fill(0)
-        self.run.change_direction(self.n, self.z, self.p, self.control, self.scalars)
+        if self.M is None:
+            self.run.find_first_rz(self.n, self.r, self.z, *self.reduction)
+            return
+        self.scalars[RZ : RZ + 1].fill(0)
+        if self._exponent_of_M is None:
+            self.M.enqueue(self._of_M, self.r, self.z)
+            self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
+            self._choose_unit_of_z(self._exponent_of_M)
 
     def _step(self) -> None:
+        """See `Iteration`. M comes first, so that it is not applied to the last residual."""
         run, n, workspace = self.run, self.n, self.reduction
-        run.multiply(n, *self.A.arrays(self._of_A), self.p, self.q, *workspace)
-        run.advance(n, self.p, self.q, self.x, self.r, int(self.M is not None), *workspace)
         if self.M is not None:
             self.M.enqueue(self._of_M, self.r, self.z)
             run.find_beta(n, self.r, self.z, *workspace)
             if not self.M.linear:
                 run.find_flexible_beta(n, self.q, self.z, *workspace)
         run.change_direction(n, self.z, self.p, self.control, self.scalars)
+        run.multiply(n, *self.A.arrays(self._of_A), self.p, self.q, *workspace)
+        run.advance(n, self.p, self.q, self.x, self.r, int(self.M is not None), *workspace)
 
 
 # On the CPU.
@@ -161,7 +163,7 @@ def find_beta(n, r, z, control, scalars, history, partials):
 @KERNELS.strided
 def find_flexible_beta(n, q, z, control, scalars, history, partials):
     """Beta of flexible CG, from q'z and the usual one."""
-    if control[STATE] != RUNNING:
+    if control[STATE] != RUNNING or scalars[BETA] == 0:  # as in the first iteration, which has no q
         return
     qz = multiply_numbers(0, n, q, z, z.dtype.type(scalars[UNIT]))
     if is_finite(qz, control):

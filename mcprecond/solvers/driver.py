@@ -1,8 +1,8 @@
 """What the host does while a Krylov method iterates, whatever the method.
 
 The host enqueues iterations and reads the control block now and then; iterations that are enqueued beyond the last one
-change nothing, but still apply M. On a GPU iterations are captured graphs, and a few of them run while the host reads;
-only one does where M has many kernels.
+change nothing, but still apply M. On a GPU iterations are captured graphs, and a few of them run while the host reads.
+Where M has many kernels only one does, and none where the host expects that those before are the last.
 """
 
 from __future__ import annotations
@@ -68,11 +68,13 @@ def iterate(
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
     ahead = AHEAD if adapts and iteration.captures else 0
-    if iteration.bundle == 1:  # few iterations, each of which takes long
+    takes_long = iteration.bundle == 1  # each of a few iterations
+    if takes_long:
         iterations, ahead = 1, min(ahead, 1)
+    running = ahead
     called, examined = 0, EXAMINED
     while True:
-        state = iteration.read_state(ahead)
+        state = iteration.read_state(running)
         if callback and iteration.count > called:
             called = iteration.count
             callback(iteration.solution())
@@ -87,7 +89,11 @@ def iterate(
                 return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
         if state == RUNNING:
             if adapts:
-                iterations = _until_converged(iteration.residuals, iteration.limit, iterations, ahead)
+                more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
+                left = _iterations_left(iteration.residuals, iteration.limit, more)
+                most = min(MOST_PER_READ, iteration.maxiter - iteration.count)
+                iterations = min(more if left is None else max(left - running, least), most)
+                running = 0 if takes_long and left is not None and left <= MOST_PER_READ else ahead
             iteration.enqueue(iterations)
             continue
         before = iteration.true_residual_norm
@@ -102,15 +108,13 @@ def iterate(
         iteration.start_over()
 
 
-def _until_converged(residuals: list[float], limit: float, last: int, ahead: int) -> int:
-    """How many iterations to enqueue before the host reads again: about as many as are left at the present rate,
-    without those that run while it reads.
-    """
-    window = min(2 * last, len(residuals) - 1)
+def _iterations_left(residuals: list[float], limit: float, window: int) -> int | None:
+    """How many iterations are left at the rate of the last ones, as many as `window`; None if that is unknown."""
+    window = min(window, len(residuals) - 1)
     if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
-        return min(2 * last, MOST_PER_READ)
+        return None
     rate = math.log(residuals[-1 - window] / residuals[-1]) / window
-    return int(min(max(math.log(residuals[-1] / limit) / rate - ahead, 1), MOST_PER_READ))
+    return math.ceil(min(max(math.log(residuals[-1] / limit) / rate, 1), 2 * MOST_PER_READ))
 
 
 def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:

@@ -124,7 +124,7 @@ class EisenstatIteration(Iteration):
         self.scalars[LEFT : LEFT + 1].fill(1)
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 
-    def precondition(self) -> None:
+    def begin(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q of it."""
         store_sentinel(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)

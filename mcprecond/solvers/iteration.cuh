@@ -36,8 +36,9 @@ struct Recurrence {
             control[STATE] = EXHAUSTED;
     }
 
-    // beta = r'z / r'z of before.
+    // beta = r'z / r'z of before, if there is one.
     __device__ void take_rz(double rz) {
+        if (scalars[RZ] == 0) return take_first_rz(rz);
         if (!is_finite(rz)) return;
         scalars[BETA] = rz / scalars[RZ];
         scalars[RZ] = rz;

@@ -43,7 +43,6 @@ CUDA_CONSTANTS = {
     **{"LEAST_RZ": LEAST_RZ, "UNIT": UNIT, "HISTORY": HISTORY},
 }
 
-ENTRIES_PER_LANE = 4  # of a row, for each of the threads that share it
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
 #: Sums of squares in between have lost nothing to overflow or underflow.
@@ -58,7 +57,7 @@ def near_exponent(dtype: Any) -> int:
 class Iteration:
     """The scalars of CG on one device, and how a solve starts, goes on and is read by the host; one after the other.
 
-    A subclass holds the vectors, and defines `iterate`, `_in_own_order`, `find_residual`, `precondition` and `_step`.
+    A subclass holds the vectors, and defines `iterate`, `_in_own_order`, `find_residual`, `begin` and `_step`.
     """
 
     #: Whether iterations may be captured, and how many in one graph.
@@ -72,7 +71,7 @@ class Iteration:
     def __init__(self, csr: Any, longest_row: int, backend: Backend) -> None:
         xp = backend.xp
         self.backend, self.n, self.dtype = backend, csr.shape[0], csr.dtype
-        self.A = Csr(csr, backend, longest_row=longest_row, per_lane=ENTRIES_PER_LANE)
+        self.A = Csr(csr, backend, longest_row=longest_row)
         self._of_A = self.A.new_state()
         self.near = self.near_of_r = near_exponent(csr.dtype)
         self._run = backend.kernels(KERNELS, **self.A.macros)
@@ -148,8 +147,8 @@ class Iteration:
         self._run.residual(self.n, *self.A.arrays(self._of_A), x, b, r, *self.reduction)
 
     @abstractmethod
-    def precondition(self) -> None:
-        """The first direction from the residual, and r'z into the scalars."""
+    def begin(self) -> None:
+        """Make ready for the first step from the residual."""
 
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
@@ -195,7 +194,7 @@ class Iteration:
         self.true_residual_norm = power_times(*self._size(self.r, float(self.scalars[RR])))
 
     def start_over(self) -> None:
-        """Steepest descent from the residual. Nothing to do if it is small enough, or not finite."""
+        """Begin with steepest descent from the residual; not if it is small enough, or not finite."""
         if self.limit < self.true_residual_norm < math.inf:
             shift = self.home - math.frexp(self.true_residual_norm)[1]
         else:
@@ -215,7 +214,7 @@ class Iteration:
             if self.count >= self.maxiter
             else RUNNING
         )
-        self.precondition()
+        self.begin()
 
     def _go_to(self, state: int) -> None:
         """Set the state, unless the host has read that it is so already; iterations change it on the device."""
@@ -224,7 +223,7 @@ class Iteration:
 
     @abstractmethod
     def _step(self) -> None:
-        """One iteration; does nothing once the state is no longer RUNNING."""
+        """One iteration; does nothing, but apply M, once the state is no longer RUNNING."""
 
     @cached_property
     def _one(self) -> Callable[[], None]:
@@ -296,20 +295,6 @@ def take_rr(rr, control, scalars, history):
 
 
 @compile_part
-def take_rz(rz, control, scalars):
-    """Set beta = r'z / r'z of before."""
-    if not is_finite(rz, control):
-        return
-    scalars[BETA] = rz / scalars[RZ]
-    scalars[RZ] = rz
-    if control[STATE] == RUNNING:
-        if rz < 0:
-            control[STATE] = BAD_M
-        elif rz <= scalars[LEAST_RZ]:
-            control[STATE] = REACHED
-
-
-@compile_part
 def take_first_rz(rz, control, scalars):
     """Begin with the direction z."""
     if not is_finite(rz, control):
@@ -319,6 +304,23 @@ def take_first_rz(rz, control, scalars):
     scalars[LEAST_RZ] = rz * scalars[ROUNDING]
     if control[STATE] == RUNNING:
         if rz <= 0:
+            control[STATE] = BAD_M
+        elif rz <= scalars[LEAST_RZ]:
+            control[STATE] = REACHED
+
+
+@compile_part
+def take_rz(rz, control, scalars):
+    """Set beta = r'z / r'z of before, if there is one."""
+    if scalars[RZ] == 0:
+        take_first_rz(rz, control, scalars)
+        return
+    if not is_finite(rz, control):
+        return
+    scalars[BETA] = rz / scalars[RZ]
+    scalars[RZ] = rz
+    if control[STATE] == RUNNING:
+        if rz < 0:
             control[STATE] = BAD_M
         elif rz <= scalars[LEAST_RZ]:
             control[STATE] = REACHED
