@@ -20,6 +20,7 @@ README = "readme"
 PAGES = {
     README: ROOT / "README.md",
     "fenl": DOCS / "benchmarks" / "fenl.md",
+    "hierarchies": DOCS / "benchmarks" / "hierarchies.md",
     "robustness": DOCS / "benchmarks" / "robustness.md",
     "solves": DOCS / "solves.md",
     "colorings": DOCS / "colorings.md",
