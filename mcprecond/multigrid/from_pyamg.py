@@ -105,7 +105,7 @@ def from_pyamg(
     coarse = None
     for number, level in enumerate(theirs):
         matrix = placed(level.A, backend)
-        levels.append(ours := Level(matrix.csr, stored))
+        levels.append(ours := Level(matrix.csr, stored, stored))
         if number:
             finer = theirs[number - 1]
             P, R = (placed_transfer(C, matrix.dtype, backend) for C in (finer.P, finer.R))

@@ -41,7 +41,9 @@ class Level:
     A : sparse matrix of SciPy or CuPy
         That of the finest level is the one given, which is referred to, not copied. Cycles do not read it.
     dtype : dtype
-        Of the vectors, and of the values that a cycle reads; that of A may be a wider one.
+        Of the vectors; that of A may be a wider one.
+    stored : dtype
+        Of the values that the smoother reads.
     smoother : Smoother or None
         None on a coarsest level that is solved by a dense matrix.
     P, R : sparse matrices, or None
@@ -50,6 +52,7 @@ class Level:
 
     A: Any
     dtype: np.dtype[Any]
+    stored: np.dtype[Any]
     smoother: Smoother | None = None
     P: Any = None
     R: Any = None

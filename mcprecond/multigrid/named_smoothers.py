@@ -19,7 +19,20 @@ def known_smoother(smoother: Any) -> Any:
     return smoother if callable(smoother) else one_of(smoother, "smoother", SMOOTHERS)
 
 
-def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int) -> Smoother:
+def chosen_smoother(smoother: Any, coloring: Any) -> Any:
+    """Return what "auto" stands for, and all else as it is."""
+    if smoother != "auto":
+        return smoother
+    is_given = not isinstance(coloring, str) or coloring != "auto"
+    return "gauss_seidel" if is_given else "chebyshev"
+
+
+def is_polynomial(smoother: Any, coloring: Any) -> bool:
+    """Whether it stands for a polynomial, whose vectors may be wider than the values of the matrix."""
+    return chosen_smoother(smoother, coloring) in ("jacobi", "chebyshev")
+
+
+def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any = None) -> Smoother:
     """Return the smoother of a level.
 
     Parameters
@@ -29,12 +42,12 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     matrix : AdmittedMatrix
     coloring, block_size
         As in `MulticolorSGS`; "jacobi" and "chebyshev" need neither, and "dilu" has no blocks.
+    dtype : dtype, optional
+        Of the vectors, for a polynomial; that of the matrix by default.
     """
-    if smoother == "auto":
-        is_given = not isinstance(coloring, str) or coloring != "auto"
-        smoother = "gauss_seidel" if is_given else "chebyshev"
+    smoother = chosen_smoother(smoother, coloring)
     if smoother in ("jacobi", "chebyshev"):
-        return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE)
+        return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE, dtype)
     if smoother in ("gauss_seidel", "sgs"):
         return GaussSeidel(matrix, coloring, block_size, both_ways=smoother == "sgs")
     if smoother == "dilu":

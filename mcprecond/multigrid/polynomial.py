@@ -27,11 +27,14 @@ class Polynomial(Smoother):
     matrix : AdmittedMatrix
     degree : int
         Steps in a sweep: one step is damped Jacobi, several steps are Chebyshev iteration.
+    dtype : dtype, optional
+        Of the vectors; that of the matrix by default.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, degree: int) -> None:
-        self.shape, self.dtype, self.degree, self._backend = matrix.shape, matrix.dtype, degree, matrix.backend
-        self.A = product_with(matrix, copies=not matrix.is_ours)
+    def __init__(self, matrix: AdmittedMatrix, degree: int, dtype: Any = None) -> None:
+        self.shape, self.degree, self._backend = matrix.shape, degree, matrix.backend
+        self.A = product_with(matrix, dtype=dtype, copies=not matrix.is_ours)
+        self.dtype = self.A.dtype
         self.dinv = self._backend.xp.empty(self.shape[0], self.dtype)
         self.coefficients = coefficients(degree)
         self._run = matrix.backend.kernels(KERNELS, **self.A.macros, **self.A.own_macros)

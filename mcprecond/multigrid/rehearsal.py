@@ -42,7 +42,8 @@ def rehearse_products() -> None:
     diagonal = np.arange(N + 1, dtype=matrix.indptr.dtype), np.arange(N, dtype=np.int32)
     filtered = FilteredMatrix(matrix, *diagonal, B)
     GalerkinProduct(matrix, matrix, filtered, labels, own, count, B, None).compute(matrix)
-    rehearse_level(np.float32)
+    for of_vectors in (np.float64, np.float32):
+        rehearse_level(of_vectors)
     for argument in (np.float64, np.float32):
         to_single = Csr(matrix.csr, matrix.backend, stored=np.float32, dtype=np.float32, argument=argument)
         to_single.enqueue(to_single.new_state(), np.ones(N, argument), np.empty(N, np.float32))
@@ -60,8 +61,8 @@ def rehearse_others() -> None:
 
 
 def rehearse_level(dtype: Any) -> None:
-    """The smoother of a level."""
-    smoother, (b, x, r) = Polynomial(narrowed(_line(), dtype, 0, ""), DEGREE), np.ones((3, N), dtype)
+    """The smoother of a level with vectors of a dtype and a matrix of single precision."""
+    smoother, (b, x, r) = Polynomial(narrowed(_line(), np.float32, 0, ""), DEGREE, dtype), np.ones((3, N), dtype)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)

@@ -17,7 +17,7 @@ from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.coarsening import Coarsening, coarsen
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
-from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
+from mcprecond.multigrid.named_smoothers import is_polynomial, known_smoother, new_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.strength import refuse_unsymmetric
 from mcprecond.multigrid.units import (
@@ -88,9 +88,10 @@ class SmoothedAggregation(Multigrid):
         default 300 on a CPU and 500 on a GPU.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         In which cycles compute, vectors too, on all levels but a coarsest one that is solved by a dense matrix: that
-        has the dtype of A. By default it is single precision; but the dtype of A where `smoother` is a function, and
-        where the largest entry on the diagonal of A is more than 10^6 times the smallest one, so that rounding might
-        hide what is coupled weakly. r and M r have the dtype of A, and so have the matrices in `levels`.
+        has the dtype of A. By default it is single precision, but the vectors of the finest level, and what sweeps
+        read there, have the dtype of A. All levels have that where `smoother` is a function, and where the largest
+        entry on the diagonal of A is more than 10^6 times the smallest one, so that rounding might hide what is coupled
+        weakly. r and M r have the dtype of A, and so have the matrices in `levels`.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 
@@ -150,21 +151,24 @@ class SmoothedAggregation(Multigrid):
         if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
             rehearse()
         own = stored_dtype(dtype, matrix.dtype)
-        #: In which levels compute, unless contrasts are high.
+        #: In which levels compute below the finest one, unless contrasts are high.
         self._narrowest = single(own) if dtype is None and not callable(smoother) else own
-        of_levels = own if dtype is None and has_contrasts(matrix) else self._narrowest
+        narrow = own if dtype is None and has_contrasts(matrix) else self._narrowest
         self._coloring = coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         candidates = near_null_space(B, matrix, self.block_size)
         self._given = None if B is None else candidates
-        self._build(matrix, candidates, of_levels)
+        self._build(matrix, candidates, own, narrow)
 
-    def _build(self, matrix: AdmittedMatrix, B: Any, dtype: Any) -> None:
-        """Make the levels, of that dtype, until one is small enough or cannot be made coarser."""
+    def _build(self, matrix: AdmittedMatrix, B: Any, own: Any, narrow: Any) -> None:
+        """Make the levels, until one is small enough or cannot be made coarser. The vectors of the finest one have the
+        dtype `own`, the others have `narrow`.
+        """
         refuse_unfit(matrix)
         backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
-        levels = [Level(matrix.csr, dtype)]
+        stored = narrow if is_polynomial(self.smoother, coloring) else own
+        levels = [Level(matrix.csr, own, stored)]
         self._coarsenings: list[Coarsening] = []
         self._scales, A = scales_of(matrix, self._narrowest), matrix
         if self._scales is not None:
@@ -179,13 +183,13 @@ class SmoothedAggregation(Multigrid):
                 # Where A is nearly singular, rounding would make the inverse indefinite in single precision.
                 coarse, level.dtype = Dense(A.csr, backend, sizes=partial(self._sizes, first)), matrix.dtype
                 break
-            narrow = narrowed(A, level.dtype, len(levels) - 1, NOT_DEFINITE)
-            level.smoother = new_smoother(self.smoother, narrow, coloring, block_size)
+            values = narrowed(A, level.stored, len(levels) - 1, NOT_DEFINITE)
+            level.smoother = new_smoother(self.smoother, values, coloring, block_size, level.dtype)
             if coarsening is None:
                 break
             A = coarsening.coarse_matrix(A, len(levels), self._narrowest)
             B, block_size = coarsening.B, coarsening.B.shape[1]
-            levels.append(Level(A.csr, dtype))
+            levels.append(Level(A.csr, narrow, narrow))
             self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
         for level, coarser, coarsening in zip(levels, levels[1:], self._coarsenings, strict=False):
@@ -249,7 +253,7 @@ class SmoothedAggregation(Multigrid):
         first = A
         for number, level in enumerate(self.levels):
             if level.smoother is not None:
-                level.smoother.update(narrowed(A, level.dtype, number, NOT_DEFINITE))
+                level.smoother.update(narrowed(A, level.stored, number, NOT_DEFINITE))
             if number < len(self._coarsenings):
                 A = self._coarsenings[number].coarse_matrix(A, number + 1, self._narrowest)
                 level.replace_transfers()
