@@ -127,7 +127,8 @@ def test_functions_are_called_as_pyamg_calls_them(M, to_device, backend):
 
 def test_vectors_of_the_host_for_levels_on_the_device(backend):
     """As with device="gpu", whose vectors are NumPy's."""
-    M, b, seen = SmoothedAggregation(A, max_coarse=20, device=backend.name), right_hand_side(), []
+    M = SmoothedAggregation(A, max_coarse=20, dtype="float64", device=backend.name)  # which the gmres of CuPy needs
+    b, seen = right_hand_side(), []
     for options in ({}, {"accel": "cg"}, {"accel": "bicgstab"}, {"accel": "gmres"}, {"accel": "cg", "cycle": "K"}):
         x = M.solve(b, tol=1e-8, callback=seen.append, **options)
         assert isinstance(x, np.ndarray) and relative(A, x, b) < 1e-7
