@@ -57,6 +57,24 @@ def test_products(dtype, short_pieces, backend, to_device):
     check()
 
 
+@pytest.mark.parametrize(
+    "lengths", [[50] * 300, [0, 3000, 1] * 40, [20_000], [700] * 30], ids=["50", "3000", "hub", "700"]
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_products_where_neighboring_rows_have_many_entries(lengths, dtype, backend, to_device):
+    """A block loads them in rounds, or each row loads its own: most rows are short."""
+    n, rng = 20_000, np.random.default_rng(0)
+    of_rows = np.concatenate([lengths, rng.integers(0, 4, n - len(lengths))])
+    columns = np.concatenate([np.sort(rng.choice(n, length, replace=False)) for length in of_rows]).astype(np.int32)
+    values = rng.uniform(-1, 1, len(columns)).astype(dtype)
+    A = sp.csr_matrix((values, columns, np.concatenate([[0], np.cumsum(of_rows)])), shape=(n, n))
+    x, y = rng.uniform(-1, 1, n).astype(dtype), backend.xp.empty(n, dtype)
+    product = product_with(admitted(to_device(A), finite=True))
+    product.enqueue(product.new_state(), to_device(x), y)
+    bound = 200 * np.finfo(dtype).eps * (abs(A) @ abs(x))
+    assert (abs(backend.to_host(y) - A @ x) <= bound).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 @pytest.mark.parametrize("form", ["plain", "auto"])
 def test_pcg(form, dtype, short_pieces, backend, to_device):

@@ -1,5 +1,5 @@
-// Products of a sparse matrix and a vector: a block of threads takes rows one after the other, of which LANES threads sum
-// each, and all warps share the rows that are long. See csr.py.
+// Products of a sparse matrix and a vector. A block loads the entries of neighboring rows, LANES of its threads sum each
+// row, and all warps of the grid share the rows that are long. See csr.py.
 #pragma once
 
 #include "cuda/memory.cuh"

@@ -201,9 +201,10 @@ class SmoothedAggregation(Multigrid):
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern.
 
-        Aggregates, tentative prolongators and colorings stay; prolongators and coarse matrices are computed anew. Who
-        has captured an application into a CUDA graph has to capture it again if the smoother is "dilu" or a function,
-        whose damping depends on the values, or if the diagonal comes near the ends of a dtype's range.
+        Aggregates, tentative prolongators, colorings and the precision of levels stay; prolongators and coarse matrices
+        are computed anew. Who has captured an application into a CUDA graph has to capture it again if the smoother is
+        "dilu" or a function, whose damping depends on the values, or if the diagonal comes near the ends of a dtype's
+        range.
 
         Parameters
         ----------

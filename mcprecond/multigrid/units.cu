@@ -9,5 +9,5 @@ extern "C" __global__ void narrow_numbers(long long n, const REAL* numbers, doub
     double size = fabs((double)numbers[k]);
     narrow[k] = size < least ? 0 : (Real<STORED>)numbers[k];
     if (size < least && size > 0) flaws[0] = 1;
-    if (size > most) flaws[1] = 1;
+    if (!(size <= most)) flaws[1] = 1;  // or NaN
 }

@@ -125,8 +125,8 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int,
 
 @KERNELS.per_item(grain=NUMBERS)
 def narrow_numbers(first, end, numbers, least, most, narrow, flaws):
-    """Store numbers in a narrower dtype, zeros for those below `least`; `flaws` tells whether there are such, or larger
-    ones than `most`.
+    """Store numbers in a narrower dtype, zeros for those below `least`; `flaws` tells whether there are such, and
+    whether there are NaN or larger ones than `most`.
     """
     for k in range(first, end):
         size = abs(numbers[k])
@@ -136,5 +136,5 @@ def narrow_numbers(first, end, numbers, least, most, narrow, flaws):
                 flaws[0] = 1
         else:
             narrow[k] = numbers[k]
-            if size > most:
+            if not size <= most:
                 flaws[1] = 1
