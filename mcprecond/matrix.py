@@ -141,7 +141,7 @@ class AdmittedMatrix:
         backend, n = self.backend, self.shape[0]
         if not backend.resident_warps:
             return canonical_csr(self.data, self.csr.indices, self.csr.indptr, self.shape, backend).diagonal()
-        # CuPy would first find out whether the matrix is in canonical form, for which it compiles for seconds.
+        # CuPy's method first checks whether the matrix is in canonical form, and takes seconds to compile that check.
         diagonal, entries = backend.xp.zeros(n, self.dtype), self.indices.size
         run = backend.kernels(KERNELS, OFFSET=self.indptr.dtype, VALUE=self.dtype, LANES=lanes_of_rows(n, entries))
         run.find_diagonal(n, self.indptr, self.indices, self.data, diagonal)
@@ -223,7 +223,7 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
 
 
 def lanes_of_rows(n: int, entries: int) -> int:
-    """How many threads of a GPU share a row here."""
+    """How many threads of a GPU share a row in these kernels."""
     return 8 if entries > 8 * n else 2
 
 
@@ -455,7 +455,7 @@ def check_numbers(first, end, values, report):
 
 @KERNELS.per_item
 def find_diagonal(first, end, indptr, indices, values, diagonal):
-    """The diagonal of a matrix in canonical form, where it has entries."""
+    """Copy the entries on the diagonal, each of which is stored once."""
     for i in range(first, end):
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] == i:

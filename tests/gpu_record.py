@@ -44,7 +44,7 @@ WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-PER_GPU = 14  # processes: most compile while another computes; 9 took half as long again on 16 cores
+PER_GPU = 14  # processes: most compile while another computes
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
 LARGE = 200  # tests
 # A test of that function, or in that module, takes as long as so many others, since it compiles functions for the CPU.

@@ -1,5 +1,5 @@
-// Products of a sparse matrix and a vector. A block loads the entries of neighboring rows, LANES of its threads sum each
-// row, and all warps of the grid share the rows that are long. See csr.py.
+// Products of a sparse matrix and a vector. Each block loads the entries of neighboring rows, and LANES threads sum one
+// row. The warps of all blocks share the long rows. See csr.py.
 #pragma once
 
 #include "cuda/memory.cuh"
@@ -9,13 +9,14 @@
 #define ROWS_OF_BLOCK (BLOCK / LANES)
 #define AT_ONCE (BLOCK * LOADS)  // entries
 
-// Compute the products of the rows from `first` on, one for each LANES threads of the block, with x. All threads that
-// share a row get the sum, which is accumulated in the type SUM; that of a row beyond n is 0. x is a pointer, or an
-// object whose operator[] loads an element of the vector.
+// Multiply ROWS_OF_BLOCK rows with x, from row `first` on, and return the product of one row to each of the LANES threads
+// that share it, or 0 beyond row n. Sums are accumulated in the type SUM. x is a pointer, or an object whose operator[]
+// loads an element of the vector.
 //
-// The entries of these rows lie one after the other. So the threads of the block load neighboring entries, many at once
-// whatever the lengths of the rows are, and multiply them; then each row sums its products in shared memory. If rows are
-// so long that this would take many rounds, each row loads its own entries.
+// The entries of neighboring rows are contiguous in memory. In each round the threads of the block load AT_ONCE entries,
+// whichever rows these belong to, and store their products with x in shared memory. Then the threads of each row add up
+// its products. If the rows have so many entries that this takes too many rounds, the threads of each row load its entries
+// themselves.
 template <typename SUM, typename STORED_VALUE, typename Vector>
 __device__ __forceinline__ SUM block_row_product(long long first, long long n, const OFFSET* indptr, const int* indices,
                                                  const STORED_VALUE* values, Vector x) {

@@ -1,10 +1,10 @@
 """Products of a sparse matrix and a vector. On a GPU many warps share each long row.
 
-A block of threads multiplies neighboring rows. Its threads load all their entries together, in the order of memory, and
-sum them row by row in shared memory, so that short rows are read as fast as long ones.
+Each block of threads multiplies some neighboring rows. Its threads load the entries of all these rows in the order of
+memory, and add them up row by row in shared memory, so that short rows are read as fast as long ones. This is the
+algorithm CSR-Stream, except that every block has the same number of rows and no plan of the rows is needed.
 
-Greathouse, Daga: Efficient Sparse Matrix-Vector Multiplication on GPUs Using the CSR Storage Format, SC 2014, has this
-as CSR-Stream. Departing from it every block has the same number of rows, so that nothing is planned in advance.
+Greathouse, Daga: Efficient Sparse Matrix-Vector Multiplication on GPUs Using the CSR Storage Format, SC 2014.
 
 One warp walks a row of 10^5 entries for a millisecond, while all others wait. So rows beyond a length are cut into
 pieces. The last warp to finish a piece of a row adds up what was found for all of them, in their order: results do not
@@ -24,9 +24,9 @@ from mcprecond.matrix import AdmittedMatrix
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LANES LONG_ROWS=0")
 
 PIECE = 1024  # entries
-PER_LANE = 7  # entries of an average row, at most, for each of the threads that share it
-LOADS = 9  # entries that each thread of a block loads at once; so rows may be longer than on average
-MOST_ROUNDS = 8  # that a block makes to load the entries of its rows together
+PER_LANE = 7  # most entries per thread in a row of average length
+LOADS = 9  # entries that a thread loads in a round: more than PER_LANE, since some blocks have longer rows
+MOST_ROUNDS = 8  # most rounds in which a block loads the entries of its rows together
 LONG = 64  # a row is cut if it has more entries than this for each of the threads that share it
 CUDA_CONSTANTS = {"PIECE": PIECE, "LOADS": LOADS, "MOST_ROUNDS": MOST_ROUNDS}
 

@@ -41,8 +41,8 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES UNKNOWNS CANDIDATES")
 LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
 CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
-#: Of the step of Jacobi. 4/3 makes the bound of the paper smallest. With 3/2, 9 of the 22 matrices of
-#: benchmarks/robustness.py take an iteration or more less, and none takes one more.
+#: The damping factor of the Jacobi step. 4/3 minimizes the bound in the paper. With 3/2, CG took fewer iterations on
+#: many of the matrices of benchmarks/robustness.py, and more on none.
 OMEGA = 3 / 2
 
 #: P is smoothed unless A P would have more than this many times the entries of A.

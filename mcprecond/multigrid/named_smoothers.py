@@ -20,7 +20,7 @@ def known_smoother(smoother: Any) -> Any:
 
 
 def chosen_smoother(smoother: Any, coloring: Any) -> Any:
-    """Return what "auto" stands for, and all else as it is."""
+    """Return the smoother that "auto" stands for, or the given one."""
     if smoother != "auto":
         return smoother
     is_given = not isinstance(coloring, str) or coloring != "auto"
@@ -28,7 +28,7 @@ def chosen_smoother(smoother: Any, coloring: Any) -> Any:
 
 
 def is_polynomial(smoother: Any, coloring: Any) -> bool:
-    """Whether it stands for a polynomial, whose vectors may be wider than the values of the matrix."""
+    """Whether the smoother is a polynomial; its vectors may have a wider dtype than the values that it reads."""
     return chosen_smoother(smoother, coloring) in ("jacobi", "chebyshev")
 
 
@@ -46,7 +46,7 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
         Of the vectors, for a polynomial; that of the matrix by default.
     """
     smoother = chosen_smoother(smoother, coloring)
-    if smoother in ("jacobi", "chebyshev"):
+    if is_polynomial(smoother, coloring):
         return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE, dtype)
     if smoother in ("gauss_seidel", "sgs"):
         return GaussSeidel(matrix, coloring, block_size, both_ways=smoother == "sgs")

@@ -87,11 +87,11 @@ class SmoothedAggregation(Multigrid):
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix; at most 2000, and by
         default 300 on a CPU and 500 on a GPU.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        In which cycles compute, vectors too, on all levels but a coarsest one that is solved by a dense matrix: that
-        has the dtype of A. By default it is single precision, but the vectors of the finest level, and what sweeps
-        read there, have the dtype of A. All levels have that where `smoother` is a function, and where the largest
-        entry on the diagonal of A is more than 10^6 times the smallest one, so that rounding might hide what is coupled
-        weakly. r and M r have the dtype of A, and so have the matrices in `levels`.
+        The dtype of the vectors of all levels, and of the values that a cycle reads. By default it is single
+        precision, with two exceptions: the vectors of the finest level, and the values that sweeps read there, have
+        the dtype of A; and all levels have that dtype where `smoother` is a function, or where the largest diagonal
+        entry of A is more than 10^6 times the smallest one, since rounding might then hide weak couplings. r, M r, the
+        matrices in `levels` and a dense coarsest level always have the dtype of A.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 
@@ -151,7 +151,7 @@ class SmoothedAggregation(Multigrid):
         if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
             rehearse()
         own = stored_dtype(dtype, matrix.dtype)
-        #: In which levels compute below the finest one, unless contrasts are high.
+        #: The dtype of the levels below the finest one, unless the diagonal of A has high contrasts.
         self._narrowest = single(own) if dtype is None and not callable(smoother) else own
         narrow = own if dtype is None and has_contrasts(matrix) else self._narrowest
         self._coloring = coloring
@@ -162,8 +162,9 @@ class SmoothedAggregation(Multigrid):
         self._build(matrix, candidates, own, narrow)
 
     def _build(self, matrix: AdmittedMatrix, B: Any, own: Any, narrow: Any) -> None:
-        """Make the levels, until one is small enough or cannot be made coarser. The vectors of the finest one have the
-        dtype `own`, the others have `narrow`.
+        """Make the levels, until one is small enough or cannot be made coarser.
+
+        Vectors have the dtype `own` on the finest level, and `narrow` on the others.
         """
         refuse_unfit(matrix)
         backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None

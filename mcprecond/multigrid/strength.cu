@@ -80,7 +80,7 @@ extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, c
     if (i >= n) return;
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
-        OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // where it is in the rows of a regular grid
+        OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // its place if row j mirrors row i, as on a grid
         bool is_there = across >= indptr[j] && indices[across] == i;
         VALUE other = is_there ? values[across] : entry(j, (int)i, indptr, indices, values);
         if (fabs(values[k] - conjugate(other)) > tolerance * sizes[i] * sizes[j]) {

@@ -202,7 +202,7 @@ def find_unsymmetric(begin, end, indptr, indices, values, sizes, tolerance, firs
         found = len(indices)
         for k in range(indptr[i], indptr[i + 1]):
             j = np.uint32(indices[k])
-            across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # where it is in the rows of a regular grid
+            across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
             if across >= indptr[j] and indices[across] == i:
                 other = values[across]
             else:

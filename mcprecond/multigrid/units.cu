@@ -1,4 +1,4 @@
-// Numbers in a narrower type. See units.py.
+// Conversion of numbers to a narrower type. See units.py.
 
 #include "cuda/numbers.cuh"
 

@@ -19,8 +19,8 @@ KERNELS = KernelSet(__file__, "VALUE STORED")
 CANCELED = 100
 #: Nor is a coarse diagonal entry below so many times the least normal number of the narrowest dtype.
 ROOM = 2.0**20
-#: Beyond this ratio of the diagonal's entries single precision may cost iterations: a fifth more with jumps of 10^8,
-#: ten times as many with jumps of 10^12.
+#: The largest ratio of diagonal entries for which levels compute in single precision. With larger ratios, as where
+#: coefficients jump, the rounding may cost CG many iterations.
 MOST_CONTRAST = 1e6
 NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
 
@@ -83,8 +83,8 @@ def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> Ad
     run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=np.dtype(dtype))
     run.narrow_numbers(len(parts), of_matrix, float(info.tiny), float(info.max), parts, flaws)
     kept, place = _with_values(matrix, narrow), None
-    vanished, overflown = (int(flaw) for flaw in backend.to_host(flaws))
-    if overflown:
+    vanished, overflowed = (int(flaw) for flaw in backend.to_host(flaws))
+    if overflowed:
         place = int(abs(of_matrix).argmax()) * len(narrow) // len(parts)
     elif vanished and (row := first_place((kept.diagonal() == 0) & (matrix.diagonal() != 0), xp)) is not None:
         place = int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
@@ -125,8 +125,9 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int,
 
 @KERNELS.per_item(grain=NUMBERS)
 def narrow_numbers(first, end, numbers, least, most, narrow, flaws):
-    """Store numbers in a narrower dtype, zeros for those below `least`; `flaws` tells whether there are such, and
-    whether there are NaN or larger ones than `most`.
+    """Convert numbers to a narrower dtype, with zeros in place of magnitudes below `least`.
+
+    Set ``flaws[0]`` if a number that is not zero became zero, and ``flaws[1]`` if one is NaN or larger than `most`.
     """
     for k in range(first, end):
         size = abs(numbers[k])

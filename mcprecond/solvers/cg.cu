@@ -46,14 +46,6 @@ __device__ __forceinline__ void product_with_z(long long n, const VALUE* a, cons
     finish<1>({product}, control, partials, take);
 }
 
-extern "C" __global__ void find_first_rz(long long n, const VALUE* r, const VALUE* z, long long* control,
-                                         double* scalars, double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
-    if (!recurrence.is_running()) return;
-    product_with_z(n, r, z, control, scalars, partials,
-                   [&](const double* totals) { recurrence.take_first_rz(totals[0]); });
-}
-
 extern "C" __global__ void find_beta(long long n, const VALUE* r, const VALUE* z, long long* control, double* scalars,
                                      double* history, double* partials) {
     Recurrence recurrence{control, scalars, history};
@@ -64,7 +56,7 @@ extern "C" __global__ void find_beta(long long n, const VALUE* r, const VALUE* z
 extern "C" __global__ void find_flexible_beta(long long n, const VALUE* q, const VALUE* z, long long* control,
                                               double* scalars, double* history, double* partials) {
     Recurrence recurrence{control, scalars, history};
-    if (!recurrence.is_running() || scalars[BETA] == 0) return;  // as in the first iteration, which has no q
+    if (!recurrence.is_running() || scalars[BETA] == 0) return;  // there is no q before the first product
     product_with_z(n, q, z, control, scalars, partials, [&](const double* totals) {
         if (recurrence.is_finite(totals[0])) scalars[BETA] *= -scalars[ALPHA] * totals[0] / scalars[RZ];
     });

@@ -21,7 +21,6 @@ from mcprecond.solvers.iteration import (
     is_finite,
     multiply_numbers,
     near_exponent,
-    take_first_rz,
     take_pAp,
     take_rr,
     take_rz,
@@ -77,19 +76,18 @@ class ConjugateGradients(Iteration):
         self._residual(self.x, self.b, self.r)
 
     def begin(self) -> None:
-        """See `Iteration`: with M its first step finds r'z; without M that is r'r."""
+        """See `Iteration`. With M the first step computes r'z; without M it is r'r, which is computed here."""
         self.p.fill(0)
-        if self.M is None:
-            self.run.find_first_rz(self.n, self.r, self.z, *self.reduction)
-            return
         self.scalars[RZ : RZ + 1].fill(0)
-        if self._exponent_of_M is None:
+        if self.M is None:
+            self.run.find_beta(self.n, self.r, self.z, *self.reduction)
+        elif self._exponent_of_M is None:
             self.M.enqueue(self._of_M, self.r, self.z)
             self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
             self._choose_unit_of_z(self._exponent_of_M)
 
     def _step(self) -> None:
-        """See `Iteration`. M comes first, so that it is not applied to the last residual."""
+        """See `Iteration`. It begins with M, which is therefore not applied to the last residual."""
         run, n, workspace = self.run, self.n, self.reduction
         if self.M is not None:
             self.M.enqueue(self._of_M, self.r, self.z)
@@ -147,15 +145,8 @@ def advance_numbers(first, end, alpha, p, q, x, r):
 
 
 @KERNELS.strided
-def find_first_rz(n, r, z, control, scalars, history, partials):
-    """r'z, with z in its unit, for the first direction."""
-    if control[STATE] == RUNNING:
-        take_first_rz(multiply_numbers(0, n, r, z, z.dtype.type(scalars[UNIT])), control, scalars)
-
-
-@KERNELS.strided
 def find_beta(n, r, z, control, scalars, history, partials):
-    """Beta from r'z."""
+    """Beta from r'z, with z in its unit."""
     if control[STATE] == RUNNING:
         take_rz(multiply_numbers(0, n, r, z, z.dtype.type(scalars[UNIT])), control, scalars)
 
@@ -163,7 +154,7 @@ def find_beta(n, r, z, control, scalars, history, partials):
 @KERNELS.strided
 def find_flexible_beta(n, q, z, control, scalars, history, partials):
     """Beta of flexible CG, from q'z and the usual one."""
-    if control[STATE] != RUNNING or scalars[BETA] == 0:  # as in the first iteration, which has no q
+    if control[STATE] != RUNNING or scalars[BETA] == 0:  # there is no q before the first product
         return
     qz = multiply_numbers(0, n, q, z, z.dtype.type(scalars[UNIT]))
     if is_finite(qz, control):

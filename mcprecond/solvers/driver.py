@@ -1,8 +1,9 @@
 """What the host does while a Krylov method iterates, whatever the method.
 
-The host enqueues iterations and reads the control block now and then; iterations that are enqueued beyond the last one
-change nothing, but still apply M. On a GPU iterations are captured graphs, and a few of them run while the host reads.
-Where M has many kernels only one does, and none where the host expects that those before are the last.
+The host enqueues iterations and reads the control block now and then. Iterations beyond the last one change nothing,
+but they still apply M. On a GPU iterations are captured graphs, and a few more of them run while the host reads. If M
+has many kernels, at most one more runs; and none does when the host predicts, from the rate of convergence, that the
+iterations it has enqueued are the last ones.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ struct Recurrence {
             control[STATE] = EXHAUSTED;
     }
 
-    // beta = r'z / r'z of before, if there is one.
+    // beta = r'z / r'z of the iteration before; the first iteration has 0 for that.
     __device__ void take_rz(double rz) {
         if (scalars[RZ] == 0) return take_first_rz(rz);
         if (!is_finite(rz)) return;

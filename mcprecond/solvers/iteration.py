@@ -57,7 +57,7 @@ def near_exponent(dtype: Any) -> int:
 class Iteration:
     """The scalars of CG on one device, and how a solve starts, goes on and is read by the host; one after the other.
 
-    A subclass holds the vectors, and defines `iterate`, `_in_own_order`, `find_residual`, `begin` and `_step`.
+    Subclasses hold the vectors and implement `iterate`, `_in_own_order`, `find_residual`, `begin` and `_step`.
     """
 
     #: Whether iterations may be captured, and how many in one graph.
@@ -148,7 +148,7 @@ class Iteration:
 
     @abstractmethod
     def begin(self) -> None:
-        """Make ready for the first step from the residual."""
+        """Prepare the first step, which starts from the residual."""
 
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
@@ -194,7 +194,7 @@ class Iteration:
         self.true_residual_norm = power_times(*self._size(self.r, float(self.scalars[RR])))
 
     def start_over(self) -> None:
-        """Begin with steepest descent from the residual; not if it is small enough, or not finite."""
+        """Let the next step be one of steepest descent, unless the residual is small enough or not finite."""
         if self.limit < self.true_residual_norm < math.inf:
             shift = self.home - math.frexp(self.true_residual_norm)[1]
         else:
@@ -223,7 +223,7 @@ class Iteration:
 
     @abstractmethod
     def _step(self) -> None:
-        """One iteration; does nothing, but apply M, once the state is no longer RUNNING."""
+        """Run one iteration. It changes nothing once the state is no longer RUNNING."""
 
     @cached_property
     def _one(self) -> Callable[[], None]:
@@ -311,7 +311,7 @@ def take_first_rz(rz, control, scalars):
 
 @compile_part
 def take_rz(rz, control, scalars):
-    """Set beta = r'z / r'z of before, if there is one."""
+    """Set beta = r'z / r'z of the iteration before; the first iteration has 0 for that."""
     if scalars[RZ] == 0:
         take_first_rz(rz, control, scalars)
         return
