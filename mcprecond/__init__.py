@@ -15,7 +15,7 @@ from mcprecond.configuration import configure
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
-from mcprecond.solvers import PCG, SolveResult, pcg
+from mcprecond.solvers import PCG, SolveResult, bicgstab, gmres, pcg
 from mcprecond.storage import ColorBlocks
 from mcprecond.version import __version__
 
@@ -33,8 +33,10 @@ __all__ = [
     "SmoothedAggregation",
     "SolveResult",
     "__version__",
+    "bicgstab",
     "color",
     "configure",
+    "gmres",
     "multigrid",
     "pcg",
     "problems",

@@ -33,6 +33,7 @@ __all__ = [
     "SparseMatrix",
     "StoredDType",
     "Sweep",
+    "SystemMatrix",
 ]
 
 
@@ -105,6 +106,8 @@ class ArrayLibrary(Protocol):
 Matrix: TypeAlias = SparseMatrix | CSRTensor
 #: Numbers on the host.
 HostArray: TypeAlias = npt.NDArray[np.number[Any] | np.bool_]
+#: What the solvers take for A.
+SystemMatrix: TypeAlias = Matrix | LinearOperator | HostArray | DeviceArray
 #: A vector of integers on either device, or a list.
 Integers: TypeAlias = npt.NDArray[np.integer[Any]] | Sequence[int] | DeviceArray
 

@@ -254,8 +254,9 @@ def test_record_and_callback_tell_what_each_step_did(device):
 
 
 def test_plain_pairs_have_no_iteration_count():
-    _, steps = problems.fenl(3).solve()
+    _, steps = problems.fenl(3).solve(lambda J, rhs: tuple(pcg(J, rhs)))
     assert {step.iterations for step in steps} == {None}
+    assert None not in {step.iterations for step in problems.fenl(3, advection=1.0).solve()[1]}
 
 
 def test_nothing_to_solve_without_interior_nodes(device):

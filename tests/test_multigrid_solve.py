@@ -84,9 +84,11 @@ def test_the_names_decide_what_comes_back(M, to_device, backend):
 
 @pytest.mark.parametrize("accel", METHODS)
 def test_methods_by_name(M, to_device, backend, accel):
-    if not hasattr(backend.linalg, accel):
-        pytest.skip(f"the library of the {backend.name} has no {accel}")
     b, residuals = right_hand_side(), []
+    if not hasattr(backend.linalg, accel):
+        with pytest.raises(ValueError, match="accel must be one of cg, "):
+            M.solve(to_device(b), accel=accel)
+        return
     # CuPy's gmres applies M to the sum of all corrections, so what M rounds in single precision stays.
     tol = 1e-6 if accel == "gmres" and backend.name == "gpu" else 1e-8
     x, info = M.solve(to_device(b), tol=tol, accel=accel, residuals=residuals, return_info=True)

@@ -133,6 +133,37 @@ class Converted(Operator):
         y[...] = copies[1]
 
 
+class Scaled(Operator):
+    """A power of two times an operator, or times the identity for None."""
+
+    def __init__(self, M: Operator | None, factor: float, shape: tuple[int, int], dtype: Any, backend: Backend) -> None:
+        self.M, self.shape, self.dtype = M, shape, np.dtype(dtype)
+        self._factor, self._multiply = self.dtype.type(factor), backend.xp.multiply
+        if M is not None:
+            self.captures, self.has_many_kernels, self.linear = M.captures, M.has_many_kernels, M.linear
+
+    @property
+    def narrowest(self) -> np.dtype[Any]:
+        """See `Operator`."""
+        return self.dtype if self.M is None else self.M.narrowest
+
+    @contextmanager
+    def lend_state(self, columns: int = 1) -> Iterator[Any]:
+        """See `Operator`: that of M."""
+        if self.M is None:
+            yield None
+            return
+        with self.M.lend_state(columns) as state:
+            yield state
+
+    def enqueue(self, state: Any, x: Any, y: Any) -> None:
+        """See `Operator`."""
+        if self.M is not None:
+            self.M.enqueue(state, x, y)
+            x = y
+        self._multiply(x, self._factor, out=y)
+
+
 def operator_for(M: Any, dtype: Any, backend: Backend) -> Operator:
     """Return what applies M, an `Operator` or anything with a shape and ``@``, to vectors of a dtype on a device."""
     if not (isinstance(M, Operator) and M.captures and getattr(M, "backend", backend) is backend):

@@ -8,9 +8,10 @@ from typing import Any
 
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import shown
-from mcprecond.solvers.pcg import pcg
+from mcprecond.solvers import SolveResult, bicgstab, gmres, pcg
 
-#: Methods of SciPy and CuPy that take M and a callback; "cg" is `pcg`.
+OURS: dict[str, Callable[..., Any]] = {"cg": pcg, "bicgstab": bicgstab, "gmres": gmres}
+#: These, and methods of SciPy and CuPy that take M and a callback.
 METHODS = ("cg", "bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "minres")
 
 
@@ -20,16 +21,17 @@ def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
     Raises
     ------
     TypeError, ValueError
-        If `accel` is neither a function nor the name of a method that SciPy has, or CuPy for a hierarchy on a GPU.
+        If `accel` is neither a function nor the name of a method of ours, or of SciPy, or CuPy for a hierarchy on a
+        GPU.
     """
     if callable(accel):
         return accel
     if not isinstance(accel, str):
         raise TypeError(f"accel must be a name or a function, got {shown(accel)}")
-    known = [name for name in METHODS if hasattr(backend.linalg, name)]
+    known = [name for name in METHODS if name in OURS or hasattr(backend.linalg, name)]
     if accel not in known:
         raise ValueError(f"accel must be one of {', '.join(known)}, or a function such as pcg, got {accel!r}")
-    return pcg if accel == "cg" else getattr(backend.linalg, accel)
+    return OURS[accel] if accel in OURS else getattr(backend.linalg, accel)
 
 
 def accelerated(
@@ -46,14 +48,15 @@ def accelerated(
 ) -> tuple[Any, Any]:
     """Solve by the method of that name, or by a function with the arguments of PyAMG's or SciPy's; return x and info.
 
-    `residuals` is filled with the norms of b - A x: by PyAMG's methods themselves, from the result of `pcg`, and in the
-    callback of other methods. SciPy's gmres passes the norm of M (b - A x) to its callback, which is what it gets then.
+    `residuals` is filled with the norms of b - A x: by PyAMG's methods themselves, from the result of ours, and in the
+    callback of other methods. The callback of gmres gets the norm of the residual relative to that of b.
     """
     method = method_named(accel, M.backend)
     norm, taken = M.backend.xp.linalg.norm, parameters(method)
     options: dict[str, Any] = {"maxiter": maxiter, "M": M, "callback": callback}
-    if method is pcg:
-        result = pcg(A, b, x0, rtol=tol, **options)
+    if method in OURS.values():
+        of_gmres = {"callback_type": "pr_norm"} if method is gmres else {}
+        result: SolveResult[Any] = method(A, b, x0, rtol=tol, **options, **of_gmres)
         if residuals is not None:
             residuals[:] = result.residuals.tolist()
         return result.x, result.info
@@ -63,23 +66,16 @@ def accelerated(
     options |= {"tol": tol} if "tol" in taken else {"rtol": tol}
     if "atol" in taken:
         options["atol"] = 0.0
-    tells_norms = "callback_type" in taken and M.backend.name == "cpu"  # CuPy tells them after restarts only
-    if "callback_type" in taken:
-        options["callback_type"] = "pr_norm" if tells_norms else "x"
     if residuals is not None:
-        r = b if x0 is None else b - A @ x0
-        residuals[:] = [float(norm(M @ r if tells_norms else r))]
-        scale = float(norm(b))
+        residuals[:] = [float(norm(b if x0 is None else b - A @ x0))]
 
-        def note(told: Any) -> None:
-            residuals.append(scale * float(told) if tells_norms else float(norm(b - A @ told)))
+        def note(x: Any) -> None:
+            residuals.append(float(norm(b - A @ x)))
             if callback is not None:
-                callback(told)
+                callback(x)
 
         options["callback"] = note
     x, info = method(A, b, x0=x0, **options)
-    if residuals is not None and not tells_norms and (last := float(norm(b - A @ x))) != residuals[-1]:
-        residuals.append(last)  # CuPy's bicgstab does not tell what it finds in the middle of an iteration
     return x, info
 
 

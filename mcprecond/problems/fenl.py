@@ -17,6 +17,7 @@ from mcprecond.backends.arguments import shown
 from mcprecond.backends.inputs import vector
 from mcprecond.problems.assembly import KERNELS
 from mcprecond.problems.graphs.simple import size_of
+from mcprecond.solvers import bicgstab, pcg
 
 BOTTOM, TOP = 1.0, 2.0
 A1, B1 = TOP**-0.5 - BOTTOM**-0.5, BOTTOM**-0.5
@@ -195,8 +196,8 @@ class FENL:
         Parameters
         ----------
         linear_solver : callable, optional
-            ``linear_solver(J, rhs)`` returns ``(x, info)`` as SciPy's solvers do, or a `SolveResult`. By default cg
-            without, bicgstab with advection, of SciPy or CuPy, with rtol=1e-7 and maxiter=2000. A step is taken even
+            ``linear_solver(J, rhs)`` returns ``(x, info)`` as SciPy's solvers do, or a `SolveResult`. By default
+            `pcg` without, `bicgstab` with advection, with rtol=1e-7 and maxiter=2000. A step is taken even
             if the linear solver reports a failure; the record of the step tells.
         rtol : float
             Stop when ||R|| <= rtol ||R_0||.
@@ -305,9 +306,7 @@ class FENL:
         return J
 
     def _krylov(self, J: Any, rhs: Any) -> Any:
-        linalg = self.backend.linalg
-        method = linalg.bicgstab if any(self.advection) else linalg.cg
-        return method(J, rhs, rtol=1e-7, maxiter=2000)
+        return (bicgstab if any(self.advection) else pcg)(J, rhs, rtol=1e-7, maxiter=2000)
 
 
 def fenl(

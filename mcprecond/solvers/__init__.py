@@ -1,6 +1,8 @@
-"""Krylov solvers: our preconditioned CG. Others are SciPy's and CuPy's own, which take the preconditioners as M."""
+"""Krylov solvers: preconditioned CG, BiCGSTAB and GMRES. Those of SciPy and CuPy take the preconditioners as M, too."""
 
+from mcprecond.solvers.bicgstab import bicgstab
+from mcprecond.solvers.gmres import gmres
 from mcprecond.solvers.pcg import PCG, pcg
 from mcprecond.solvers.result import Reason, SolveResult
 
-__all__ = ["PCG", "Reason", "SolveResult", "pcg"]
+__all__ = ["PCG", "Reason", "SolveResult", "bicgstab", "gmres", "pcg"]

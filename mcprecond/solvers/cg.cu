@@ -17,6 +17,15 @@ extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int
     finish<1>({pAp}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); }, work, n_long);
 }
 
+extern "C" __global__ void find_alpha(long long n, const VALUE* p, const VALUE* q, long long* control, double* scalars,
+                                      double* history, double* partials) {
+    Recurrence recurrence{control, scalars, history};
+    if (!recurrence.is_running()) return;
+    double pAp = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) pAp += inner(q[i], p[i]);
+    finish<1>({pAp}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
+}
+
 extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, VALUE* x, VALUE* r,
                                    long long is_preconditioned, long long* control, double* scalars, double* history,
                                    double* partials) {

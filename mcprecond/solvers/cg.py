@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcprecond.backends import NUMBERS, KernelSet, compile_loop
-from mcprecond.linalg.csr import row_product
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop
+from mcprecond.linalg.csr import Csr, row_product
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times
-from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -20,7 +19,6 @@ from mcprecond.solvers.iteration import (
     inner,
     is_finite,
     multiply_numbers,
-    near_exponent,
     take_pAp,
     take_rr,
     take_rz,
@@ -38,25 +36,13 @@ class ConjugateGradients(Iteration):
     Notay: Flexible conjugate gradients, SIAM J. Sci. Comput. 22, 2000.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, M: Operator | None = None, state: Any = None) -> None:
-        csr, backend = matrix.csr, matrix.backend
-        super().__init__(csr, matrix.max_degree + 1, backend)
-        self.run = backend.kernels(KERNELS, **self.A.macros)
-        self.b, self.x, self.r, self.p, self.q = (backend.xp.empty(self.n, csr.dtype) for _ in range(5))
-        self.z = self.r if M is None else backend.xp.empty(self.n, csr.dtype)
-        self.M, self._of_M, self.captures = M, state, M is None or M.captures
+    def __init__(self, A: Operator, backend: Backend, M: Operator | None = None, state: Any = None) -> None:
+        super().__init__(A, backend)
+        self.run = backend.kernels(KERNELS, **self.macros)
+        self.b, self.x, self.r, self.p, self.q = (backend.xp.empty(self.n, A.dtype) for _ in range(5))
+        self.z = self.r if M is None else backend.xp.empty(self.n, A.dtype)
         self._exponent_of_M = 0 if M is None else M.exponent
-        if M is not None:
-            self.near_of_r = min(self.near, near_exponent(M.narrowest))
-            self.bundle = 1 if M.has_many_kernels else self.bundle
-
-    def iterate(self) -> Any:
-        """See `Iteration`."""
-        return self.x
-
-    def _in_own_order(self, v: Any) -> Any:
-        """See `Iteration`."""
-        return v
+        self._take_preconditioner(M, state)
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
         """See `Iteration`; also those of z, if the magnitude of M is known."""
@@ -70,10 +56,6 @@ class ConjugateGradients(Iteration):
         shift = -self.exponent_of_A - exponent_of_M
         if abs(shift) > self.near:
             self.scalars[UNIT] = power_times(1.0, shift)
-
-    def find_residual(self) -> None:
-        """See `Iteration`."""
-        self._residual(self.x, self.b, self.r)
 
     def begin(self) -> None:
         """See `Iteration`. With M the first step computes r'z; without M it is r'r, which is computed here."""
@@ -95,7 +77,11 @@ class ConjugateGradients(Iteration):
             if not self.M.linear:
                 run.find_flexible_beta(n, self.q, self.z, *workspace)
         run.change_direction(n, self.z, self.p, self.control, self.scalars)
-        run.multiply(n, *self.A.arrays(self._of_A), self.p, self.q, *workspace)
+        if isinstance(self.A, Csr):
+            run.multiply(n, *self.A.arrays(self._of_A), self.p, self.q, *workspace)
+        else:
+            self.A.enqueue(self._of_A, self.p, self.q)
+            run.find_alpha(n, self.p, self.q, *workspace)
         run.advance(n, self.p, self.q, self.x, self.r, int(self.M is not None), *workspace)
 
 
@@ -120,6 +106,13 @@ def multiply_rows(first, end, indptr, indices, values, p, q):
         q[i] = total
         product += inner(total, p[i])
     return product
+
+
+@KERNELS.strided
+def find_alpha(n, p, q, control, scalars, history, partials):
+    """Alpha from p'q."""
+    if control[STATE] == RUNNING:
+        take_pAp(multiply_numbers(0, n, p, q, q.dtype.type(1)), control, scalars)
 
 
 @KERNELS.strided

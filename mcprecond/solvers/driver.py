@@ -15,14 +15,27 @@ from typing import Any
 from mcprecond.backends import Backend
 from mcprecond.backends.inputs import refuse_not_finite
 from mcprecond.linalg.powers import power_times, times_power
-from mcprecond.solvers.iteration import BAD_A, BAD_M, EXHAUSTED, NAN, REACHED, RUNNING, Iteration
+from mcprecond.solvers.iteration import (
+    BAD_A,
+    BAD_M,
+    BROKEN,
+    CYCLE_ENDED,
+    EXHAUSTED,
+    NAN,
+    REACHED,
+    RUNNING,
+    Iteration,
+)
 from mcprecond.solvers.result import Reason
 
 MOST_PER_READ = 64
 #: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
 #: next time.
 EXAMINED, RARER, SLOW = 100, 2, 1e-3
-AHEAD = 3  # iterations that are enqueued before the host reads, so that the GPU is busy meanwhile
+#: What has to be left of the residual of a start at most, by the state, for another start to make sense. After progress
+#: even a breakdown may be rounding: nothing but noise was left of the residual. A cycle of GMRES may win little.
+MOST_LEFT = {BROKEN: 1.0, CYCLE_ENDED: 1 - 1e-6}
+USUALLY_LEFT = 0.5
 
 STOPPED_BY = {
     REACHED: Reason.STAGNATED,
@@ -30,11 +43,13 @@ STOPPED_BY = {
     BAD_A: Reason.INDEFINITE_A,
     BAD_M: Reason.INDEFINITE_M,
     NAN: Reason.NOT_FINITE,
+    BROKEN: Reason.BREAKDOWN,
+    CYCLE_ENDED: Reason.NO_PROGRESS,
 }
 
 
-def choose_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend) -> float:
-    """Choose the units of an iteration, unless b = 0; the norm of b in these.
+def choose_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend) -> tuple[float, bool]:
+    """Choose the units of an iteration, unless b = 0; the norm of b in these, and whether the iterate is zero.
 
     Raises
     ------
@@ -44,21 +59,22 @@ def choose_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, b
     norm, shift = iteration.size(iteration.b)
     if not math.isfinite(norm):
         refuse_not_finite(b, backend)
-    exponent = math.frexp(norm)[1] + shift
+    exponent, is_zero = math.frexp(norm)[1] + shift, True
     if guess is not None:
         norm_of_guess, shift_of_guess = iteration.size(iteration.x)
         if not math.isfinite(norm_of_guess):
             refuse_not_finite(guess, backend, "x0")
         if norm_of_guess > 0:
+            is_zero = False
             exponent = max(exponent, exponent_of_A + math.frexp(norm_of_guess)[1] + shift_of_guess)
     if norm > 0:
         iteration.choose_units(exponent_of_A, exponent)
-    return power_times(norm, shift + iteration.shift)
+    return power_times(norm, shift + iteration.shift), is_zero
 
 
 def iterate(
     iteration: Iteration,
-    callback: Callable[[Any], object] | None,
+    callback: Callable[[Iteration], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[], Reason | None],
 ) -> Reason:
@@ -68,17 +84,17 @@ def iterate(
     """
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
-    ahead = AHEAD if adapts and iteration.captures else 0
+    ahead = iteration.ahead if adapts and iteration.captures else 0
     takes_long = iteration.bundle == 1  # each of a few iterations
     if takes_long:
-        iterations, ahead = 1, min(ahead, 1)
+        iterations = 1
     running = ahead
     called, examined = 0, EXAMINED
     while True:
         state = iteration.read_state(running)
         if callback and iteration.count > called:
             called = iteration.count
-            callback(iteration.solution())
+            callback(iteration)
         if progress:
             progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
         if state == RUNNING and iteration.count >= examined:
@@ -92,7 +108,7 @@ def iterate(
             if adapts:
                 more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
                 left = _iterations_left(iteration.residuals, iteration.limit, more)
-                most = min(MOST_PER_READ, iteration.maxiter - iteration.count)
+                most = min(MOST_PER_READ, iteration.room)
                 iterations = min(more if left is None else max(left - running, least), most)
                 running = 0 if takes_long and left is not None and left <= MOST_PER_READ else ahead
             iteration.enqueue(iterations)
@@ -103,8 +119,7 @@ def iterate(
             return Reason.NOT_FINITE
         if iteration.true_residual_norm <= iteration.limit:
             return Reason.CONVERGED
-        # After progress even a breakdown may be rounding: nothing but noise was left of the residual.
-        if state == EXHAUSTED or iteration.true_residual_norm > 0.5 * before:
+        if state == EXHAUSTED or iteration.true_residual_norm >= MOST_LEFT.get(state, USUALLY_LEFT) * before:
             return STOPPED_BY[state]
         iteration.start_over()
 

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
+from mcprecond.linalg.csr import Csr
 from mcprecond.preconditioners.colored import Colored
 from mcprecond.solvers.iteration import (
     ALPHA,
@@ -77,7 +78,7 @@ class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors."""
 
     def __init__(self, csr: Any, M: Colored, backend: Backend) -> None:
-        super().__init__(csr, M.blocks.longest_row, backend)
+        super().__init__(Csr(csr, backend, longest_row=M.blocks.longest_row), backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
         self.sweep, self.vector = backend.kernels(KERNELS, LANES=32, **macros), backend.kernels(KERNELS, **macros)

@@ -18,6 +18,17 @@ extern "C" __global__ void residual(long long n, const OFFSET* indptr, const int
     finish<1>({square}, control, partials, [=](const double* totals) { scalars[RR] = totals[0]; }, work, n_long);
 }
 
+extern "C" __global__ void subtract_from(long long n, const VALUE* b, VALUE* r, long long* control, double* scalars,
+                                         double* history, double* partials) {
+    double square = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        VALUE rest = b[i] - r[i];
+        r[i] = rest;
+        square += inner(rest, rest);
+    }
+    finish<1>({square}, control, partials, [=](const double* totals) { scalars[RR] = totals[0]; });
+}
+
 extern "C" __global__ void square(long long n, const VALUE* v, long long* control, double* scalars, double* history,
                                   double* partials) {
     if (control[STATE] != RUNNING) return;

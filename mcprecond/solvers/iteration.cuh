@@ -69,3 +69,25 @@ __device__ __forceinline__ void finish(const double (&values)[COUNT], long long*
                                        Function take, const double* terms = nullptr, long long count = 0) {
     sum_over_grid(values, partials, (uint64*)&control[ARRIVALS], take, terms, count);
 }
+
+// conj(a) b in double precision.
+template <typename T>
+__device__ __forceinline__ typename WideOf<T>::Type conjugated_product(T a, T b) {
+    typedef typename WideOf<T>::Type Wide;
+    return conjugate((Wide)a) * (Wide)b;
+}
+
+// Sum up an inner product, which may be complex, and a square over the grid, and hand both to a function.
+template <typename Wide, typename Function>
+__device__ __forceinline__ void finish_with(Wide product, double square, long long* control, double* partials,
+                                            Function take) {
+    constexpr int PARTS = sizeof(Wide) / sizeof(double);
+    double sums[PARTS + 1];
+    for (int k = 0; k < PARTS; ++k) sums[k] = ((double*)&product)[k];
+    sums[PARTS] = square;
+    finish<PARTS + 1>(sums, control, partials, [&](const double* totals) {
+        Wide total;
+        for (int k = 0; k < PARTS; ++k) ((double*)&total)[k] = totals[k];
+        take(total, totals[PARTS]);
+    });
+}

@@ -1,5 +1,7 @@
-"""The steps of CG on one device. Every inner product is finished by the kernel that computes it: it derives the next
-coefficient, records the residual and decides whether to go on, so scalars never leave the device.
+"""The steps of a Krylov method on one device.
+
+Every inner product is finished by the kernel that computes it: it derives the next coefficient, records the residual
+and decides whether to go on, so scalars never leave the device.
 
 Squares must neither overflow nor underflow, whatever the units of A and b. Let 2^a be the magnitude of A. Where a or
 the exponent of b is far from 0, the iteration works on a system in other units: b and x0 times a power of two that
@@ -20,6 +22,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
 from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times, times_power
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -28,17 +31,18 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 # first r'z times the square of the rounding unit, the recurrence has nothing more to say: the state becomes REACHED, so
 # that the host measures the residual. `UNIT` is the power of two that z is multiplied by.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
-RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN = range(6)
+RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN, BROKEN, CYCLE_ENDED = range(8)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT = range(SHARED := 8)
 SCALARS = SHARED + 4  # as many more as a method has of its own
 
 HISTORY = 1024  # residuals that the device keeps until the host reads them
 # Iterations in one captured graph, unless M has many kernels. Between graphs a GPU pauses longer than between kernels.
 BUNDLE = 4
+AHEAD = 3
 CUDA_CONSTANTS = {
     **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},
     **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
-    **{"BAD_A": BAD_A, "BAD_M": BAD_M, "NOT_A_NUMBER": NAN},
+    **{"BAD_A": BAD_A, "BAD_M": BAD_M, "NOT_A_NUMBER": NAN, "BROKEN": BROKEN, "CYCLE_ENDED": CYCLE_ENDED},
     **{"ALPHA": ALPHA, "BETA": BETA, "RZ": RZ, "RR": RR, "TOLERANCE": TOLERANCE, "ROUNDING": ROUNDING},
     **{"LEAST_RZ": LEAST_RZ, "UNIT": UNIT, "HISTORY": HISTORY},
 }
@@ -49,35 +53,54 @@ NEAR = 1 / 8
 SAFE_SQUARES = 1e-270, 1e290
 
 
+def wide_dtype(dtype: Any) -> np.dtype[Any]:
+    """Double precision, complex if a dtype is."""
+    return np.dtype(np.complex128 if np.dtype(dtype).kind == "c" else np.float64)
+
+
 def near_exponent(dtype: Any) -> int:
     """The largest exponent that is left as it is, for numbers of a dtype."""
     return int(np.finfo(dtype).maxexp * NEAR)
 
 
 class Iteration:
-    """The scalars of CG on one device, and how a solve starts, goes on and is read by the host; one after the other.
+    """The scalars of a Krylov method on one device, and how a solve starts, goes on and is read by the host; one after
+    the other.
 
-    Subclasses hold the vectors and implement `iterate`, `_in_own_order`, `find_residual`, `begin` and `_step`.
+    Subclasses hold the vectors and implement `begin` and `_step`; those with an order of their own also `iterate`,
+    `in_own_order` and `find_residual`.
+
+    Parameters
+    ----------
+    A : Operator
+    backend : Backend
     """
 
     #: Whether iterations may be captured, and how many in one graph.
-    captures, bundle = True, BUNDLE
+    captures: bool
+    bundle = BUNDLE
+    #: Iterations that are enqueued before the host reads, so that a GPU is busy meanwhile.
+    ahead = AHEAD
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
     #: The iterate, likewise.
     x: Any
+    #: The preconditioner, or None.
+    M: Any = None
 
-    def __init__(self, csr: Any, longest_row: int, backend: Backend) -> None:
+    def __init__(self, A: Operator, backend: Backend) -> None:
         xp = backend.xp
-        self.backend, self.n, self.dtype = backend, csr.shape[0], csr.dtype
-        self.A = Csr(csr, backend, longest_row=longest_row)
-        self._of_A = self.A.new_state()
-        self.near = self.near_of_r = near_exponent(csr.dtype)
-        self._run = backend.kernels(KERNELS, **self.A.macros)
+        self.backend, self.n, self.dtype = backend, A.shape[0], A.dtype
+        self.A, self._of_A = A, A.new_state()
+        #: The choices of kernels, also of those that multiply rows, which no other operator than a `Csr` needs.
+        self.macros = A.macros if isinstance(A, Csr) else {"OFFSET": np.int32, "VALUE": A.dtype, "LANES": 1}
+        self.captures = A.captures
+        self.near = self.near_of_r = near_exponent(A.dtype)
+        self._run = backend.kernels(KERNELS, **self.macros)
         # Side by side, so that one copy to the host has all that it reads.
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
-        block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(csr.dtype).eps) / 2) ** 2
+        block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(A.dtype).eps) / 2) ** 2
         block[4:].view(np.float64)[UNIT] = 1
         block[STATE] = RUNNING
         self._first_block, self._control_block = xp.asarray(block), xp.empty(len(block), np.int64)
@@ -85,6 +108,15 @@ class Iteration:
         self.control = self._control_block[:4]
         self.scalars, self.history = (part.view(np.float64) for part in np.split(self._control_block[4:], [SCALARS]))
         self.reduction = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
+
+    def _take_preconditioner(self, M: Operator | None, state: Any) -> None:
+        """Note how M, or None for the identity, is applied, and what that means for the other steps."""
+        self.M, self._of_M = M, state
+        if M is not None:
+            self.captures = self.captures and M.captures
+            self.near_of_r = min(self.near, near_exponent(M.narrowest))
+            if M.has_many_kernels:
+                self.bundle = self.ahead = 1
 
     def load(self, b: Any, x0: Any) -> None:
         """Begin a solve: take the right-hand side and the initial guess, zero for None, in the order of A."""
@@ -101,13 +133,18 @@ class Iteration:
         else:
             self.x[...] = self._in_own_order(x0)
 
-    @abstractmethod
+    @property
+    def room(self) -> int:
+        """How many iterations there may be until the host has something to do."""
+        return self.maxiter - self.count
+
     def iterate(self) -> Any:
         """The iterate in the units of the iteration, in the order of A."""
+        return self.x
 
-    @abstractmethod
     def _in_own_order(self, v: Any) -> Any:
         """A vector in the order of A as the iteration has it."""
+        return v
 
     def replace_iterate(self, x: Any) -> None:
         """Take another iterate, in the order of A; to be called before `measure_residual` only."""
@@ -138,13 +175,17 @@ class Iteration:
             v[...] = times_power(v, shift, self.backend.xp)
         self.shift += shift
 
-    @abstractmethod
     def find_residual(self) -> None:
         """r = b - A x from scratch, and r'r into the scalars."""
+        self._residual(self.x, self.b, self.r)
 
     def _residual(self, x: Any, b: Any, r: Any) -> None:
         """The same for vectors in the order of A."""
-        self._run.residual(self.n, *self.A.arrays(self._of_A), x, b, r, *self.reduction)
+        if isinstance(self.A, Csr):
+            self._run.residual(self.n, *self.A.arrays(self._of_A), x, b, r, *self.reduction)
+        else:
+            self.A.enqueue(self._of_A, x, r)
+            self._run.subtract_from(self.n, b, r, *self.reduction)
 
     @abstractmethod
     def begin(self) -> None:
@@ -333,6 +374,12 @@ def inner(a, b):
 
 
 @compile_part
+def conjugated_product(a, b):
+    """conj(a) b, in double precision."""
+    return wide(np.conj(a)) * b
+
+
+@compile_part
 def wide(x):
     """x in double precision."""
     return x + np.float64(0)
@@ -356,6 +403,22 @@ def residual_rows(first, end, indptr, indices, values, x, b, r):
             total -= wide(values[k]) * x[indices[k]]
         r[i] = total
         square += inner(total, total)
+    return square
+
+
+@KERNELS.strided
+def subtract_from(n, b, r, control, scalars, history, partials):
+    """r = b - r, and r'r."""
+    scalars[RR] = subtract_numbers(0, n, b, r)
+
+
+@compile_loop(grain=NUMBERS)
+def subtract_numbers(first, end, b, r):
+    """The numbers of `subtract_from`."""
+    square = 0.0
+    for i in range(first, end):
+        r[i] = b[i] - r[i]
+        square += inner(r[i], r[i])
     return square
 
 

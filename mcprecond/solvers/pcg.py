@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.backends.inputs import promoted, shaped_vector
-from mcprecond.linalg.csr import product_with
+from mcprecond.backends.arguments import one_of
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.linalg.operator import operator_for
-from mcprecond.linalg.powers import power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
+from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.powers import times_power
+from mcprecond.matrix import admitted
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
-from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric
-from mcprecond.solvers.driver import choose_units, iterate, solution_of
+from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.nullspace import Projected, ProjectedConjugateGradients, null_space_basis
 from mcprecond.solvers.result import Reason, SolveResult
-from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace
+from mcprecond.solvers.solver import Solver
+from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace, SystemMatrix
 
 FORMS = ("auto", "plain", "eisenstat")
-#: What is found out about A and b.
-CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
 
 @overload
 def pcg(
-    A: Matrix,
+    A: SystemMatrix,
     b: HostArray | Sequence[float],
-    x0: HostArray | Sequence[float] | None = None,
+    x0: HostArray | Sequence[float] | Literal["Mb"] | None = None,
     *,
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | None = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -54,14 +46,14 @@ def pcg(
 
 @overload
 def pcg(
-    A: Matrix,
+    A: SystemMatrix,
     b: DeviceArray,
-    x0: DeviceArray | None = None,
+    x0: DeviceArray | Literal["Mb"] | None = None,
     *,
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | None = None,
     callback: Callable[[Any], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -70,7 +62,7 @@ def pcg(
 
 
 def pcg(
-    A: Matrix,
+    A: SystemMatrix,
     b: Any,
     x0: Any = None,
     *,
@@ -90,17 +82,19 @@ def pcg(
 
     Parameters
     ----------
-    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Real or complex floats.
+    A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
+        Real or complex floats. A dense array becomes a sparse matrix, of floats where it holds integers. A
+        LinearOperator is called as ``A @ x`` in every iteration, which is not captured; where CG fails then, nothing is
+        found out about A.
     b : array, shape (n,) or (n, 1)
         On the device of A. Where it is zero, so is the solution, whatever x0.
-    x0 : array, shape (n,), optional
-        Initial guess, zero by default. Not changed.
+    x0 : array, shape (n,), or "Mb", optional
+        Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
     maxiter : int, optional
         10 n by default.
-    M : preconditioner, sparse matrix or LinearOperator, optional
+    M : preconditioner, sparse matrix, dense array or LinearOperator, optional
         An approximation of inv(A), positive definite like A. The preconditioners of this package and sparse
         matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``. M has to be
         linear, but for the K cycles of this package: with these the iteration is that of flexible CG, which takes one
@@ -128,11 +122,11 @@ def pcg(
     Raises
     ------
     TypeError, ValueError
-        If A is not a square sparse matrix of finite floats, b or x0 do not fit it or are not finite, M has another
-        shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or value, the
-        form does not fit M, or A times a vector of `nullspace` is not about zero (says how large it is). That A is not
-        symmetric, or that it is singular and b does not fit, is found out after 100 iterations, or where CG fails, and
-        is the `reason` then.
+        If A is not a square matrix of finite numbers or such an operator, b or x0 do not fit it or are not finite, M
+        has another shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or
+        value, the form does not fit M, or A times a vector of `nullspace` is not about zero (says how large it is).
+        That A is not symmetric, or that it is singular and b does not fit, is found out after 100 iterations, or where
+        CG fails, and is the `reason` then.
 
     References
     ----------
@@ -164,7 +158,7 @@ def pcg(
     return result
 
 
-class PCG:
+class PCG(Solver):
     """Preconditioned conjugate gradients for many right-hand sides, one after the other: set up once.
 
     The first `solve` allocates vectors and captures iterations on a GPU; later ones on the same stream find all of that
@@ -193,142 +187,49 @@ class PCG:
     2.330e+07
     """
 
-    def __init__(self, A: Matrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
-        self._started = time.perf_counter()
-        self._csr, self._backend = csr_form(A, floats=True)
+    causes = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
+
+    def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
+        super().__init__(A, M)
+        if isinstance(self._M, Preconditioner) and not self._M.symmetric:
+            raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
         self._form = one_of(form, "form", FORMS)
-        self._M = _admitted_preconditioner(M, self._csr, self._backend)
-        self._admitted: AdmittedMatrix | None = None
         self._is_projected, self._basis = nullspace is not None, None
-        self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
-        #: Iterations that nobody uses, by stream, dtype and whether they are in Eisenstat's form.
-        self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
         if incompatibility := self._incompatibility():
-            matrix = self._plain_system(incompatibility)
+            self._refuse_eisenstat(incompatibility)
             if nullspace is not None:
-                self._basis = null_space_basis(nullspace, matrix)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self._csr.shape
-
-    def solve(
-        self,
-        b: Any,
-        x0: Any = None,
-        *,
-        rtol: float = 1e-5,
-        atol: float = 0.0,
-        maxiter: int | None = None,
-        callback: Callable[[Any], object] | None = None,
-        progress: Callable[[int, float], object] | None = None,
-    ) -> SolveResult[Any]:
-        """Solve A x = b.
-
-        Parameters
-        ----------
-        b, x0, rtol, atol, maxiter, callback, progress
-            As for `pcg`.
-
-        Returns
-        -------
-        SolveResult
-            `setup_seconds` are those of this call, and of the constructor in the first one.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `pcg`, for these arguments.
-        """
-        started, self._started = self._started or time.perf_counter(), 0.0
-        csr, backend, n = self._csr, self._backend, self._csr.shape[0]
-        b = shaped_vector(b, n, backend)
-        guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
-        for name, tolerance in (("rtol", rtol), ("atol", atol)):
-            real(tolerance, name, least=0.0)
-        maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
-        for name, hook, of in (("callback", callback, "one array"), ("progress", progress, "an int and a float")):
-            if hook is not None and not callable(hook):
-                raise TypeError(f"{name} must be a function of {of}, got {type(hook).__name__}")
-        operands = [csr, b, *([] if guess is None else [guess])]
-        if isinstance(self._M, AdmittedMatrix):
-            operands.append(self._M)
-        key, iteration, stack, exponent_of_A = self._borrow(promoted(*(operand.dtype for operand in operands)))
-        iteration.load(b, guess)
-        norm = choose_units(iteration, b, guess, exponent_of_A, backend)
-        if self._is_projected:
-            b = times_power(iteration.b, -iteration.shift, backend.xp)
-        if norm == 0 and not bool(b.any()):
-            ready = time.perf_counter()
-            self._free.setdefault(key, []).append((iteration, stack))
-            zero = backend.xp.zeros(n, iteration.dtype)
-            return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
-        limit = max(rtol * norm, power_times(float(atol), iteration.shift))
-        limit_of_caller = iteration.norm_in_units(limit)
-        iteration.start(limit, maxiter, norm if x0 is None else None)
-        ready = time.perf_counter()
-        reason = iterate(iteration, callback, progress, lambda: _cause(csr, b, iteration, limit_of_caller))
-        x, reason = solution_of(iteration, reason)
-        if reason not in (Reason.CONVERGED, *CAUSES):
-            reason = _cause(csr, b, iteration, limit_of_caller, reason) or reason
-        finished = time.perf_counter()
-        residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
-        true_norm = iteration.norm_in_units(iteration.true_residual_norm)
-        # Not after an exception: it may have been left halfway.
-        self._free.setdefault(key, []).append((iteration, stack))
-        return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
-
-    def release(self) -> None:
-        """Give back the memory that solves have taken; the next one takes it anew."""
-        for iterations in self._free.values():
-            for _, stack in iterations:
-                stack.close()
-        self._free = {}
+                if self._A_is_operator:
+                    raise TypeError("nullspace needs a sparse or dense A, got an operator")
+                self._basis = null_space_basis(nullspace, self._matrix)
+            elif not self._A_is_operator:
+                self._matrix  # noqa: B018 - checked now
 
     def _borrow(self, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
-        """An iteration for vectors of a dtype that nobody uses on this stream, made if there is none: the key under
-        which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
-        """
-        backend, M = self._backend, self._M
+        """See `Solver`: in Eisenstat's form where it fits."""
         self._take_note_of_updates()
         incompatibility = self._incompatibility(dtype)
         if not incompatibility:
-            was_built_from_A = M.blocks.compared_with(self._csr)  # while the rest is made ready
+            backend, M = self._backend, self._M
+            was_built_from_A = M.blocks.compared_with(self._A)  # while the rest is made ready
             key = backend.stream, dtype, True
-            iteration, stack = self._free_one(key) or (EisenstatIteration(self._csr, M, backend), ExitStack())
+            iteration, stack = self._free_one(key) or (EisenstatIteration(self._A, M, backend), ExitStack())
             if was_built_from_A():
                 return key, iteration, stack, M.blocks.exponent
             incompatibility = "M was built from another matrix"
-        matrix = self._plain_system(incompatibility)
-        key = backend.stream, dtype, False
-        if free := self._free_one(key):
-            return key, *free, matrix.exponent
-        stack, state = ExitStack(), None
-        system = replace(matrix, csr=matrix.csr.astype(dtype, copy=False))
-        if isinstance(M, AdmittedMatrix):
-            M = product_with(replace(M, csr=M.csr.astype(dtype, copy=False)))
-        if M is not None:
-            M = operator_for(M, dtype, backend)
+        self._refuse_eisenstat(incompatibility)
+        return super()._borrow(dtype)
+
+    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+        """See `Solver`."""
         if self._is_projected:
-            M = Projected(M, self._basis, dtype, backend)
-        if M is not None:
-            state = stack.enter_context(M.lend_state())
+            M = Projected(M, self._basis, A.dtype, self._backend)
+        state = None if M is None else stack.enter_context(M.lend_state())
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
-        return key, method(system, M, state), stack, matrix.exponent
+        return method(A, self._backend, M, state)
 
-    def _free_one(self, key: tuple[Any, ...]) -> tuple[Iteration, ExitStack] | None:
-        """An iteration that was put back, unless another thread has just taken it."""
-        try:
-            return self._free[key].pop()
-        except (KeyError, IndexError):
-            return None
-
-    def _take_note_of_updates(self) -> None:
-        """Begin anew where M, and so perhaps A, has new values."""
-        updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
-        if updates != self._updates:
-            self._updates, self._admitted, self._free = updates, None, {}
+    def _projected(self, b: Any, iteration: Iteration) -> Any:
+        """See `Solver`."""
+        return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:
         """Why Eisenstat's form does not fit, or is not wanted; None if it fits, provided that M was built from A."""
@@ -336,61 +237,27 @@ class PCG:
             return "form='plain'"
         if self._is_projected:
             return "nullspace is given"
-        if found := eisenstat_incompatibility(self._csr, self._M):
+        if self._A_is_operator:
+            return "A is no matrix"
+        if found := eisenstat_incompatibility(self._A, self._M):
             return found
-        if dtype is None or dtype == self._csr.dtype:  # to NumPy None is float64
+        if dtype is None or dtype == self._A.dtype:  # to NumPy None is float64
             return None
         return f"the system is solved in {dtype}, as b or x0 needs it"
 
-    def _plain_system(self, incompatibility: str) -> AdmittedMatrix:
-        """A, admitted, for the plain form; ValueError if another one is asked for. For that one, A is known by being
-        the matrix of M.
-        """
-        if self._admitted is None:
-            self._admitted = admitted(self._csr, finite=True)
+    def _refuse_eisenstat(self, incompatibility: str) -> None:
+        """Raise ValueError if Eisenstat's form is asked for."""
         if self._form == "eisenstat":
             unfit = "nullspace" if self._is_projected else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
-        return self._admitted
 
-
-def _cause(csr: Any, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
-    """Why CG has failed for a reason that says less, or None; without a reason, why it will fail."""
-    matrix = admitted(csr)
-    if reason is None:
-        unsymmetric = is_unsymmetric(matrix)
-    else:
-        unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
-    if unsymmetric:
-        return Reason.UNSYMMETRIC_A
-    eps = float(np.finfo(matrix.dtype).eps)
-    # Where p'Ap is not positive, p is in the null space already, and x is about to be.
-    tolerance = math.sqrt(eps) if reason is Reason.INDEFINITE_A else 100 * eps
-    residual = iteration.norm_in_units(iteration.residuals[-1] if reason is None else iteration.true_residual_norm)
-    singular = does_not_fit(matrix, b, limit) or is_near_null_space(
-        matrix, iteration.solution(), b, limit, residual, tolerance
-    )
-    return Reason.INCONSISTENT if singular else None
-
-
-def _admitted_preconditioner(M: Any, csr: Any, backend: Backend) -> Any:
-    """What stands for M: None, a Preconditioner, an AdmittedMatrix, or any operator with ``@``."""
-    if M is None:
-        return None
-    if getattr(M, "shape", None) != csr.shape:
-        if not hasattr(M, "__matmul__"):
-            raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
-        raise ValueError(f"M must have the shape of A, {csr.shape}, got {getattr(M, 'shape', type(M).__name__)}")
-    if getattr(M, "dtype", None) is not None and M.dtype.kind == "c" and csr.dtype.kind != "c":
-        raise TypeError(f"M holds {M.dtype} and A {csr.dtype}; convert A with A.astype(complex), or take a real M")
-    if isinstance(M, Preconditioner):
-        if not M.symmetric:
-            raise ValueError(f"M is not symmetric, which CG needs; {M.remedy_for_asymmetry}, or another solver")
-        return M
-    if backend_of(M).name != backend.name and hasattr(M, "tocsr"):
-        raise TypeError(f"M must be on the {backend.name} like A")
-    if backend.sparse.issparse(M):
-        return admitted(M, "M", finite=True)
-    if not hasattr(M, "__matmul__"):
-        raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
-    return M
+    def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+        """See `Solver`; A may not be symmetric, too."""
+        if self._A_is_operator:
+            return None
+        matrix = admitted(self._A)
+        if reason is None:
+            unsymmetric = is_unsymmetric(matrix)
+        else:
+            unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
+        return Reason.UNSYMMETRIC_A if unsymmetric else super()._cause(b, iteration, limit, reason)

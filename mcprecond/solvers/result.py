@@ -35,6 +35,14 @@ class Reason(Enum):
         "system; take that part out of b, as pcg(nullspace=...) does, or b - b.mean() where constants are in that space"
     )
     INDEFINITE_M = "breakdown: r'Mr is not positive, so M is not positive definite; use another preconditioner"
+    NO_PROGRESS = (
+        "not converged: a whole cycle of gmres did not reduce the residual; raise restart, use another preconditioner, "
+        "or bicgstab; if A is singular, there may be no solution"
+    )
+    BREAKDOWN = (
+        "breakdown: a coefficient of the recurrence is a division by about zero; use gmres, another preconditioner, or "
+        "another x0"
+    )
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
 
 
@@ -54,6 +62,8 @@ class SolveResult(Generic[ArrayT]):
         ``||b - A x||``, computed from x.
     setup_seconds, solve_seconds : float
         Wall time before and during the iteration.
+    cycles : int, optional
+        Of `gmres`, unless iterations are what its `maxiter` counts.
     """
 
     x: ArrayT
@@ -63,6 +73,7 @@ class SolveResult(Generic[ArrayT]):
     residual_norm: float
     setup_seconds: float
     solve_seconds: float
+    cycles: int | None = None
 
     @property
     def converged(self) -> bool:
@@ -71,10 +82,14 @@ class SolveResult(Generic[ArrayT]):
 
     @property
     def info(self) -> int:
-        """SciPy's number: 0 if converged, -1 after a breakdown or NaN, otherwise the number of iterations."""
+        """SciPy's number: 0 if converged, -1 after a breakdown or NaN, otherwise the number of iterations or cycles."""
         if self.converged:
             return 0
-        return max(self.iterations, 1) if self.reason in (Reason.MAX_ITERATIONS, Reason.STAGNATED) else -1
+        return (
+            max(self.iterations if self.cycles is None else self.cycles, 1)
+            if self.reason in (Reason.MAX_ITERATIONS, Reason.STAGNATED)
+            else -1
+        )
 
     def __iter__(self) -> Iterator[Any]:
         yield self.x

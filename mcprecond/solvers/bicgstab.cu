@@ -1,0 +1,88 @@
+// The steps of BiCGSTAB. Kernels are launched with at most as many blocks as the device holds and stride over the rows.
+
+#include "iteration.cuh"
+
+typedef typename WideOf<VALUE>::Type Wide;
+
+extern "C" __global__ void change_direction(long long n, const VALUE* r, const VALUE* v, VALUE* p, const Wide* c,
+                                            const long long* control) {
+    if (control[STATE] != RUNNING) return;
+    VALUE beta = (VALUE)c[BETA], omega = (VALUE)c[OMEGA];
+    for (long long i = thread_id(); i < n; i += thread_count()) p[i] = r[i] + beta * (p[i] - omega * v[i]);
+}
+
+// The inner products of a and b, and of b and b, handed to a function.
+template <typename Function>
+__device__ __forceinline__ void finish_products(long long n, const VALUE* a, const VALUE* b, long long* control,
+                                                double* partials, Function take) {
+    Wide product = Wide();
+    double square = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        product += conjugated_product(a[i], b[i]);
+        square += inner(b[i], b[i]);
+    }
+    finish_with(product, square, control, partials, take);
+}
+
+extern "C" __global__ void find_alpha(long long n, const VALUE* shadow, const VALUE* v, Wide* c, long long* control,
+                                      double* scalars, double* history, double* partials) {
+    Recurrence recurrence{control, scalars, history};
+    if (!recurrence.is_running()) return;
+    finish_products(n, shadow, v, control, partials, [&](Wide product, double square) {
+        if (!recurrence.is_finite(square)) return;
+        if (fabs(product) <= scalars[LEAST_RZ] * sqrt(square))
+            control[STATE] = BROKEN;
+        else
+            c[ALPHA] = c[RHO] / product;
+    });
+}
+
+extern "C" __global__ void advance_half(long long n, const VALUE* v, VALUE* r, const Wide* c, long long* control,
+                                        double* scalars, double* history, double* partials) {
+    if (control[STATE] != RUNNING) return;
+    VALUE alpha = (VALUE)c[ALPHA];
+    double square = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        VALUE rest = r[i] - alpha * v[i];
+        r[i] = rest;
+        square += inner(rest, rest);
+    }
+    finish<1>({square}, control, partials, [&](const double* totals) { scalars[RR] = totals[0]; });
+}
+
+extern "C" __global__ void find_omega(long long n, const VALUE* s, const VALUE* t, Wide* c, long long* control,
+                                      double* scalars, double* history, double* partials) {
+    Recurrence recurrence{control, scalars, history};
+    if (!recurrence.is_running()) return;
+    finish_products(n, s, t, control, partials, [&](Wide product, double square) {
+        if (!recurrence.is_finite(square)) return;
+        c[OMEGA] = scalars[RR] <= scalars[TOLERANCE] || square == 0 ? Wide() : (1 / square) * conjugate(product);
+    });
+}
+
+extern "C" __global__ void advance(long long n, const VALUE* shadow, const VALUE* y, const VALUE* z, const VALUE* t,
+                                   VALUE* x, VALUE* r, Wide* c, long long* control, double* scalars, double* history,
+                                   double* partials) {
+    Recurrence recurrence{control, scalars, history};
+    if (!recurrence.is_running()) return;
+    VALUE alpha = (VALUE)c[ALPHA], omega = (VALUE)c[OMEGA];
+    Wide product = Wide();
+    double square = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        x[i] += alpha * y[i] + omega * z[i];
+        VALUE rest = r[i] - omega * t[i];
+        r[i] = rest;
+        product += conjugated_product(shadow[i], rest);
+        square += inner(rest, rest);
+    }
+    finish_with(product, square, control, partials, [&](Wide rho, double square) {
+        recurrence.take_rr(square);
+        if (!recurrence.is_running()) return;
+        if (fabs(rho) <= scalars[LEAST_RZ] * sqrt(square) || fabs(c[OMEGA]) == 0) {
+            control[STATE] = BROKEN;
+            return;
+        }
+        c[BETA] = (rho / c[RHO]) * (c[ALPHA] / c[OMEGA]);
+        c[RHO] = rho;
+    });
+}

@@ -1,0 +1,264 @@
+"""BiCGSTAB, for any A that is not singular: what users call, and its steps.
+
+The preconditioner stands on the right, so that residuals are those of A x = b, whatever M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.linalg.operator import Operator
+from mcprecond.solvers.iteration import (
+    ALPHA,
+    BETA,
+    BROKEN,
+    LEAST_RZ,
+    RR,
+    RUNNING,
+    STATE,
+    TOLERANCE,
+    Iteration,
+    conjugated_product,
+    inner,
+    is_finite,
+    take_rr,
+    wide,
+    wide_dtype,
+)
+from mcprecond.solvers.result import SolveResult
+from mcprecond.solvers.solver import Solver, in_unit_of
+
+KERNELS = KernelSet(__file__, "VALUE")
+
+# Behind ALPHA and BETA: what the device keeps in double precision, and complex for complex vectors. RHO is shadow'r. At
+# `LEAST_RZ` times the norm of a vector, its inner product with the shadow residual is rounding.
+OMEGA, RHO = 2, 3
+CUDA_CONSTANTS = {"OMEGA": OMEGA, "RHO": RHO}
+
+
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Any], object] | None = None,
+) -> SolveResult[Any]:
+    """Solve A x = b by BiCGSTAB, for any A that is not singular, as systems with advection.
+
+    An iteration takes two products with A and with M. On a GPU it is captured as one graph.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
+        As for `pcg`; it need not be symmetric.
+    b : array, shape (n,) or (n, 1)
+        On the device of A.
+    x0 : array, shape (n,), or "Mb", optional
+        Initial guess, zero by default. Not changed. "Mb" stands for M b.
+    rtol, atol : float
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+    maxiter : int, optional
+        10 n by default.
+    M : preconditioner, sparse matrix, dense array or LinearOperator, optional
+        An approximation of inv(A), such as `ILU0`, `MulticolorDILU` or `MulticolorGS`.
+    callback : function of one array, optional
+        Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
+
+    Returns
+    -------
+    SolveResult
+        Unpacks as ``x, info``. The reason is `BREAKDOWN` where the recurrence divides by about zero and starting anew
+        from x does not help.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pcg`, for these arguments.
+
+    References
+    ----------
+    van der Vorst: Bi-CGSTAB: A Fast and Smoothly Converging Variant of Bi-CG for the Solution of Nonsymmetric Linear
+    Systems, SIAM J. Sci. Stat. Comput. 13, 1992.
+    Saad: Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 7.7.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import ILU0, bicgstab
+    >>> A = scipy.sparse.diags_array([-1.5, 2.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50), format="csr")
+    >>> result = bicgstab(A, np.ones(50), M=ILU0(A, ordering="natural"), rtol=1e-10)
+    >>> result.converged, result.iterations
+    (True, 1)
+    """
+    solver = _BiCGStab(A, M)
+    result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback)
+    solver.release()
+    return result
+
+
+class _BiCGStab(Solver):
+    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+        """See `Solver`."""
+        M = in_unit_of(A, M, self._backend)
+        state = None if M is None else stack.enter_context(M.lend_state())
+        return BiCGStab(A, self._backend, M, state)
+
+
+class BiCGStab(Iteration):
+    """Algorithm 7.7 of Saad with a preconditioner on the right: an `Operator` and a state of it, or None.
+
+    One step, where M stands for its application::
+
+        p = r + beta (p - omega v),  y = M p,  v = A y,  alpha = rho / shadow'v
+        s = r - alpha v,             z = M s,  t = A z,  omega = t's / t't
+        x += alpha y + omega z,      r = s - omega t,    rho and beta from shadow'r
+
+    s is in the place of r. If s is small enough already, omega is 0.
+    """
+
+    def __init__(self, A: Operator, backend: Backend, M: Operator | None = None, state: Any = None) -> None:
+        super().__init__(A, backend)
+        xp = backend.xp
+        self.run = backend.kernels(KERNELS, VALUE=A.dtype)
+        names = "b", "x", "r", "shadow", "p", "v", "t"
+        self.b, self.x, self.r, self.shadow, self.p, self.v, self.t = (xp.empty(self.n, A.dtype) for _ in names)
+        self.y, self.z = (self.p, self.r) if M is None else (xp.empty(self.n, A.dtype) for _ in range(2))
+        self.coefficients = xp.empty(RHO + 1, wide_dtype(A.dtype))
+        self._take_preconditioner(M, state)
+
+    def begin(self) -> None:
+        """See `Iteration`: the shadow residual is r."""
+        xp, norm = self.backend.xp, self.true_residual_norm
+        self.shadow[...] = self.r
+        self.p.fill(0)
+        self.v.fill(0)
+        first = np.zeros(RHO + 1, self.coefficients.dtype)
+        first[RHO] = norm * norm
+        self.coefficients[...] = xp.asarray(first)
+        self.scalars[LEAST_RZ] = norm * float(np.finfo(self.dtype).eps)
+
+    def _step(self) -> None:
+        """See `Iteration`."""
+        run, n, c = self.run, self.n, self.coefficients
+        run.change_direction(n, self.r, self.v, self.p, c, self.control)
+        if self.M is not None:
+            self.M.enqueue(self._of_M, self.p, self.y)
+        self.A.enqueue(self._of_A, self.y, self.v)
+        run.find_alpha(n, self.shadow, self.v, c, *self.reduction)
+        run.advance_half(n, self.v, self.r, c, *self.reduction)
+        if self.M is not None:
+            self.M.enqueue(self._of_M, self.r, self.z)
+        self.A.enqueue(self._of_A, self.z, self.t)
+        run.find_omega(n, self.r, self.t, c, *self.reduction)
+        run.advance(n, self.shadow, self.y, self.z, self.t, self.x, self.r, c, *self.reduction)
+
+
+# On the CPU.
+
+
+@KERNELS.strided
+def change_direction(n, r, v, p, c, control):
+    """p = r + beta (p - omega v)."""
+    if control[STATE] == RUNNING:
+        turn_numbers(0, n, p.dtype.type(c[BETA]), p.dtype.type(c[OMEGA]), r, v, p)
+
+
+@compile_loop(grain=NUMBERS)
+def turn_numbers(first, end, beta, omega, r, v, p):
+    """The numbers of `change_direction`."""
+    for i in range(first, end):
+        p[i] = r[i] + beta * (p[i] - omega * v[i])
+
+
+@KERNELS.strided
+def find_alpha(n, shadow, v, c, control, scalars, history, partials):
+    """Alpha from shadow'v; if that is rounding, the recurrence breaks down."""
+    if control[STATE] != RUNNING:
+        return
+    product, square = products(0, n, shadow, v)
+    if is_finite(square, control):
+        if abs(product) <= scalars[LEAST_RZ] * np.sqrt(square):
+            control[STATE] = BROKEN
+        else:
+            c[ALPHA] = c[RHO] / product
+
+
+@compile_loop(grain=NUMBERS)
+def products(first, end, a, b):
+    """The inner products of a and b, and of b and b."""
+    product, square = wide(b.dtype.type(0)), 0.0
+    for i in range(first, end):
+        product += conjugated_product(a[i], b[i])
+        square += inner(b[i], b[i])
+    return product, square
+
+
+@KERNELS.strided
+def advance_half(n, v, r, c, control, scalars, history, partials):
+    """s = r - alpha v in the place of r, and its norm."""
+    if control[STATE] == RUNNING:
+        scalars[RR] = advance_half_numbers(0, n, r.dtype.type(c[ALPHA]), v, r)
+
+
+@compile_loop(grain=NUMBERS)
+def advance_half_numbers(first, end, alpha, v, r):
+    """The numbers of `advance_half`."""
+    square = 0.0
+    for i in range(first, end):
+        r[i] -= alpha * v[i]
+        square += inner(r[i], r[i])
+    return square
+
+
+@KERNELS.strided
+def find_omega(n, s, t, c, control, scalars, history, partials):
+    """Omega from t's and t't; 0 if s is small enough, or A M s = 0."""
+    if control[STATE] != RUNNING:
+        return
+    product, square = products(0, n, s, t)
+    if is_finite(square, control):
+        c[OMEGA] = 0 if scalars[RR] <= scalars[TOLERANCE] or square == 0 else np.conj(product) / square
+
+
+@KERNELS.strided
+def advance(n, shadow, y, z, t, x, r, c, control, scalars, history, partials):
+    """x += alpha y + omega z, r = s - omega t, and beta from shadow'r."""
+    if control[STATE] != RUNNING:
+        return
+    alpha, omega = r.dtype.type(c[ALPHA]), r.dtype.type(c[OMEGA])
+    product, square = advance_numbers(0, n, alpha, omega, shadow, y, z, t, x, r)
+    take_rr(square, control, scalars, history)
+    take_rho(product, square, c, control, scalars)
+
+
+@compile_loop(grain=NUMBERS)
+def advance_numbers(first, end, alpha, omega, shadow, y, z, t, x, r):
+    """The numbers of `advance`."""
+    product, square = wide(r.dtype.type(0)), 0.0
+    for i in range(first, end):
+        x[i] += alpha * y[i] + omega * z[i]
+        r[i] -= omega * t[i]
+        product += conjugated_product(shadow[i], r[i])
+        square += inner(r[i], r[i])
+    return product, square
+
+
+@compile_part
+def take_rho(rho, square, c, control, scalars):
+    """Set beta; if rho is rounding, or omega 0, the recurrence breaks down."""
+    if control[STATE] != RUNNING:
+        return
+    if abs(rho) <= scalars[LEAST_RZ] * np.sqrt(square) or c[OMEGA] == 0:
+        control[STATE] = BROKEN
+    else:
+        c[BETA] = rho / c[RHO] * (c[ALPHA] / c[OMEGA])
+        c[RHO] = rho

@@ -1,0 +1,424 @@
+"""GMRES with restarts, for any A that is not singular: what users call, and its steps.
+
+The preconditioner stands on the right, so that residuals are those of A x = b, whatever M; and since the preconditioned
+vectors are kept, as in flexible GMRES, M need not be linear, and is not applied once more at the end of a cycle.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import integer, one_of
+from mcprecond.backends.cuda_source import BLOCK, WARP
+from mcprecond.linalg.operator import Operator
+from mcprecond.solvers.iteration import (
+    BETA,
+    CYCLE_ENDED,
+    EXHAUSTED,
+    ROUNDING,
+    RUNNING,
+    RZ,
+    SHARED,
+    STATE,
+    Iteration,
+    conjugated_product,
+    inner,
+    is_finite,
+    take_rr,
+    wide,
+    wide_dtype,
+)
+from mcprecond.solvers.result import SolveResult
+from mcprecond.solvers.solver import Solver, as_function, in_unit_of
+
+KERNELS = KernelSet(__file__, "VALUE")
+
+# What the device keeps of a cycle: how many steps it has made, how many it makes, and whether the last vector has to be
+# made orthogonal once more. In `scalars`, RZ is the square of its norm before that, BETA its norm after that, and
+# LARGEST the largest square of the norm of A M v in this solve.
+LENGTH, RESTART, AGAIN = range(PLACES := 3)
+LARGEST = SHARED
+CUDA_CONSTANTS = {"LENGTH": LENGTH, "RESTART": RESTART, "AGAIN": AGAIN, "LARGEST": LARGEST}
+CALLBACK_TYPES = "legacy", "pr_norm", "x"
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int | None = None,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Any], object] | None = None,
+    callback_type: str | None = None,
+) -> SolveResult[Any]:
+    """Solve A x = b by GMRES with restarts, for any A that is not singular, as systems with advection.
+
+    An iteration takes one product with A and with M; its residual is the smallest one in the space that the cycle has
+    built so far. On a GPU it is captured as one graph.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
+        As for `pcg`; it need not be symmetric.
+    b : array, shape (n,) or (n, 1)
+        On the device of A.
+    x0 : array, shape (n,), or "Mb", optional
+        Initial guess, zero by default. Not changed. "Mb" stands for M b.
+    rtol, atol : float
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+    restart : int, optional
+        Iterations of a cycle, 20 by default. Memory for twice as many vectors is taken with an M, since vectors and
+        preconditioned vectors are kept.
+    maxiter : int, optional
+        How many cycles there may be, 10 n by default; as in SciPy, how many iterations with
+        ``callback_type="legacy"``.
+    M : preconditioner, sparse matrix, dense array or LinearOperator, optional
+        An approximation of inv(A), such as `ILU0`, `MulticolorDILU` or `MulticolorGS`. It need not be linear.
+    callback : function of one argument, optional
+        What it gets says `callback_type`.
+    callback_type : {"legacy", "pr_norm", "x"}, optional
+        "x": x, after every cycle. "pr_norm" and "legacy": the norm of the residual relative to that of b, after every
+        iteration, which makes the host wait for each of them. SciPy passes the residual of M A x = M b there. "legacy"
+        is the default with a callback, and changes what `maxiter` counts.
+
+    Returns
+    -------
+    SolveResult
+        Unpacks as ``x, info``; `info` is the number of cycles, or of iterations with "legacy", where the residual is
+        still too large.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pcg`, for these arguments.
+
+    Warns
+    -----
+    DeprecationWarning
+        With a callback and without its type, as in SciPy.
+
+    References
+    ----------
+    Saad, Schultz: GMRES: A Generalized Minimal Residual Algorithm for Solving Nonsymmetric Linear Systems, SIAM J. Sci.
+    Stat. Comput. 7, 1986.
+    Saad: A Flexible Inner-Outer Preconditioned GMRES Algorithm, SIAM J. Sci. Comput. 14, 1993.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse
+    >>> from mcprecond import MulticolorGS, gmres
+    >>> A = scipy.sparse.diags_array([-1.5, 2.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50), format="csr")
+    >>> result = gmres(A, np.ones(50), M=MulticolorGS(A), restart=30, rtol=1e-10)
+    >>> result.converged, result.iterations
+    (True, 25)
+    """
+    solver = _GMRES(A, M, restart)
+    callback = as_function(callback, "callback", "one argument")
+    if callback is None:
+        callback_type = None
+    elif callback_type is None:
+        warnings.warn(
+            "gmres was called without specifying `callback_type`; it is 'legacy', as in SciPy: maxiter counts "
+            "iterations, and callback gets the relative norm of the residual",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        callback_type = "legacy"
+    else:
+        callback_type = one_of(callback_type, "callback_type", CALLBACK_TYPES)
+    result = solver.solve_cycles(b, x0, rtol, atol, maxiter, callback, callback_type)
+    solver.release()
+    return result
+
+
+class _GMRES(Solver):
+    def __init__(self, A: Any, M: Any, restart: int | None) -> None:
+        super().__init__(A, M)
+        restart = 20 if restart is None else integer(restart, "restart", 1)
+        self._restart = max(min(restart, self.shape[0]), 1)
+        self._most_cycles: int | None = None
+        self._on_cycle: Callable[[Any], object] | None = None
+
+    def solve_cycles(
+        self,
+        b: Any,
+        x0: Any,
+        rtol: float,
+        atol: float,
+        maxiter: int | None,
+        callback: Callable[[Any], object] | None,
+        callback_type: str | None,
+    ) -> SolveResult[Any]:
+        """See `gmres`."""
+        maxiter = 10 * self.shape[0] if maxiter is None else integer(maxiter, "maxiter", 0)
+        with_norm = None
+        if callback_type == "x":
+            self._on_cycle = callback
+        elif callback is not None:
+            with_norm = lambda iteration: callback(iteration.relative_norm)  # noqa: E731
+        if callback_type == "legacy":
+            return self._solve(b, x0, rtol, atol, maxiter, with_norm)
+        self._most_cycles = maxiter
+        result = self._solve(b, x0, rtol, atol, 2**62 if maxiter else 0, with_norm)
+        return replace(result, cycles=self._iteration.cycles)
+
+    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+        """See `Solver`."""
+        M = in_unit_of(A, M, self._backend)
+        state = None if M is None else stack.enter_context(M.lend_state())
+        self._iteration = GMRES(A, self._backend, M, state, self._restart, self._most_cycles, self._on_cycle)
+        return self._iteration
+
+
+class GMRES(Iteration):
+    """Flexible GMRES with a preconditioner on the right, an `Operator` and a state of it, or None.
+
+    Let the rows of V be an orthonormal basis and those of Z the preconditioned vectors. A step appends z = M v to Z and
+    makes w = A z orthogonal to V by classical Gram-Schmidt; once more if that took so much off w that rounding is felt
+    (Daniel, Gragg, Kaufman, Stewart 1976). A Givens rotation brings the new column of the Hessenberg matrix to
+    triangular form, and tells the norm of the residual. At the end of a cycle the host solves the triangular system.
+    """
+
+    bundle, ahead = 1, 0  # the host reads at the end of each cycle anyway
+
+    def __init__(
+        self,
+        A: Operator,
+        backend: Backend,
+        M: Operator | None,
+        state: Any,
+        restart: int,
+        most_cycles: int | None,
+        on_cycle: Callable[[Any], object] | None,
+    ) -> None:
+        super().__init__(A, backend)
+        xp, n, dtype, wide = backend.xp, self.n, A.dtype, wide_dtype(A.dtype)
+        self.run = backend.kernels(KERNELS, VALUE=dtype)
+        self.b, self.x, self.r, self.v, self.w = (xp.empty(n, dtype) for _ in range(5))
+        self.V = xp.empty((restart, n), dtype)
+        self.z, self.Z = (self.v, self.V) if M is None else (xp.empty(n, dtype), xp.empty((restart, n), dtype))
+        self.places = xp.zeros(PLACES, np.int64)
+        self.parts = xp.zeros(restart, wide)
+        #: Column j of the triangle is row j here. Then the cosines and sines of rotations, and the right-hand side.
+        self.R = xp.zeros((restart, restart), wide)
+        self.cosines, self.sines, self.g = xp.zeros(restart), xp.zeros(restart, wide), xp.zeros(restart + 1, wide)
+        #: What the blocks of a grid leave of each inner product.
+        self.sums = xp.empty(restart * (backend.resident_warps * WARP // BLOCK + 1), wide)
+        self._take_preconditioner(M, state)
+        self.ahead = 0
+        self.restart, self.most_cycles, self.on_cycle = restart, most_cycles, on_cycle
+
+    @property
+    def room(self) -> int:
+        """See `Iteration`: until the cycle ends."""
+        return min(super().room, self.restart - (self.count - self._first))
+
+    @property
+    def relative_norm(self) -> float:
+        """The norm of the residual relative to that of b."""
+        return np.float64(self.residuals[-1] / self._norm_of_b)  # which is an array of no dimensions, too
+
+    def load(self, b: Any, x0: Any) -> None:
+        """See `Iteration`."""
+        super().load(b, x0)
+        self.cycles = self._first = 0
+
+    def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
+        """See `Iteration`."""
+        self._norm_of_b = math.sqrt(self.dot(self.b)) if norm is None else norm
+        super().start(limit, maxiter, norm)
+
+    def find_residual(self) -> None:
+        """See `Iteration`; before that, the end of a cycle: x += Z' y, where y solves the triangular system."""
+        length, to_host = self.count - self._first, self.backend.to_host
+        if length:
+            self._first = self.count
+            self.cycles += 1
+            least = float(np.finfo(self.dtype).eps) * math.sqrt(float(self.scalars[LARGEST]))
+            y = least_squares(to_host(self.R)[:length, :length].T, to_host(self.g)[:length], least)
+            self.run.add_vectors(self.n, length, self.Z, self.backend.xp.asarray(y), self.x)
+        super().find_residual()
+        if length and self.on_cycle:
+            self.on_cycle(self.solution())
+
+    def begin(self) -> None:
+        """See `Iteration`: the basis begins with r."""
+        norm = self.true_residual_norm
+        if self._state == RUNNING and self.most_cycles is not None and self.cycles >= self.most_cycles:
+            self._go_to(EXHAUSTED)
+        if self._state != RUNNING:
+            return
+        self._first = self.count
+        self.v[...] = self.r
+        self.v /= norm
+        self.V[0] = self.v
+        self.g[0] = norm
+        self.places[...] = self.backend.xp.asarray(np.array([0, self.restart, 0]))
+
+    def _step(self) -> None:
+        """See `Iteration`."""
+        run, n, basis = self.run, self.n, (self.V, self.w, self.parts, self.places)
+        rotations = self.R, self.cosines, self.sines, self.g
+        if self.M is not None:
+            self.M.enqueue(self._of_M, self.v, self.z)
+            run.keep_vector(n, self.z, self.Z, self.places, self.control)
+        self.A.enqueue(self._of_A, self.z, self.w)
+        for turn in range(2):
+            run.find_parts(n, turn, *basis, self.sums, *self.reduction)
+            run.take_off_parts(n, turn, *basis, *rotations, *self.reduction)
+        run.normalize(n, self.w, self.v, self.V, self.places, self.control, self.scalars)
+
+
+def least_squares(R: Any, g: Any, least: float) -> Any:
+    """Solve a triangular system. Where a pivot is not larger than `least`, as for a singular A, the unknown is zero."""
+    y = np.array(g)
+    for k in range(len(y) - 1, -1, -1):
+        y[k] = y[k] / R[k, k] if abs(R[k, k]) > least else 0
+        y[:k] -= y[k] * R[:k, k]
+    return y
+
+
+# On the CPU.
+
+
+@KERNELS.strided
+def keep_vector(n, z, Z, places, control):
+    """Append z to Z."""
+    if control[STATE] == RUNNING:
+        copy_numbers(0, n, z, Z[places[LENGTH]])
+
+
+@compile_loop(grain=NUMBERS)
+def copy_numbers(first, end, v, to):
+    """The numbers of `keep_vector`."""
+    to[first:end] = v[first:end]
+
+
+@KERNELS.strided
+def find_parts(n, turn, V, w, parts, places, sums, control, scalars, history, partials):
+    """The coefficients of the basis in w, and w'w, in the second turn only if it is needed."""
+    if control[STATE] != RUNNING or (turn and not places[AGAIN]):
+        return
+    for k in range(places[LENGTH] + 1):
+        parts[k] = multiply_conjugated(0, n, V[k], w)
+    scalars[RZ] = square_numbers(0, n, w)
+
+
+@compile_loop(grain=NUMBERS)
+def multiply_conjugated(first, end, a, b):
+    """The inner product of a and b."""
+    product = wide(b.dtype.type(0))
+    for i in range(first, end):
+        product += conjugated_product(a[i], b[i])
+    return product
+
+
+@compile_loop(grain=NUMBERS)
+def square_numbers(first, end, v):
+    """The square of the norm of v."""
+    square = 0.0
+    for i in range(first, end):
+        square += inner(v[i], v[i])
+    return square
+
+
+@KERNELS.strided
+def take_off_parts(n, turn, V, w, parts, places, R, cosines, sines, g, control, scalars, history, partials):
+    """w less its parts, and its norm. Then either the second turn is needed, or the step ends."""
+    if control[STATE] != RUNNING or (turn and not places[AGAIN]):
+        return
+    length = places[LENGTH]
+    square = take_off_numbers(0, n, length + 1, V, parts, w)
+    if not is_finite(square, control):
+        return
+    column = R[length]
+    for k in range(length + 1):
+        column[k] = parts[k] + (column[k] if turn else 0)
+    places[AGAIN] = turn == 0 and square < 0.5 * scalars[RZ]
+    if not places[AGAIN]:
+        end_step(square, column, places, cosines, sines, g, control, scalars, history)
+
+
+@compile_loop(grain=NUMBERS)
+def take_off_numbers(first, end, vectors, V, parts, w):
+    """The numbers of `take_off_parts`."""
+    for k in range(vectors):
+        part = w.dtype.type(parts[k])
+        for i in range(first, end):
+            w[i] -= part * V[k, i]
+    square = 0.0
+    for i in range(first, end):
+        square += inner(w[i], w[i])
+    return square
+
+
+@compile_part
+def end_step(square, column, places, cosines, sines, g, control, scalars, history):
+    """Rotate the new column of the Hessenberg matrix, whose last entry is the norm of w; the norm of the residual.
+
+    Where w is rounding, the space holds the solution, or A is singular on it.
+    """
+    length = places[LENGTH]
+    size = square
+    for k in range(length + 1):
+        size += inner(column[k], column[k])
+    scalars[LARGEST] = max(scalars[LARGEST], size)
+    least = 4 * scalars[ROUNDING] * scalars[LARGEST]
+    below = np.sqrt(square)
+    is_complete = square <= least
+    if is_complete:
+        below = 0.0
+    for k in range(length):
+        upper, lower = column[k], column[k + 1]
+        column[k] = cosines[k] * upper + sines[k] * lower
+        column[k + 1] = cosines[k] * lower - np.conj(sines[k]) * upper
+    pivot = abs(column[length])
+    norm = np.sqrt(pivot * pivot + below * below)
+    phase = column[length] / pivot if pivot else column[length] + 1
+    cosines[length] = pivot / norm if norm else 1.0
+    sines[length] = phase * (below / norm if norm else 0.0)
+    column[length] = phase * norm
+    g[length + 1] = -np.conj(sines[length]) * g[length]
+    g[length] = cosines[length] * g[length]
+    places[LENGTH] = length + 1
+    scalars[BETA] = below
+    # With a pivot of zero the last unknown is left out, and the residual is what it was.
+    rest = abs(g[length + 1]) if norm * norm > least else abs(g[length])
+    take_rr(rest * rest, control, scalars, history)
+    if control[STATE] == RUNNING and (is_complete or length + 1 == places[RESTART]):
+        control[STATE] = CYCLE_ENDED
+
+
+@KERNELS.strided
+def normalize(n, w, v, V, places, control, scalars):
+    """v = w / its norm, also in the basis."""
+    if control[STATE] == RUNNING:
+        normalize_numbers(0, n, v.real.dtype.type(1 / scalars[BETA]), w, v, V[places[LENGTH]])
+
+
+@compile_loop(grain=NUMBERS)
+def normalize_numbers(first, end, factor, w, v, kept):
+    """The numbers of `normalize`."""
+    for i in range(first, end):
+        v[i] = kept[i] = factor * w[i]
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def add_vectors(first, end, vectors, Z, y, x):
+    """x += the sum of y[k] times row k of Z."""
+    for k in range(vectors):
+        part = x.dtype.type(y[k])
+        for i in range(first, end):
+            x[i] += part * Z[k, i]

@@ -1,0 +1,304 @@
+"""What the Krylov solvers share: the door for A, b, x0 and M, and a solve from there to its result.
+
+A solver is made for A and M, and solves for many right-hand sides. What a solve allocates and captures is kept for the
+next one on the same stream.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import Backend, backend_of
+from mcprecond.backends.arguments import integer, shown
+from mcprecond.backends.inputs import promoted, shaped_vector
+from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.operator import Operator, Scaled, operator_for
+from mcprecond.linalg.powers import power_times
+from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
+from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space
+from mcprecond.solvers.driver import choose_units, iterate, solution_of
+from mcprecond.solvers.iteration import Iteration, near_exponent
+from mcprecond.solvers.result import Reason, SolveResult
+
+
+class Solver:
+    """A Krylov method for A and M.
+
+    Subclasses implement `_new_iteration`.
+    """
+
+    #: What `_cause` may find out.
+    causes: tuple[Reason, ...] = (Reason.INCONSISTENT,)
+
+    def __init__(self, A: Any, M: Any = None) -> None:
+        self._started = time.perf_counter()
+        self._A, self._backend = system_matrix(A)
+        self._A_is_operator = not hasattr(self._A, "indptr")
+        self._M = admitted_preconditioner(M, self._A, self._backend)
+        self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
+        #: Iterations that nobody uses, by stream, dtype and whether they are in Eisenstat's form.
+        self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self._A.shape
+
+    def solve(
+        self,
+        b: Any,
+        x0: Any = None,
+        *,
+        rtol: float = 1e-5,
+        atol: float = 0.0,
+        maxiter: int | None = None,
+        callback: Callable[[Any], object] | None = None,
+        progress: Callable[[int, float], object] | None = None,
+    ) -> SolveResult[Any]:
+        """Solve A x = b.
+
+        Parameters
+        ----------
+        b, x0, rtol, atol, maxiter, callback, progress
+            As for the function of the same name, such as `pcg`.
+
+        Returns
+        -------
+        SolveResult
+            `setup_seconds` are those of this call, and of the constructor in the first one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As that function, for these arguments.
+        """
+        callback = as_function(callback, "callback", "one array")
+        with_x = None if callback is None else lambda iteration: callback(iteration.solution())
+        return self._solve(b, x0, rtol, atol, maxiter, with_x, as_function(progress, "progress", "an int and a float"))
+
+    def _solve(
+        self,
+        b: Any,
+        x0: Any,
+        rtol: float,
+        atol: float,
+        maxiter: int | None,
+        callback: Callable[[Iteration], object] | None,
+        progress: Callable[[int, float], object] | None = None,
+    ) -> SolveResult[Any]:
+        started, self._started = self._started or time.perf_counter(), 0.0
+        backend, n = self._backend, self.shape[0]
+        b = shaped_vector(b, n, backend)
+        guess = self._guess(x0, b)
+        rtol, atol = tolerance(rtol, "rtol"), tolerance(atol, "atol")
+        maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
+        operands = [self._A, b, *([] if guess is None else [guess])]
+        if isinstance(self._M, AdmittedMatrix):
+            operands.append(self._M)
+        key, iteration, stack, exponent_of_A = self._borrow(promoted(*(operand.dtype for operand in operands)))
+        iteration.load(b, guess)
+        norm, starts_at_zero = choose_units(iteration, b, guess, exponent_of_A, backend)
+        b = self._projected(b, iteration)
+        if norm == 0 and not bool(b.any()):
+            ready = time.perf_counter()
+            self._free.setdefault(key, []).append((iteration, stack))
+            zero = backend.xp.zeros(n, iteration.dtype)
+            return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
+        limit = max(rtol * norm, power_times(atol, iteration.shift))
+        limit_of_caller = iteration.norm_in_units(limit)
+        iteration.start(limit, maxiter, norm if starts_at_zero else None)
+        ready = time.perf_counter()
+        reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller))
+        x, reason = solution_of(iteration, reason)
+        if reason not in (Reason.CONVERGED, *self.causes):
+            reason = self._cause(b, iteration, limit_of_caller, reason) or reason
+        finished = time.perf_counter()
+        residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
+        true_norm = iteration.norm_in_units(iteration.true_residual_norm)
+        # Not after an exception: it may have been left halfway.
+        self._free.setdefault(key, []).append((iteration, stack))
+        return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
+
+    def release(self) -> None:
+        """Give back the memory that solves have taken; the next one takes it anew."""
+        for iterations in self._free.values():
+            for _, stack in iterations:
+                stack.close()
+        self._free = {}
+
+    @abstractmethod
+    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+        """An iteration on vectors of the dtype of A; what its states need is closed with the stack."""
+
+    def _projected(self, b: Any, iteration: Iteration) -> Any:
+        """The right-hand side in the caller's units as the iteration has it."""
+        return b
+
+    def _guess(self, x0: Any, b: Any) -> Any:
+        """The initial guess as an array; None for zero."""
+        if x0 is None:
+            return None
+        if isinstance(x0, str):
+            if x0 != "Mb":
+                raise ValueError(f"x0 must be an array or 'Mb', got {x0!r}")
+            M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
+            return b if M is None else shaped_vector(M @ b, self.shape[0], self._backend, "M @ b")
+        return shaped_vector(x0, self.shape[0], self._backend, "x0")
+
+    @cached_property
+    def _matrix(self) -> AdmittedMatrix:
+        return admitted(self._A, finite=True)
+
+    def _borrow(self, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+        """An iteration for vectors of a dtype that nobody uses on this stream, made if there is none: the key under
+        which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
+        """
+        self._take_note_of_updates()
+        exponent = 0 if self._A_is_operator else self._matrix.exponent
+        key = self._backend.stream, dtype, False
+        if free := self._free_one(key):
+            return key, *free, exponent
+        M = self._M
+        if isinstance(M, AdmittedMatrix):
+            M = product_with(replace(M, csr=M.csr.astype(dtype, copy=False)))
+        if M is not None:
+            M = operator_for(M, dtype, self._backend)
+        if self._A_is_operator:
+            A = operator_for(self._A, dtype, self._backend)
+        else:
+            A = product_with(replace(self._matrix, csr=self._matrix.csr.astype(dtype, copy=False)))
+        stack = ExitStack()
+        return key, self._new_iteration(A, M, stack), stack, exponent
+
+    def _free_one(self, key: tuple[Any, ...]) -> tuple[Iteration, ExitStack] | None:
+        """An iteration that was put back, unless another thread has just taken it."""
+        try:
+            return self._free[key].pop()
+        except (KeyError, IndexError):
+            return None
+
+    def _take_note_of_updates(self) -> None:
+        """Begin anew where M, and so perhaps A, has new values."""
+        updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
+        if updates != self._updates:
+            self._updates, self._free = updates, {}
+            self.__dict__.pop("_matrix", None)
+
+    def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+        """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""
+        if self._A_is_operator:
+            return None
+        matrix = admitted(self._A)
+        eps = float(np.finfo(matrix.dtype).eps)
+        # Where p'Ap is not positive, p is in the null space already, and x is about to be.
+        tolerance = math.sqrt(eps) if reason is Reason.INDEFINITE_A else 100 * eps
+        residual = iteration.norm_in_units(iteration.residuals[-1] if reason is None else iteration.true_residual_norm)
+        singular = does_not_fit(matrix, b, limit) or is_near_null_space(
+            matrix, iteration.solution(), b, limit, residual, tolerance
+        )
+        return Reason.INCONSISTENT if singular else None
+
+
+def in_unit_of(A: Operator, M: Operator | None, backend: Backend) -> Operator | None:
+    """M, times a power of two where A M is far from 1: then vectors of either side of A stay in range."""
+    exponent = (A.exponent or 0) + (0 if M is None else M.exponent or 0)
+    if (M is not None and M.exponent is None) or abs(exponent) <= near_exponent(A.dtype):
+        return M
+    most = int(np.finfo(A.dtype).maxexp) - 2
+    return Scaled(M, 2.0 ** -max(-most, min(exponent, most)), A.shape, A.dtype, backend)
+
+
+def system_matrix(A: Any) -> tuple[Any, Backend]:
+    """Return A as solvers take it, in CSR form or as an operator, and the backend it lives on.
+
+    Dense arrays become sparse, and their integers floats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is neither a matrix of numbers nor an operator, or is not square.
+    """
+    backend = backend_of(A)
+    if isinstance(A, backend.xp.ndarray):
+        A = sparse_form(A, "A", backend)
+    elif callable(getattr(A, "matvec", None)) and not hasattr(A, "tocsr"):
+        shape = tuple(getattr(A, "shape", ()))
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ValueError(f"A must be square, got shape {shape}")
+        return backend.linalg.aslinearoperator(A), backend
+    return csr_form(A, floats=True)
+
+
+def sparse_form(A: Any, name: str, backend: Backend) -> Any:
+    """Return a dense matrix of numbers as a sparse one of floats."""
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {A.shape}")
+    return backend.sparse.csr_matrix(A if A.dtype.kind in "fc" else A.astype(np.float64))
+
+
+def admitted_preconditioner(M: Any, A: Any, backend: Backend) -> Any:
+    """Return what stands for M: None, a Preconditioner, an AdmittedMatrix, or any operator with ``@``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If M is none of these, has another shape than A, or is complex where A is real.
+    """
+    if M is None:
+        return None
+    if getattr(M, "shape", None) != A.shape:
+        if not hasattr(M, "__matmul__"):
+            raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
+        raise ValueError(f"M must have the shape of A, {A.shape}, got {getattr(M, 'shape', type(M).__name__)}")
+    if getattr(M, "dtype", None) is not None and M.dtype.kind == "c" and A.dtype.kind != "c":
+        raise TypeError(f"M holds {M.dtype} and A {A.dtype}; convert A with A.astype(complex), or take a real M")
+    if isinstance(M, Preconditioner):
+        return M
+    dense = isinstance(M, np.ndarray | backend.xp.ndarray)
+    if backend_of(M).name != backend.name and (dense or hasattr(M, "tocsr")):
+        raise TypeError(f"M must be on the {backend.name} like A")
+    if dense:
+        M = sparse_form(M, "M", backend)
+    if backend.sparse.issparse(M):
+        return admitted(M, "M", finite=True)
+    if not hasattr(M, "__matmul__"):
+        raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
+    return M
+
+
+def tolerance(value: Any, name: str) -> float:
+    """Return a tolerance, which may be infinite, as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is anything but a number that is not negative, as SciPy's solvers do.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ValueError(f"{name} must be a number at least 0, got {shown(value)}")
+    if not value >= 0:
+        raise ValueError(f"{name} must be a number at least 0, got {value}")
+    return float(value)
+
+
+def as_function(hook: Any, name: str, of: str) -> Any:
+    """Return a function that a user passes, or None.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    if hook is not None and not callable(hook):
+        raise TypeError(f"{name} must be a function of {of}, got {type(hook).__name__}")
+    return hook

@@ -1,0 +1,80 @@
+"""The tests that SciPy ships for its iterative solvers, as installed, with ours in the place of cg, bicgstab and gmres.
+
+The module of SciPy is loaded once more while its package has our solvers, and its tests are run from here, where the
+fixtures `solver` and `case` name our solvers only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+import pytest
+import scipy.sparse.linalg._isolve as package
+
+import mcprecond
+
+OURS = {"cg": mcprecond.pcg, "bicgstab": mcprecond.bicgstab, "gmres": mcprecond.gmres}
+OTHERS = "TestQMR", "test_show"  # are about qmr and tfqmr
+#: Tests that ours should not pass.
+DIFFERENT = {
+    "test_callback": "SciPy's callback gets the norm of M (b - A x); with M on the right it is that of b - A x",
+    "test_defective_precond_breakdown": "a number has to be 0, and the method finds it up to rounding, about 1e-31",
+}
+
+
+def scipys_tests() -> ModuleType:
+    """SciPy's module with our solvers."""
+    spec: Any = importlib.util.find_spec("scipy.sparse.linalg._isolve.tests.test_iterative")
+    if spec is None:
+        pytest.skip("this SciPy comes without its tests", allow_module_level=True)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, ours in OURS.items():
+            patch.setattr(package, name, ours)
+        spec.loader.exec_module(module)
+    module._SOLVERS[:] = OURS.values()
+    return module
+
+
+SCIPYS = scipys_tests()
+
+
+@pytest.fixture(params=OURS.values(), ids=OURS)
+def solver(request):
+    return request.param
+
+
+OUR_CASES = [case for case in SCIPYS.cases if case.solver in OURS.values()]
+
+
+@pytest.fixture(params=OUR_CASES, ids=[case.name for case in OUR_CASES])
+def case(request):
+    return request.param
+
+
+def adopt(test: Any) -> Any:
+    """A test without marks of SciPy's own apparatus; where its parameter is the solver, it takes the fixture."""
+    test.pytestmark = [
+        mark
+        for mark in getattr(test, "pytestmark", [])
+        if mark.name in ("filterwarnings", "xfail") or (mark.name == "parametrize" and mark.args[0] != "solver")
+    ]
+    if reason := DIFFERENT.get(test.__name__):
+        test = pytest.mark.xfail(reason=reason, strict=True)(test)
+    return test
+
+
+for _name, _found in vars(SCIPYS).items():
+    if _name.startswith("test_") and _name not in OTHERS:
+        globals()[_name] = adopt(_found)
+    elif _name.startswith("Test") and _name not in OTHERS:
+        for _method in [method for name, method in vars(_found).items() if name.startswith("test_")]:
+            adopt(_method)
+        globals()[_name] = _found
+
+
+def test_all_of_ours_are_tried():
+    assert {case.solver for case in OUR_CASES} == set(OURS.values())
+    assert len(OUR_CASES) > 50 and "test_convergence" in globals() and "TestGMRES" in globals()
