@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.backends.inputs import promoted, shaped_vector
+from mcprecond.backends.inputs import promoted, shaped_columns
+from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import operator_for
@@ -22,17 +23,16 @@ from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.columns import ColumnsIteration, solve_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.nullspace import Projected, ProjectedConjugateGradients, null_space_basis
-from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
+from mcprecond.solvers.result import CAUSES, Reason, SolveResult
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace
 
 FORMS = ("auto", "plain", "eisenstat")
-#: What is found out about A and b.
-CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
 
 @overload
@@ -201,7 +201,7 @@ class PCG:
         self._admitted: AdmittedMatrix | None = None
         self._is_projected, self._basis = nullspace is not None, None
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
-        #: Iterations that nobody uses, by stream, dtype and whether they are in Eisenstat's form.
+        #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.
         self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
         if incompatibility := self._incompatibility():
             matrix = self._plain_system(incompatibility)
@@ -243,8 +243,10 @@ class PCG:
         """
         started, self._started = self._started or time.perf_counter(), 0.0
         csr, backend, n = self._csr, self._backend, self._csr.shape[0]
-        b = shaped_vector(b, n, backend)
-        guess = None if x0 is None else shaped_vector(x0, n, backend, "x0")
+        b = shaped_columns(b, n, MOST_COLUMNS, backend)
+        guess = None if x0 is None else shaped_columns(x0, n, MOST_COLUMNS, backend, "x0")
+        if guess is not None and guess.shape != b.shape:
+            raise ValueError(f"x0 must have shape {b.shape} like b, got {guess.shape}")
         for name, tolerance in (("rtol", rtol), ("atol", atol)):
             real(tolerance, name, least=0.0)
         maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
@@ -254,8 +256,15 @@ class PCG:
         operands = [csr, b, *([] if guess is None else [guess])]
         if isinstance(self._M, AdmittedMatrix):
             operands.append(self._M)
-        key, iteration, stack, exponent_of_A = self._borrow(promoted(*(operand.dtype for operand in operands)))
+        dtype, columns = promoted(*(operand.dtype for operand in operands)), b.shape[1] if b.ndim == 2 else 1
+        key, iteration, stack, exponent_of_A = self._borrow(dtype, columns)
         iteration.load(b, guess)
+        if isinstance(iteration, ColumnsIteration):
+            result = solve_columns(
+                iteration, b, guess, exponent_of_A, (rtol, atol, maxiter), callback, progress, self._cause_of, started
+            )
+            self._free.setdefault(key, []).append((iteration, stack))
+            return result
         norm = choose_units(iteration, b, guess, exponent_of_A, backend)
         if self._is_projected:
             b = times_power(iteration.b, -iteration.shift, backend.xp)
@@ -286,22 +295,28 @@ class PCG:
                 stack.close()
         self._free = {}
 
-    def _borrow(self, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
-        """An iteration for vectors of a dtype that nobody uses on this stream, made if there is none: the key under
-        which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
+    def _cause_of(self, b: Any, column: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+        """See `_cause`, for a column."""
+        if self._is_projected:
+            b = times_power(column.b, -column.shift, self._backend.xp)
+        return _cause(self._csr, b, column, limit, reason)
+
+    def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+        """An iteration for vectors of a dtype and so many columns that nobody uses on this stream, made if there is
+        none: the key under which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
         """
         backend, M = self._backend, self._M
         self._take_note_of_updates()
-        incompatibility = self._incompatibility(dtype)
+        incompatibility = f"b has {columns} columns" if columns > 1 else self._incompatibility(dtype)
         if not incompatibility:
             was_built_from_A = M.blocks.compared_with(self._csr)  # while the rest is made ready
-            key = backend.stream, dtype, True
+            key = backend.stream, dtype, "eisenstat"
             iteration, stack = self._free_one(key) or (EisenstatIteration(self._csr, M, backend), ExitStack())
             if was_built_from_A():
                 return key, iteration, stack, M.blocks.exponent
             incompatibility = "M was built from another matrix"
         matrix = self._plain_system(incompatibility)
-        key = backend.stream, dtype, False
+        key = backend.stream, dtype, columns
         if free := self._free_one(key):
             return key, *free, matrix.exponent
         stack, state = ExitStack(), None
@@ -313,7 +328,10 @@ class PCG:
         if self._is_projected:
             M = Projected(M, self._basis, dtype, backend)
         if M is not None:
-            state = stack.enter_context(M.lend_state())
+            state = stack.enter_context(M.lend_state(columns))
+        if columns > 1:
+            iterations = ProjectedColumns if self._is_projected else ColumnsIteration
+            return key, iterations(system, columns, M, state), stack, matrix.exponent
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
         return key, method(system, M, state), stack, matrix.exponent
 
@@ -349,7 +367,7 @@ class PCG:
         if self._admitted is None:
             self._admitted = admitted(self._csr, finite=True)
         if self._form == "eisenstat":
-            unfit = "nullspace" if self._is_projected else "M"
+            unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
         return self._admitted
 
