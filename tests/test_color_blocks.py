@@ -177,7 +177,7 @@ def test_vectors_there_and_back(backend):
     inverse = xp.argsort(perm).astype(np.int32)
     x = xp.arange(1000.0)[:, None]
     ordered, back = xp.empty((1000, 1)), xp.empty((1000, 1))
-    run.to_color_order(1000, inverse, x, ordered)
+    run.to_color_order(1000, inverse, 1, x, ordered)
     assert (ordered == x[perm]).all()
-    run.to_row_order(1000, inverse, ordered, back)
+    run.to_row_order(1000, inverse, ordered, 1, back)
     assert (back == x).all()

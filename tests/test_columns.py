@@ -155,7 +155,7 @@ def test_nothing_keeps_sweeps_alive(to_device):
     M @ to_device(np.ones((16, 2)))
     M @ to_device(np.ones(16))
     with M.workspace(2) as own:
-        sweeps = weakref.ref(own.state.substitution)
+        sweeps = weakref.ref(own.state.sweeps[0].substitution)
     del own
     gc.disable()
     try:

@@ -96,7 +96,7 @@ def test_an_application_left_halfway_spoils_nothing(backend, to_device):
 
     def interrupted() -> None:
         with M.workspace() as own:
-            own.state.substitution._y.fill(np.nan)
+            own.state.sweeps[0].substitution._y.fill(np.nan)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

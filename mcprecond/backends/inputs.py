@@ -40,6 +40,28 @@ def shaped_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
     TypeError, ValueError
         As `vector`, but nothing is said of values.
     """
+    array = _numbers(b, backend, name)
+    if array.shape not in ((n,), (n, 1)):
+        raise ValueError(f"{name} must have shape ({n},), got {array.shape}")
+    return array.reshape(n)
+
+
+def shaped_columns(b: Any, n: int, most: int, backend: Backend, name: str = "b") -> Any:
+    """The same where b may have several columns: then the shape is (n, k), with k from 2 to `most`."""
+    array = _numbers(b, backend, name)
+    if array.ndim != 2 or array.shape[0] != n or array.shape[1] == 1:
+        if array.shape not in ((n,), (n, 1)):
+            raise ValueError(f"{name} must have shape ({n},) or ({n}, k), got {array.shape}")
+        return array.reshape(n)
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} must have at least one column, got shape {array.shape}")
+    if array.shape[1] > most:
+        raise ValueError(f"{name} must have at most {most} columns, got {array.shape[1]}; solve for some at a time")
+    return array
+
+
+def _numbers(b: Any, backend: Backend, name: str) -> Any:
+    """Return b as an array of numbers on the backend."""
     if backend_of(b).name != backend.name:
         raise TypeError(
             f"{name} is on the {backend_of(b).name} and must be on the {backend.name}; "
@@ -50,9 +72,7 @@ def shaped_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
         raise TypeError(
             f"{name} must hold real or complex numbers of at most double precision, got dtype {array.dtype}"
         )
-    if array.shape not in ((n,), (n, 1)):
-        raise ValueError(f"{name} must have shape ({n},), got {array.shape}")
-    return array.reshape(n)
+    return array
 
 
 def integers(values: Any, backend: Backend, wanted: str) -> Any:
@@ -92,7 +112,9 @@ def first_place(mask: Any, xp: Any) -> int | None:
 
 
 def refuse_not_finite(array: Any, backend: Backend, name: str = "b") -> None:
-    """Raise ValueError if a vector holds NaN or infinity, naming the first row."""
-    row = first_place(~backend.xp.isfinite(array), backend.xp)
-    if row is not None:
-        raise ValueError(f"{name} holds {array[row].item()} in row {row}; every value must be finite")
+    """Raise ValueError if an array holds NaN or infinity, naming the first row, and the column if it has several."""
+    place = first_place(~backend.xp.isfinite(array), backend.xp)
+    if place is not None:
+        row, *column = (int(index) for index in np.unravel_index(place, array.shape))
+        where = f"row {row}, column {column[0]}" if column else f"row {row}"
+        raise ValueError(f"{name} holds {array[row, *column].item()} in {where}; every value must be finite")

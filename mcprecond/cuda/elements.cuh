@@ -5,12 +5,16 @@
 // matrix is a small matrix.
 #pragma once
 
+#include "cuda/memory.cuh"
 #include "cuda/numbers.cuh"
 
 #ifndef STORED
 #define STORED VALUE
 #endif
 
+#ifndef RHS
+#define RHS 1
+#endif
 #if RHS > 1
 typedef Vec<VALUE, RHS> Number;
 #else
@@ -32,4 +36,33 @@ typedef VALUE DiagonalEntry;
 typedef TruncatedOf<VectorEntry>::Type WorkEntry;
 #else
 typedef VectorEntry WorkEntry;
+#endif
+
+// Element i of a vector in the order of the matrix. Where that has more columns than a pass takes (PITCHED), its rows
+// have `pitch` numbers, and the element is of those RHS columns that begin at v.
+#ifdef PITCHED
+#define ROWS_OF_ENTRY (int)(sizeof(VectorEntry) / sizeof(VALUE) / RHS)
+__device__ __forceinline__ VectorEntry load_row(const VectorEntry* v, long long i, long long pitch) {
+    VectorEntry entry;
+    const VALUE* numbers = (const VALUE*)v + i * ROWS_OF_ENTRY * pitch;
+#pragma unroll
+    for (int e = 0; e < ROWS_OF_ENTRY * RHS; ++e) ((VALUE*)&entry)[e] = numbers[e / RHS * pitch + e % RHS];
+    return entry;
+}
+__device__ __forceinline__ VectorEntry load_row_once(const VectorEntry* v, long long i, long long pitch) {
+    return load_row(v, i, pitch);
+}
+__device__ __forceinline__ void store_row(VectorEntry* v, long long i, long long pitch, const VectorEntry& entry) {
+    VALUE* numbers = (VALUE*)v + i * ROWS_OF_ENTRY * pitch;
+#pragma unroll
+    for (int e = 0; e < ROWS_OF_ENTRY * RHS; ++e) numbers[e / RHS * pitch + e % RHS] = ((const VALUE*)&entry)[e];
+}
+#else
+__device__ __forceinline__ VectorEntry load_row(const VectorEntry* v, long long i, long long) { return v[i]; }
+__device__ __forceinline__ VectorEntry load_row_once(const VectorEntry* v, long long i, long long) {
+    return load_once(v + i);
+}
+__device__ __forceinline__ void store_row(VectorEntry* v, long long i, long long, const VectorEntry& entry) {
+    v[i] = entry;
+}
 #endif

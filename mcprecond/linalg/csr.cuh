@@ -2,9 +2,7 @@
 // row. The warps of all blocks share the long rows. See csr.py.
 #pragma once
 
-#include "cuda/memory.cuh"
-#include "cuda/numbers.cuh"
-#include "cuda/reduce.cuh"
+#include "linalg/long_rows.cuh"
 
 #define ROWS_OF_BLOCK (BLOCK / LANES)
 #define AT_ONCE (BLOCK * LOADS)  // entries
@@ -51,48 +49,6 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
     }
     return lane_sum<LANES>(sum);
 }
-
-// The rows with more than `longest` entries. They are cut into pieces, and each warp multiplies some of the pieces.
-struct LongRows {
-    long long longest, n_rows, n_pieces;
-    const int* plan;
-    double* work;
-
-    __device__ __forceinline__ bool has(OFFSET length) const { return length > longest; }
-
-    // Multiply the long rows with x: `row_done(i, total)` puts the product of row i where it belongs, and returns what it adds
-    // to the inner product.
-    template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
-    __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const STORED_VALUE* values,
-                                             Vector x, RowDone row_done) const {
-        const int *rows = plan + n_pieces, *firsts = rows + n_rows;
-        uint64* done = (uint64*)(work + n_rows);
-        SUM* sums = (SUM*)(work + 2 * n_rows);
-        for (long long piece = thread_id() / WARP; piece < n_pieces; piece += thread_count() / WARP) {
-            int k = plan[piece], first = firsts[k], count = firsts[k + 1] - first, i = rows[k];
-            OFFSET begin = indptr[i] + (OFFSET)(piece - first) * PIECE, row_end = indptr[i + 1];
-            OFFSET end = row_end - begin > PIECE ? begin + PIECE : row_end;
-            SUM total = SUM();
-            for (OFFSET e = begin + lane_id(); e < end; e += WARP) total += (SUM)values[e] * (SUM)x[indices[e]];
-            total = lane_sum<WARP>(total);
-            bool is_last = false;
-            if (lane_id() == 0) {
-                sums[piece] = total;
-                __threadfence();
-                is_last = atomicAdd(&done[k], 1ull) == (uint64)(count - 1);
-            }
-            if (!__any_sync(FULL_WARP, is_last)) continue;
-            __threadfence();
-            total = SUM();
-            for (int s = lane_id(); s < count; s += WARP) total += load_l2(&sums[first + s]);
-            total = lane_sum<WARP>(total);
-            if (lane_id() == 0) {
-                done[k] = 0;
-                work[k] = row_done(i, total);
-            }
-        }
-    }
-};
 
 // All rows of A times x. `row_done(i, total)` is called by one thread for each row, and returns what the row adds to an
 // inner product; the sum of that over the short rows of this thread is returned, and the long rows' share is in `work`.

@@ -13,17 +13,19 @@ depend on which warp that is.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type, unsigned
+from mcprecond.linalg.columns import KERNELS as COLUMN_KERNELS
+from mcprecond.linalg.columns import PIECE
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LANES LONG_ROWS=0")
 
-PIECE = 1024  # entries
 PER_LANE = 7  # most entries per thread in a row of average length
 LOADS = 9  # entries that a thread loads in a round: more than PER_LANE, since some blocks have longer rows
 MOST_ROUNDS = 8  # most rounds in which a block loads the entries of its rows together
@@ -78,6 +80,9 @@ class Csr(Operator):
         self.own_macros = {"STORED": self.values.dtype, "LONG_ROWS": int(self._long_rows.n_rows > 0)}
         argument = np.dtype(argument or self.dtype)
         self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros, ARGUMENT=argument)
+        # Loaded where several columns are wanted.
+        of_columns = {name: choice for name, choice in self.macros.items() if name != "LANES"}
+        self._columns_run = partial(backend.kernels, COLUMN_KERNELS, **of_columns, **self.own_macros, ARGUMENT=argument)
 
     @property
     def exponent(self) -> int | None:
@@ -85,14 +90,20 @@ class Csr(Operator):
         return self._exponent
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`: the sums of the pieces of long rows."""
-        return self._backend.xp.zeros(self._long_rows.work_size, np.float64)
+        """See `Operator`: the sums of the pieces of long rows, of one column after another."""
+        if columns > 1:
+            self._columns_run()  # nothing may be compiled while kernels are captured
+        return self._backend.xp.zeros(columns * self._long_rows.work_size, np.float64)
 
     def arrays(self, state: Any) -> tuple[Any, ...]:
         """As kernels take them. Views that were kept would come out of a pickle as copies."""
         rows = self._long_rows
         cut = rows.longest, rows.n_rows, rows.n_pieces, rows.plan
         return unsigned(self.indptr), unsigned(self.indices), self.values, *cut, state
+
+    def arrays_of_columns(self, state: Any) -> tuple[Any, ...]:
+        """The same for kernels of several columns: also how many numbers each of these has in the state."""
+        return *self.arrays(state), self._long_rows.work_size
 
     @property
     def nbytes(self) -> int:
@@ -106,15 +117,29 @@ class Csr(Operator):
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
         """See `Operator`: y = A x."""
-        self._run.multiply(self.rows, *self.arrays(state), x, 0, y)
+        self._multiply(state, x, 0, y)
 
     def enqueue_sum(self, state: Any, x: Any, y: Any) -> None:
         """y += A x, like `enqueue`."""
-        self._run.multiply(self.rows, *self.arrays(state), x, 1, y)
+        self._multiply(state, x, 1, y)
+
+    def _multiply(self, state: Any, x: Any, adds: int, y: Any) -> None:
+        if (k := columns_of(x)) > 1:
+            self._columns_run().multiply(y.size, k, *self.arrays_of_columns(state), x, adds, y)
+        else:
+            self._run.multiply(self.rows, *self.arrays(state), x.reshape(-1), adds, y.reshape(-1))
 
     def enqueue_residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         """r = b - A x."""
-        self._run.residual(self.rows, *self.arrays(state), b, x, r)
+        if (k := columns_of(x)) > 1:
+            self._columns_run().residual(r.size, k, *self.arrays_of_columns(state), b, x, r)
+        else:
+            self._run.residual(self.rows, *self.arrays(state), *(v.reshape(-1) for v in (b, x, r)))
+
+
+def columns_of(x: Any) -> int:
+    """How many columns a vector of shape (n,) or (n, k) has."""
+    return 1 if x.ndim == 1 else int(x.shape[1])
 
 
 def product_with(matrix: AdmittedMatrix, **options: Any) -> Csr:

@@ -92,9 +92,8 @@ class Converted(Operator):
     def __init__(self, M: Operator, dtype: np.dtype[Any], backend: Backend) -> None:
         self.M, self.shape, self.dtype, self._backend = M, M.shape, dtype, backend
         self.linear, self.has_many_kernels = M.linear, M.has_many_kernels
-        self._columns = 2 if dtype.kind == "c" and M.dtype.kind != "c" else 1
-        self._part = np.dtype(dtype.char.lower()) if self._columns == 2 else dtype
-        self._shape = (M.shape[0], 2) if self._columns == 2 else (M.shape[0],)
+        self._parts = 2 if dtype.kind == "c" and M.dtype.kind != "c" else 1
+        self._part = np.dtype(dtype.char.lower()) if self._parts == 2 else dtype
 
     @property
     def exponent(self) -> int | None:
@@ -108,23 +107,27 @@ class Converted(Operator):
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`."""
-        return self.M.new_state(self._columns), self._new_copies()
+        return self.M.new_state(self._parts * columns), self._new_copies(columns)
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
         """See `Operator`."""
-        with self.M.lend_state(self._columns) as state:
-            yield state, self._new_copies()
+        with self.M.lend_state(self._parts * columns) as state:
+            yield state, self._new_copies(columns)
 
-    def _new_copies(self) -> Any:
+    def _new_copies(self, columns: int) -> Any:
         """Copies of the argument and of the result in the dtype of M; None if that is the dtype of the vectors."""
-        new = self._backend.xp.empty
-        return None if self._part == self.M.dtype else [new(self._shape, self.M.dtype) for _ in range(2)]
+        new, shape = self._backend.xp.empty, self._shape(self._parts * columns)
+        return None if self._part == self.M.dtype else [new(shape, self.M.dtype) for _ in range(2)]
+
+    def _shape(self, columns: int) -> tuple[int, ...]:
+        return (self.shape[0], columns) if columns > 1 else (self.shape[0],)
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
         """See `Operator`."""
         own, copies = state
-        x, y = (v.view(self._part).reshape(self._shape) for v in (x, y))
+        shape = self._shape(self._parts * (1 if x.ndim == 1 else x.shape[1]))
+        x, y = (v.view(self._part).reshape(shape) for v in (x, y))
         if copies is None:
             self.M.enqueue(own, x, y)
             return

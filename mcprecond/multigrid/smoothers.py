@@ -15,6 +15,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.colored import blocks_of
 from mcprecond.sweeps.relaxation import Relaxation
+from mcprecond.sweeps.substitution import Chunks
 
 
 class Smoother(Operator):
@@ -60,17 +61,19 @@ class GaussSeidel(Smoother):
         self.blocks.refuse_singular_diagonal()
         self.n_colors = self.blocks.n_colors
 
-    def new_state(self, columns: int = 1) -> Relaxation:
+    def new_state(self, columns: int = 1) -> Chunks:
         """See `Operator`."""
-        return Relaxation(self.blocks, columns)
+        return Chunks(Relaxation, self.blocks, columns)
 
-    def enqueue(self, state: Relaxation, b: Any, x: Any) -> None:
+    def enqueue(self, state: Chunks, b: Any, x: Any) -> None:
         """See `Smoother`."""
-        self._before(state, b, x, 1)
+        for relaxation, own_b, own_x in state.of(b, x):
+            self._before(relaxation, own_b, own_x, 1)
 
-    def before(self, state: Relaxation, b: Any, x: Any, r: Any, sweeps: int) -> None:
+    def before(self, state: Chunks, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""
-        self._before(state, b, x, sweeps).residual(b, r)
+        for relaxation, own_b, own_x, own_r in state.of(b, x, r):
+            self._before(relaxation, own_b, own_x, sweeps).residual(own_b, own_r)
 
     def _before(self, state: Relaxation, b: Any, x: Any, sweeps: int) -> Any:
         iterate = state.start_from_zero(b, x, "forward")
@@ -81,15 +84,17 @@ class GaussSeidel(Smoother):
                 iterate.sweep(b, "backward")
         return iterate
 
-    def after(self, state: Relaxation, b: Any, x: Any, sweeps: int) -> None:
+    def after(self, state: Chunks, b: Any, x: Any, sweeps: int) -> None:
         """See `Smoother`."""
-        iterate = state.start(x)
-        for _ in range(sweeps):
-            iterate.sweep(b, "symmetric" if self._both_ways else "backward")
+        for relaxation, own_b, own_x in state.of(b, x):
+            iterate = relaxation.start(own_x)
+            for _ in range(sweeps):
+                iterate.sweep(own_b, "symmetric" if self._both_ways else "backward")
 
-    def residual(self, state: Relaxation, b: Any, x: Any, r: Any) -> None:
+    def residual(self, state: Chunks, b: Any, x: Any, r: Any) -> None:
         """See `Smoother`."""
-        state.start(x).residual(b, r)
+        for relaxation, own_b, own_x, own_r in state.of(b, x, r):
+            relaxation.start(own_x).residual(own_b, own_r)
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""

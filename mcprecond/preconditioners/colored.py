@@ -10,7 +10,7 @@ from mcprecond.backends.arguments import stored_dtype
 from mcprecond.coloring import Coloring
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.storage import ColorBlocks, NodeBlocks
-from mcprecond.sweeps.substitution import Substitution
+from mcprecond.sweeps.substitution import Chunks, Substitution, columns_at_once
 from mcprecond.tuning.least_time import Choice, chosen
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t, so that T t nearly cancels. Where T
@@ -55,8 +55,8 @@ class Colored(Preconditioner):
 
     @property
     def columns_at_once(self) -> int:  # type: ignore[override]
-        """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
-        return 4 if self.blocks.block_size <= 2 else 2
+        """How many right-hand sides one pass serves."""
+        return columns_at_once(self.blocks)
 
     @property
     def backend(self) -> Backend:  # type: ignore[override]
@@ -90,7 +90,7 @@ class Colored(Preconditioner):
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`."""
-        return Substitution(self.blocks, columns)
+        return Chunks(Substitution, self.blocks, columns)
 
     def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
         """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from mcprecond.backends.arguments import integer, one_of, real
@@ -11,7 +11,7 @@ from mcprecond.backends.updates import one_at_a_time
 from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
 from mcprecond.storage import ColorBlocks
 from mcprecond.sweeps.relaxation import Relaxation
-from mcprecond.sweeps.substitution import Substitution
+from mcprecond.sweeps.substitution import Chunks, Substitution
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
@@ -24,13 +24,13 @@ class Sweeps:
 
     Parameters
     ----------
-    blocks, columns
+    blocks, columns, pitch
         As for `Substitution`.
     substitutes : bool
     """
 
-    def __init__(self, blocks: ColorBlocks, columns: int, *, substitutes: bool) -> None:
-        self._new = blocks, columns
+    def __init__(self, blocks: ColorBlocks, columns: int, pitch: int, *, substitutes: bool) -> None:
+        self._new = blocks, columns, pitch
         _ = self.substitution if substitutes else self.relaxation
 
     @cached_property
@@ -161,22 +161,23 @@ class MulticolorGS(Colored):
         self.blocks.update(self._moved_again(A))
         self.blocks.refuse_singular_diagonal()
 
-    def new_state(self, columns: int = 1) -> Sweeps:
+    def new_state(self, columns: int = 1) -> Chunks:
         """See `Operator`."""
-        return Sweeps(self.blocks, columns, substitutes=self._substitutes)
+        return Chunks(partial(Sweeps, substitutes=self._substitutes), self.blocks, columns)
 
     @property
     def _substitutes(self) -> bool:
         """Whether an application is symmetric substitution, and nothing else."""
         return self.sweep == "symmetric" and self.sweeps == 1
 
-    def enqueue(self, state: Sweeps, r: Any, z: Any) -> None:
+    def enqueue(self, state: Chunks, r: Any, z: Any) -> None:
         """See `Operator`. The first sweep starts from zero, so it reads each triangle once at most."""
         omega = self.omega
-        if self._substitutes:
-            state.substitution.solve(r, z, omega=omega, scale=omega * (2 - omega))
-        else:
-            state.relaxation.sweep(z, r, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
+        for own, b, x in state.of(r, z):
+            if self._substitutes:
+                own.substitution.solve(b, x, omega=omega, scale=omega * (2 - omega))
+            else:
+                own.relaxation.sweep(x, b, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
 
     def smooth(self, x: Any, b: Any) -> Any:
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
@@ -219,7 +220,7 @@ class MulticolorGS(Colored):
         *,
         sweeps: int = 1,
         from_zero: bool = False,
-        state: Sweeps | None = None,
+        state: Chunks | None = None,
     ) -> None:
         """Sweep on A x = b in place: launch the kernels, check nothing, and do not wait.
 
@@ -229,8 +230,7 @@ class MulticolorGS(Colored):
         Parameters
         ----------
         x, b : array, shape (n,), or (n, k) in C order
-            Of the operator's dtype, on the device of its sweeps, and not the same. k is at most 4, or 2 if block_size
-            is 3 or more.
+            Of the operator's dtype, on the device of its sweeps, and not the same.
         direction : {"forward", "backward", "symmetric"}, optional
             That of the operator by default.
         sweeps : int
@@ -256,7 +256,10 @@ class MulticolorGS(Colored):
             with self.lend_state(x.shape[1] if x.ndim == 2 else 1) as state:
                 self.enqueue_sweep(x, b, direction, sweeps=sweeps, from_zero=from_zero, state=state)
             return
-        state.relaxation.sweep(x, b, direction or self.sweep, sweeps=sweeps, omega=self.omega, from_zero=from_zero)
+        for own, *vectors in state.of(x, b):
+            own.relaxation.sweep(
+                *vectors, direction or self.sweep, sweeps=sweeps, omega=self.omega, from_zero=from_zero
+            )
 
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""

@@ -19,7 +19,7 @@ from mcprecond.backends import compile_part
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
-from mcprecond.sweeps.substitution import Substitution
+from mcprecond.sweeps.substitution import Chunks
 
 PIVOT_RULES = ("positive", "raise", "shift")
 ADVICE = "pass pivot='shift' to change such pivots"
@@ -158,9 +158,10 @@ class Factored(Colored):
         turned._keeps_diagonal, turned._cancels = self._keeps_diagonal, self._cancels
         return turned
 
-    def enqueue(self, state: Substitution, r: Any, z: Any) -> None:
+    def enqueue(self, state: Chunks, r: Any, z: Any) -> None:
         """See `Operator`."""
-        state.solve(r, z)
+        for substitution, *vectors in state.of(r, z):
+            substitution.solve(*vectors)
 
 
 def check_rule(pivot: str) -> None:

@@ -106,7 +106,7 @@ def bicgstab(
 
 
 class _BiCGStab(Solver):
-    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+    def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """See `Solver`."""
         M = in_unit_of(A, M, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state())

@@ -115,13 +115,22 @@ def iterate(
             continue
         before = iteration.true_residual_norm
         iteration.measure_residual()
-        if not math.isfinite(iteration.true_residual_norm):
-            return Reason.NOT_FINITE
-        if iteration.true_residual_norm <= iteration.limit:
-            return Reason.CONVERGED
-        if state == EXHAUSTED or iteration.true_residual_norm >= MOST_LEFT.get(state, USUALLY_LEFT) * before:
-            return STOPPED_BY[state]
+        if reason := verdict(iteration, state, before):
+            return reason
         iteration.start_over()
+
+
+def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:
+    """Why an iteration that has stopped in a state ends, its true residual measured; None if it is to start over. The
+    norm of the residual was `before` at the last start.
+    """
+    if not math.isfinite(iteration.true_residual_norm):
+        return Reason.NOT_FINITE
+    if iteration.true_residual_norm <= iteration.limit:
+        return Reason.CONVERGED
+    if state == EXHAUSTED or iteration.true_residual_norm >= MOST_LEFT.get(state, USUALLY_LEFT) * before:
+        return STOPPED_BY[state]
+    return None
 
 
 def _iterations_left(residuals: list[float], limit: float, window: int) -> int | None:

@@ -174,7 +174,7 @@ class _GMRES(Solver):
         result = self._solve(b, x0, rtol, atol, 2**62 if maxiter else 0, with_norm)
         return replace(result, cycles=self._iteration.cycles)
 
-    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+    def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """See `Solver`."""
         M = in_unit_of(A, M, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state())

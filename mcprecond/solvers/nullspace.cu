@@ -1,19 +1,21 @@
-// Projections. See nullspace.py.
+// Projections of vectors of k columns. See nullspace.py.
 
-#include "linalg/reduce.cuh"
+#include "linalg/columns.cuh"
 
-extern "C" __global__ void find_part(long long n, const VALUE* column, const VALUE* v, double* part, double* partials,
-                                     uint32* arrivals) {
+extern "C" __global__ void find_part(long long size, long long k, const VALUE* column, const VALUE* v, double* part,
+                                     double* partials, uint32* arrivals) {
+    Place place(k);
     double product = 0;
-    for (long long i = thread_id(); i < n; i += thread_count()) product += inner(v[i], column[i]);
-    sum_over_grid<1>({product}, partials, arrivals, [=](const double* totals) { part[0] = totals[0]; });
+    place.each(size / k, [&](long long e, long long i) { product += inner(v[e], column[i]); });
+    sum_columns<1>({product}, place, partials, arrivals, [=](int c, const double* totals) { part[c] = totals[0]; });
 }
 
-extern "C" __global__ void take_off(long long n, long long k, const VALUE* columns, const double* parts, const VALUE* x,
-                                    VALUE* y) {
-    long long i = thread_id();
-    if (i >= n) return;
-    VALUE rest = x[i];
-    for (long long j = 0; j < k; ++j) rest -= rounded_product((REAL)parts[j], columns[j * n + i]);
-    y[i] = rest;
+extern "C" __global__ void take_off(long long size, long long k, long long m, const VALUE* columns, const double* parts,
+                                    const VALUE* x, VALUE* y) {
+    long long e = thread_id();
+    if (e >= size) return;
+    long long n = size / k, i = e / k, c = e % k;
+    VALUE rest = x[e];
+    for (long long j = 0; j < m; ++j) rest -= rounded_product((REAL)parts[j * k + c], columns[j * n + i]);
+    y[e] = rest;
 }

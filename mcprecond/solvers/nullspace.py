@@ -17,10 +17,11 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_
 from mcprecond.backends.arguments import shown
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.inputs import first_place
-from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.csr import columns_of, product_with
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.columns import MOST_PARTS, ColumnsIteration, parts_of, total_of
 from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")
@@ -129,7 +130,7 @@ class Projected(Operator):
         basis = basis.astype(self.dtype)
         # A complex span is a real one, of the vectors and of i times them.
         self._columns = xp.concatenate([basis, 1j * basis]).astype(self.dtype) if self.dtype.kind == "c" else basis
-        self.M, self.shape, self._backend = M, (basis.shape[1], basis.shape[1]), backend
+        self.M, self.shape, self.backend = M, (basis.shape[1], basis.shape[1]), backend
         self._run = backend.kernels(KERNELS, VALUE=self.dtype)
         if M is not None:
             self.captures, self.has_many_kernels, self.linear = M.captures, M.has_many_kernels, M.linear
@@ -146,21 +147,23 @@ class Projected(Operator):
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`: that of M, a vector, and what sums need."""
-        return self._state(None if self.M is None else self.M.new_state())
+        return self._state(None if self.M is None else self.M.new_state(columns), columns)
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
         """See `Operator`."""
         if self.M is None:
-            yield self.new_state()
+            yield self.new_state(columns)
             return
-        with self.M.lend_state() as of_M:
-            yield self._state(of_M)
+        with self.M.lend_state(columns) as of_M:
+            yield self._state(of_M, columns)
 
-    def _state(self, of_M: Any) -> Any:
-        xp, (k, n) = self._backend.xp, self._columns.shape
-        sums = xp.empty((k, 1)), xp.empty(min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
-        return of_M, None if self.M is None else xp.empty(n, self.dtype), sums
+    def _state(self, of_M: Any, columns: int) -> Any:
+        xp, (m, n) = self.backend.xp, self._columns.shape
+        blocks = max(MOST_PARTS, min(MOST_BLOCKS, n * columns // BLOCK + 1))
+        sums = xp.empty((m, columns)), xp.empty(blocks * columns), xp.zeros(1, np.int32)
+        projected = None if self.M is None else xp.empty((n, columns) if columns > 1 else n, self.dtype)
+        return of_M, projected, sums
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
         """See `Operator`."""
@@ -175,65 +178,91 @@ class Projected(Operator):
     def project(self, state: Any, x: Any, y: Any) -> None:
         """y = P x, by kernels only. x may be y."""
         parts, *reduction = state[2]
-        k, n = self._columns.shape
-        for j in range(k):
-            self._run.find_part(n, self._columns[j], x, parts[j], *reduction)
-        self._run.take_off(n, k, self._columns.reshape(-1), parts.reshape(-1), x, y)
+        (m, n), k = self._columns.shape, columns_of(x)
+        x, y = x.reshape(n, k), y.reshape(n, k)
+        for j in range(m):
+            self._run.find_part(x.size, k, self._columns[j], x, parts[j], *reduction)
+        self._run.take_off(x.size, k, m, self._columns, parts, x, y)
 
 
-class ProjectedConjugateGradients(ConjugateGradients):
-    """CG in the range of P, with P M P for M."""
+class InRange:
+    """What CG in the range of P, with P M P for M, does with b and x; whatever class it is before has them."""
 
     M: Projected
+    b: Any
+    x: Any
 
     def load(self, b: Any, x0: Any) -> None:
         """See `Iteration`; b and x0 without their parts in the null space, which may have been all."""
-        super().load(b, x0)
+        super().load(b, x0)  # type: ignore[misc]
         before = self._largest(self.b)
         self._project(self.b)
-        if self._largest(self.b) <= NOTHING * float(np.finfo(self.dtype).eps) * before < np.inf:
-            self.b.fill(0)
+        rounding = NOTHING * float(np.finfo(self.b.dtype).eps) * before
+        nothing = (self._largest(self.b) <= rounding) & (rounding < np.inf)
+        for column in np.flatnonzero(nothing):
+            self.b.reshape(len(self.b), -1)[:, int(column)] = 0
         if x0 is not None:
             self._project(self.x)
 
     def find_residual(self) -> None:
         """See `Iteration`; x is projected before that, so that a solution is."""
         self._project(self.x)
-        super().find_residual()
+        super().find_residual()  # type: ignore[misc]
 
     def _project(self, v: Any) -> None:
         """Twice: what is left may be much smaller than what was taken out, and the rounding of that."""
         for _ in range(2):
-            self.M.project(self._of_M, v, v)
+            self.M.project(self._of_M, v, v)  # type: ignore[attr-defined]
 
-    def _largest(self, v: Any) -> float:
-        return float(abs(v).max()) if v.size else 0.0
+    def _largest(self, v: Any) -> Any:
+        """The largest magnitude in each column, on the host."""
+        largest = abs(v.reshape(len(v), -1)).max(axis=0) if v.size else np.zeros(columns_of(v))
+        return self.M.backend.to_host(largest)
 
 
-# The kernels on the CPU.
+class ProjectedConjugateGradients(InRange, ConjugateGradients):
+    """CG in the range of P."""
+
+
+class ProjectedColumns(InRange, ColumnsIteration):
+    """The same for several columns."""
+
+
+# The kernels on the CPU, for vectors of shape (n, k).
 
 
 @KERNELS.strided
-def find_part(n, column, v, part, partials, arrivals):
-    """The coefficient of a column in v."""
-    part[0] = multiply_part(0, n, column, v)
+def find_part(size, k, column, v, part, partials, arrivals):
+    """The coefficients of a column of the basis in those of v."""
+    sums = parts_of(len(v), k, partials)
+    multiply_part(0, len(sums), column, v, sums)
+    for c in range(k):
+        part[c] = total_of(sums, c)
+
+
+@compile_loop(grain=1)
+def multiply_part(first, end, column, v, sums):
+    """Some parts of the rows of `find_part`."""
+    n = len(v)
+    for part in range(first, end):
+        sums[part] = 0
+        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
+            for c in range(v.shape[1]):
+                sums[part, c] += inner(v[i, c], column[i])
+
+
+@KERNELS.per_item_driver
+def take_off(size, k, m, columns, parts, x, y):
+    """y = x less its parts."""
+    take_off_rows(0, len(x), columns, parts, x, y)
 
 
 @compile_loop(grain=NUMBERS)
-def multiply_part(first, end, column, v):
-    """The numbers of `find_part`."""
-    product = 0.0
-    for i in range(first, end):
-        product += inner(v[i], column[i])
-    return product
-
-
-@KERNELS.per_item(grain=NUMBERS)
-def take_off(first, end, k, columns, parts, x, y):
-    """y = x less its parts."""
-    n = len(x)
+def take_off_rows(first, end, columns, parts, x, y):
+    """The rows of `take_off`."""
     y[first:end] = x[first:end]
-    for j in range(k):
-        part = y.real.dtype.type(parts[j])
-        for i in range(first, end):
-            y[i] -= part * columns[j * n + i]
+    for j in range(len(columns)):
+        for c in range(x.shape[1]):
+            part = y.real.dtype.type(parts[j, c])
+            for i in range(first, end):
+                y[i, c] -= part * columns[j, i]

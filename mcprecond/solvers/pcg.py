@@ -10,16 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from mcprecond.backends.arguments import one_of
+from mcprecond.linalg.columns import MOST_COLUMNS
+from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import admitted
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.columns import ColumnsIteration
 from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.nullspace import Projected, ProjectedConjugateGradients, null_space_basis
+from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
 from mcprecond.solvers.result import Reason, SolveResult
 from mcprecond.solvers.solver import Solver
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace, SystemMatrix
@@ -187,7 +190,7 @@ class PCG(Solver):
     2.330e+07
     """
 
-    causes = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
+    most_columns = MOST_COLUMNS
 
     def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
         super().__init__(A, M)
@@ -204,26 +207,31 @@ class PCG(Solver):
             elif not self._A_is_operator:
                 self._matrix  # noqa: B018 - checked now
 
-    def _borrow(self, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+    def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
         """See `Solver`: in Eisenstat's form where it fits."""
         self._take_note_of_updates()
-        incompatibility = self._incompatibility(dtype)
+        incompatibility = f"b has {columns} columns" if columns > 1 else self._incompatibility(dtype)
         if not incompatibility:
             backend, M = self._backend, self._M
             was_built_from_A = M.blocks.compared_with(self._A)  # while the rest is made ready
-            key = backend.stream, dtype, True
+            key = backend.stream, dtype, "eisenstat"
             iteration, stack = self._free_one(key) or (EisenstatIteration(self._A, M, backend), ExitStack())
             if was_built_from_A():
                 return key, iteration, stack, M.blocks.exponent
             incompatibility = "M was built from another matrix"
         self._refuse_eisenstat(incompatibility)
-        return super()._borrow(dtype)
+        return super()._borrow(dtype, columns)
 
-    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+    def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """See `Solver`."""
         if self._is_projected:
             M = Projected(M, self._basis, A.dtype, self._backend)
-        state = None if M is None else stack.enter_context(M.lend_state())
+        state = None if M is None else stack.enter_context(M.lend_state(columns))
+        if columns > 1:
+            if not isinstance(A, Csr):
+                raise TypeError(f"b has {columns} columns, which needs a sparse or dense A, got an operator")
+            of_columns = ProjectedColumns if self._is_projected else ColumnsIteration
+            return of_columns(A, self._backend, columns, M, state)
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
         return method(A, self._backend, M, state)
 
@@ -248,7 +256,7 @@ class PCG(Solver):
     def _refuse_eisenstat(self, incompatibility: str) -> None:
         """Raise ValueError if Eisenstat's form is asked for."""
         if self._form == "eisenstat":
-            unfit = "nullspace" if self._is_projected else "M"
+            unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic
@@ -46,6 +46,10 @@ class Reason(Enum):
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
 
 
+#: What is found out about A and b.
+CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
+
+
 @dataclass(frozen=True)
 class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
@@ -85,11 +89,9 @@ class SolveResult(Generic[ArrayT]):
         """SciPy's number: 0 if converged, -1 after a breakdown or NaN, otherwise the number of iterations or cycles."""
         if self.converged:
             return 0
-        return (
-            max(self.iterations if self.cycles is None else self.cycles, 1)
-            if self.reason in (Reason.MAX_ITERATIONS, Reason.STAGNATED)
-            else -1
-        )
+        if self.reason not in (Reason.MAX_ITERATIONS, Reason.STAGNATED):
+            return -1
+        return max(int(np.max(self.iterations if self.cycles is None else self.cycles)), 1)
 
     def __iter__(self) -> Iterator[Any]:
         yield self.x
@@ -97,3 +99,53 @@ class SolveResult(Generic[ArrayT]):
 
     def __repr__(self) -> str:
         return f"<SolveResult: {self.reason.value}; {self.iterations} iterations, residual {self.residual_norm:.3g}>"
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnsResult(SolveResult[ArrayT]):
+    """The solutions for several right-hand sides and how they were reached. Unpacks as ``X, info = result``.
+
+    Attributes
+    ----------
+    x : array, shape (n, k)
+        The last iterates, on the device of A.
+    reason : Reason
+        That of the column that fares worst: `Reason.CONVERGED` only if all columns have converged.
+    iterations : numpy.ndarray of int64, shape (k,)
+    residuals : numpy.ndarray of float64, shape (most iterations + 1, k)
+        ``||r||`` of each column at the start and after every iteration, as the recurrence has it; NaN after its last
+        one.
+    residual_norm : numpy.ndarray of float64, shape (k,)
+        ``||b - A x||`` of each column, computed from x.
+    setup_seconds, solve_seconds : float
+        Wall time before and during the iteration.
+    reasons : tuple of Reason
+        One for each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcprecond import MulticolorSGS, pcg, problems
+    >>> A = problems.graphs.grid2d(30)
+    >>> B = np.random.default_rng(0).uniform(-1, 1, (900, 3))
+    >>> result = pcg(A, B, M=MulticolorSGS(A, "greedy"), rtol=1e-6)
+    >>> result.converged, result.x.shape, len(result.iterations), len(result.reasons)
+    (True, (900, 3), 3, 3)
+    """
+
+    iterations: npt.NDArray[np.int64]  # type: ignore[assignment]
+    residual_norm: npt.NDArray[np.float64]  # type: ignore[assignment]
+    reasons: tuple[Reason, ...] = ()
+
+    def __repr__(self) -> str:
+        k, converged = len(self.reasons), self.reasons.count(Reason.CONVERGED)
+        few, most = int(self.iterations.min()), int(self.iterations.max())
+        return (
+            f"<ColumnsResult: {self.reason.value}; {converged} of {k} columns converged, {few} to {most} iterations, "
+            f"largest residual {self.residual_norm.max():.3g}>"
+        )
+
+
+def worst(reasons: Sequence[Reason]) -> Reason:
+    """The reason of the column that fares worst: the last one in the order in which reasons are declared."""
+    return max(reasons, key=list(Reason).index)

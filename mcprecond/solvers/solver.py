@@ -19,16 +19,17 @@ import numpy as np
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, shown
-from mcprecond.backends.inputs import promoted, shaped_vector
+from mcprecond.backends.inputs import promoted, shaped_columns, shaped_vector
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
 from mcprecond.linalg.powers import power_times
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.columns import ColumnsIteration, solve_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration, near_exponent
-from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.solvers.result import CAUSES, Reason, SolveResult
 
 
 class Solver:
@@ -37,8 +38,8 @@ class Solver:
     Subclasses implement `_new_iteration`.
     """
 
-    #: What `_cause` may find out.
-    causes: tuple[Reason, ...] = (Reason.INCONSISTENT,)
+    #: How many right-hand sides there may be at once.
+    most_columns = 1
 
     def __init__(self, A: Any, M: Any = None) -> None:
         self._started = time.perf_counter()
@@ -46,7 +47,7 @@ class Solver:
         self._A_is_operator = not hasattr(self._A, "indptr")
         self._M = admitted_preconditioner(M, self._A, self._backend)
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
-        #: Iterations that nobody uses, by stream, dtype and whether they are in Eisenstat's form.
+        #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.
         self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
 
     @property
@@ -98,15 +99,22 @@ class Solver:
     ) -> SolveResult[Any]:
         started, self._started = self._started or time.perf_counter(), 0.0
         backend, n = self._backend, self.shape[0]
-        b = shaped_vector(b, n, backend)
+        b = self._shaped(b, "b")
         guess = self._guess(x0, b)
         rtol, atol = tolerance(rtol, "rtol"), tolerance(atol, "atol")
         maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
         operands = [self._A, b, *([] if guess is None else [guess])]
         if isinstance(self._M, AdmittedMatrix):
             operands.append(self._M)
-        key, iteration, stack, exponent_of_A = self._borrow(promoted(*(operand.dtype for operand in operands)))
+        dtype, columns = promoted(*(operand.dtype for operand in operands)), b.shape[1] if b.ndim == 2 else 1
+        key, iteration, stack, exponent_of_A = self._borrow(dtype, columns)
         iteration.load(b, guess)
+        if isinstance(iteration, ColumnsIteration):
+            result = solve_columns(
+                iteration, b, guess, exponent_of_A, (rtol, atol, maxiter), callback, progress, self._cause_of, started
+            )
+            self._free.setdefault(key, []).append((iteration, stack))
+            return result
         norm, starts_at_zero = choose_units(iteration, b, guess, exponent_of_A, backend)
         b = self._projected(b, iteration)
         if norm == 0 and not bool(b.any()):
@@ -120,7 +128,7 @@ class Solver:
         ready = time.perf_counter()
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller))
         x, reason = solution_of(iteration, reason)
-        if reason not in (Reason.CONVERGED, *self.causes):
+        if reason not in (Reason.CONVERGED, *CAUSES):
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
         residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
@@ -137,8 +145,14 @@ class Solver:
         self._free = {}
 
     @abstractmethod
-    def _new_iteration(self, A: Operator, M: Operator | None, stack: ExitStack) -> Iteration:
+    def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """An iteration on vectors of the dtype of A; what its states need is closed with the stack."""
+
+    def _shaped(self, v: Any, name: str) -> Any:
+        """A vector, or several columns where that is possible, as the user passes them."""
+        if self.most_columns == 1:
+            return shaped_vector(v, self.shape[0], self._backend, name)
+        return shaped_columns(v, self.shape[0], self.most_columns, self._backend, name)
 
     def _projected(self, b: Any, iteration: Iteration) -> Any:
         """The right-hand side in the caller's units as the iteration has it."""
@@ -152,20 +166,24 @@ class Solver:
             if x0 != "Mb":
                 raise ValueError(f"x0 must be an array or 'Mb', got {x0!r}")
             M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
-            return b if M is None else shaped_vector(M @ b, self.shape[0], self._backend, "M @ b")
-        return shaped_vector(x0, self.shape[0], self._backend, "x0")
+            return b if M is None else self._shaped(M @ b, "M @ b")
+        guess = self._shaped(x0, "x0")
+        if guess.shape != b.shape:
+            raise ValueError(f"x0 must have shape {b.shape} like b, got {guess.shape}")
+        return guess
 
     @cached_property
     def _matrix(self) -> AdmittedMatrix:
         return admitted(self._A, finite=True)
 
-    def _borrow(self, dtype: np.dtype[Any]) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
-        """An iteration for vectors of a dtype that nobody uses on this stream, made if there is none: the key under
-        which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
+    def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+        """An iteration for vectors of a dtype and so many columns that nobody uses on this stream, made if there is
+        none: the key under which it is to be put back, the iteration, what to close when it goes, and the exponent of
+        A.
         """
         self._take_note_of_updates()
         exponent = 0 if self._A_is_operator else self._matrix.exponent
-        key = self._backend.stream, dtype, False
+        key = self._backend.stream, dtype, columns
         if free := self._free_one(key):
             return key, *free, exponent
         M = self._M
@@ -178,7 +196,7 @@ class Solver:
         else:
             A = product_with(replace(self._matrix, csr=self._matrix.csr.astype(dtype, copy=False)))
         stack = ExitStack()
-        return key, self._new_iteration(A, M, stack), stack, exponent
+        return key, self._new_iteration(A, M, columns, stack), stack, exponent
 
     def _free_one(self, key: tuple[Any, ...]) -> tuple[Iteration, ExitStack] | None:
         """An iteration that was put back, unless another thread has just taken it."""
@@ -193,6 +211,10 @@ class Solver:
         if updates != self._updates:
             self._updates, self._free = updates, {}
             self.__dict__.pop("_matrix", None)
+
+    def _cause_of(self, b: Any, column: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+        """See `_cause`, for a column."""
+        return self._cause(self._projected(b, column), column, limit, reason)
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""

@@ -26,19 +26,19 @@ class Relaxation(SweepVectors):
 
     Parameters
     ----------
-    blocks, columns
+    blocks, columns, pitch
         As for `SweepVectors`.
     """
 
-    def __init__(self, blocks: ColorBlocks, columns: int = 1) -> None:
-        super().__init__(blocks, columns)
+    def __init__(self, blocks: ColorBlocks, columns: int = 1, pitch: int | None = None) -> None:
+        super().__init__(blocks, columns, pitch)
         self._next = blocks.backend.xp.empty_like(self._y) if blocks.backend.resident_warps else self._y
         self._move()  # loaded now: nothing may be compiled while kernels are captured
 
     def start(self, x: Any) -> Iterate:
         """Begin with the values of x, which the next sweeps change."""
         inverse = self.blocks.inverse
-        self._move().to_color_order(len(inverse), inverse, x.reshape(self._flat), self._y.reshape(self._flat))
+        self._move().to_color_order(len(inverse), inverse, self._pitch, self._rows(x), self._y)
         return Iterate(self, x)
 
     def start_from_zero(self, b: Any, x: Any, direction: str, *, omega: float = 1.0, scale: float = 1.0) -> Iterate:
@@ -92,7 +92,7 @@ class Iterate:
         for backwards in HALVES[direction]:
             if self._next is not self._y:
                 store_sentinel(self._next)
-            vectors = own._rows(b), omega, self._y, self._next, own._rows(self._x)
+            vectors = own._pitch, own._rows(b), omega, self._y, self._next, own._rows(self._x)
             own._run.relax(*own._slices, int(backwards), *matrix, *vectors)
             self._y, self._next = self._next, self._y
         self._solves_lower = False
@@ -102,4 +102,6 @@ class Iterate:
         own, blocks = self._relaxation, self._relaxation.blocks
         pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
         matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots, blocks.perm
-        own._run.residual(*own._slices, int(self._solves_lower), *matrix, own._rows(b), self._y, own._rows(r))
+        own._run.residual(
+            *own._slices, int(self._solves_lower), *matrix, own._pitch, own._rows(b), self._y, own._rows(r)
+        )

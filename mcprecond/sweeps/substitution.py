@@ -8,6 +8,7 @@ order, and a pass of its own puts it into the order of the matrix.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,11 @@ from mcprecond.sweeps.vectors import KERNELS as VECTOR_KERNELS
 
 NULL = 0  # for a kernel's array argument
 SECTOR = 32  # bytes that memory gives at a time
+
+
+def columns_at_once(blocks: ColorBlocks) -> int:
+    """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
+    return 4 if blocks.block_size <= 2 else 2
 
 
 class SweepVectors:
@@ -32,16 +38,18 @@ class SweepVectors:
         sweep, so they may change.
     columns : int
         How many right-hand sides there are.
+    pitch : int, optional
+        How many columns the vectors in the order of the matrix have, of which these are some; `columns` by default.
     """
 
-    def __init__(self, blocks: ColorBlocks, columns: int = 1) -> None:
+    def __init__(self, blocks: ColorBlocks, columns: int = 1, pitch: int | None = None) -> None:
         self.blocks = blocks
         backend, dtype, stored = blocks.backend, blocks.dtype, blocks.lower.values.dtype
         shape = (*blocks.vector_shape, columns)
         # On a GPU, where polling takes much of the time, vectors have as few bytes as the values stored.
         own = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
         self._y = backend.xp.zeros(shape, own)
-        self._flat = shape[0], math.prod(shape[1:])  # one row for all numbers of a node
+        self._pitch = pitch or columns
         # Whether the result stays in color order at first: a sweep's three vectors and its own do not fit into L2.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._orders = row_bytes < SECTOR and 0 < backend.shared_cache < 3 * row_bytes * shape[0] + self._y.nbytes
@@ -50,6 +58,7 @@ class SweepVectors:
             "RHS": columns,
             "BLOCK_SIZE": blocks.block_size,
             "TRUNCATED_VECTORS": int(own != dtype),
+            "PITCHED": int(self._pitch != columns),
         }
         self._move = partial(backend.kernels, VECTOR_KERNELS, **of_vectors)
         if self._orders:
@@ -83,12 +92,10 @@ class SweepVectors:
         result = NULL if self._orders else self._rows(z)
         self._substitute(r, result, omega, scale, last=self._last_rows)
         self._run.back_substitute(
-            *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, omega, self._y, result
+            *self._before_last, *blocks.upper.rows, blocks.dinv, blocks.perm, self._pitch, omega, self._y, result
         )
         if self._orders:
-            self._move().to_row_order(
-                len(blocks.perm), blocks.inverse, self._y.reshape(self._flat), z.reshape(self._flat)
-            )
+            self._move().to_row_order(len(blocks.perm), blocks.inverse, self._y, self._pitch, self._rows(z))
 
     def _substitute(
         self, r: Any, z: Any, omega: float, scale: float, *, last: int, backwards: bool = False, finish: bool = False
@@ -96,7 +103,7 @@ class SweepVectors:
         """Half of that, forwards or backwards: epochs become 1, but for the rows from `last` on."""
         blocks = self.blocks
         triangle = blocks.upper if backwards else blocks.lower
-        scalars = self._rows(r), omega, scale, self._y, last, int(finish), z
+        scalars = self._pitch, self._rows(r), omega, scale, self._y, last, int(finish), z
         self._run.substitute(*self._slices, int(backwards), *triangle.rows, blocks.dinv, blocks.perm, *scalars)
 
 
@@ -108,3 +115,29 @@ class Substitution(SweepVectors):
     def solve(self, r: Any, z: Any, *, omega: float = 1.0, scale: float = 1.0) -> None:
         """z = inv(T + w U) T inv(T + w L) (scale r)."""
         self._solve(r, z, omega, scale)
+
+
+class Chunks:
+    """Sweeps over any number of columns: a pass for as many as one takes, after another.
+
+    Parameters
+    ----------
+    make : function
+        ``make(blocks, columns, pitch)`` returns what the sweeps of one pass write, as `Substitution` does.
+    blocks : ColorBlocks
+    columns : int
+        How many right-hand sides there are.
+    """
+
+    def __init__(self, make: Callable[[ColorBlocks, int, int], Any], blocks: ColorBlocks, columns: int) -> None:
+        most = columns_at_once(blocks)
+        self._parts = [slice(first, min(first + most, columns)) for first in range(0, columns, most)]
+        self.sweeps = [make(blocks, part.stop - part.start, columns) for part in self._parts]
+
+    def of(self, *vectors: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the sweeps of each pass, and the columns of the vectors that they are for."""
+        if len(self.sweeps) == 1:
+            yield self.sweeps[0], *vectors
+            return
+        for part, sweeps in zip(self._parts, self.sweeps, strict=True):
+            yield sweeps, *(v[:, part] for v in vectors)

@@ -11,8 +11,8 @@
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
     substitute(long long n_slices, const int* slices, void* sums, long long backwards, const OFFSET* indptr,
                const int* columns, const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm,
-               const VectorEntry* r, double omega, double scale, WorkEntry* y, long long last, long long finish,
-               VectorEntry* z) {
+               long long pitch, const VectorEntry* r, double omega, double scale, WorkEntry* y, long long last,
+               long long finish, VectorEntry* z) {
     for_slices(0, n_slices, backwards, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -23,22 +23,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
             indptr, columns, values, by_epoch((const WorkEntry*)y, 1),
             [&](MatrixEntry a, int, WorkEntry y_j) { total += a * converted<VectorEntry>(y_j); },
             [&] {
-                if (is_leader) b = load_once(r + place);
+                if (is_leader) b = load_row_once(r, place, pitch);
             });
         if (slice.sum_row(total)) {
             b = rounded_product((REAL)scale, b);
             total = rounded_product((REAL)omega, total);
             VectorEntry value = backwards ? d * b - divided(total, d) : d * (b - total);
             store_volatile(&y[i], with_epoch(converted<WorkEntry>(value), i < last));
-            if (z && (finish || i >= last)) z[place] = value;
+            if (z && (finish || i >= last)) store_row(z, place, pitch, value);
         }
     });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
     back_substitute(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
-                    const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, double omega, WorkEntry* y,
-                    VectorEntry* z) {
+                    const MatrixEntry* values, const DiagonalEntry* dinv, const int* perm, long long pitch,
+                    double omega, WorkEntry* y, VectorEntry* z) {
     for_slices(0, n_slices, true, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
         if (slice.sum_row(total)) {
             VectorEntry value = own - (REAL)omega * divided(total, d);
             store_volatile(&y[i], with_epoch(converted<WorkEntry>(value), 0));
-            if (z) z[place] = value;
+            if (z) store_row(z, place, pitch, value);
         }
     });
 }
@@ -58,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
     relax(long long n_slices, const int* slices, void* sums, long long backwards, const OFFSET* lower_indptr,
           const int* lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns,
-          const MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, const VectorEntry* r, double omega,
-          const WorkEntry* old, WorkEntry* latest, VectorEntry* z) {
+          const MatrixEntry* upper, const DiagonalEntry* dinv, const int* perm, long long pitch, const VectorEntry* r,
+          double omega, const WorkEntry* old, WorkEntry* latest, VectorEntry* z) {
     for_slices(
         0, n_slices, backwards, slices, sums, backwards ? lower_columns : upper_columns, [&](const Slice& slice) {
             int i = slice.index();
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
             VectorEntry below = VectorEntry(), above = VectorEntry();
             int place = is_leader ? load_once_early(perm + i) : 0;
             auto fetch = [&] {
-                if (is_leader) b = load_once(r + place);
+                if (is_leader) b = load_row_once(r, place, pitch);
             };
             auto add_below = [&](MatrixEntry a, int, WorkEntry value) { below += a * converted<VectorEntry>(value); };
             auto add_above = [&](MatrixEntry a, int, WorkEntry value) { above += a * converted<VectorEntry>(value); };
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
                 VectorEntry value =
                     rounded_product(1 - (REAL)omega, own) + (REAL)omega * (d * (b - below) - divided(above, d));
                 publish(&latest[i], converted<WorkEntry>(value));
-                z[place] = value;
+                store_row(z, place, pitch, value);
             }
         });
 }
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
     residual(long long n_slices, const int* slices, void* sums, long long substituted, const OFFSET* lower_indptr,
              const int* lower_columns, const MatrixEntry* lower, const OFFSET* upper_indptr, const int* upper_columns,
              const MatrixEntry* upper, const DiagonalEntry* diagonal, const DiagonalEntry* pivots, const int* perm,
-             const VectorEntry* b, const WorkEntry* y, VectorEntry* r) {
+             long long pitch, const VectorEntry* b, const WorkEntry* y, VectorEntry* r) {
     for_slices(0, n_slices, false, slices, sums, upper_columns, [&](const Slice& slice) {
         int i = slice.index();
         bool is_leader = slice.is_row_leader();
@@ -116,8 +116,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
         if (slice.sum_row(below, above)) {
             above = undivided(above, pivot);
             VectorEntry rest =
-                substituted ? VectorEntry() : b[place] - below - diagonal[i] * converted<VectorEntry>(y[i]);
-            r[place] = rest - above;
+                substituted ? VectorEntry()
+                            : load_row(b, place, pitch) - below - diagonal[i] * converted<VectorEntry>(y[i]);
+            store_row(r, place, pitch, rest - above);
         }
     });
 }

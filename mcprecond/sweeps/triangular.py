@@ -26,7 +26,7 @@ from mcprecond.storage.layouts import LAYOUT_CHOICES
 KERNELS = KernelSet(
     __file__,
     f"OFFSET VALUE STORED RHS=1 BLOCK_SIZE=1 {LAYOUT_CHOICES} "
-    "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 (LANES)",
+    "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 PITCHED=0 (LANES)",
 )
 
 # c counts right-hand sides. To the functions on the CPU z is not null, and has room for sums: what a row of blocks
@@ -119,7 +119,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
 
 @KERNELS.resident
 def substitute(
-    n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, last, finish, z
+    n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, pitch, r, omega, scale, y, last, finish, z
 ):
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; epochs from 0 to 1.
 
@@ -157,7 +157,7 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
 
 
 @KERNELS.resident
-def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, omega, y, z):
+def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, pitch, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; epochs back to 0."""
     for k in range(n_slices - 1, -1, -1):
         back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
@@ -176,6 +176,7 @@ def relax_rows(
     upper,
     dinv,
     perm,
+    pitch,
     r,
     omega,
     old,
@@ -228,6 +229,7 @@ def residual_rows(
     diagonal,
     pivots,
     perm,
+    pitch,
     b,
     y,
     r,

@@ -4,12 +4,14 @@
 #include "cuda/grid.cuh"
 #include "sweeps/syncfree.cuh"
 
-extern "C" __global__ void to_color_order(long long n, const int* inverse, const VectorEntry* r, WorkEntry* ordered) {
+extern "C" __global__ void to_color_order(long long n, const int* inverse, long long pitch, const VectorEntry* r,
+                                          WorkEntry* ordered) {
     long long i = thread_id();
-    if (i < n) ordered[inverse[i]] = with_epoch(converted<WorkEntry>(r[i]), 0);
+    if (i < n) ordered[inverse[i]] = with_epoch(converted<WorkEntry>(load_row(r, i, pitch)), 0);
 }
 
-extern "C" __global__ void to_row_order(long long n, const int* inverse, const WorkEntry* ordered, VectorEntry* z) {
+extern "C" __global__ void to_row_order(long long n, const int* inverse, const WorkEntry* ordered, long long pitch,
+                                        VectorEntry* z) {
     long long i = thread_id();
-    if (i < n) z[i] = converted<VectorEntry>(ordered[inverse[i]]);
+    if (i < n) store_row(z, i, pitch, converted<VectorEntry>(ordered[inverse[i]]));
 }

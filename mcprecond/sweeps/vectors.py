@@ -7,21 +7,28 @@ is read and written in whole lines. Going through the rows color by color touche
 from __future__ import annotations
 
 from mcprecond.backends import KernelSet
+from mcprecond.sweeps.triangular import copy_node
 
-KERNELS = KernelSet(__file__, "VALUE RHS=1 BLOCK_SIZE=1 TRUNCATED_VECTORS=0")
+KERNELS = KernelSet(__file__, "VALUE RHS=1 BLOCK_SIZE=1 TRUNCATED_VECTORS=0 PITCHED=0")
 
 
 @KERNELS.per_item
-def to_color_order(first, end, inverse, r, ordered):
+def to_color_order(first, end, inverse, pitch, r, ordered):
     """Row i of r becomes row inverse[i]."""
     for i in range(first, end):
-        for c in range(r.shape[1]):
-            ordered[inverse[i], c] = r[i, c]
+        if r.ndim == 2:
+            for c in range(r.shape[1]):
+                ordered[inverse[i], c] = r[i, c]
+        else:
+            copy_node(r, i, ordered, inverse[i])
 
 
 @KERNELS.per_item
-def to_row_order(first, end, inverse, ordered, z):
+def to_row_order(first, end, inverse, ordered, pitch, z):
     """The same, back."""
     for i in range(first, end):
-        for c in range(z.shape[1]):
-            z[i, c] = ordered[inverse[i], c]
+        if z.ndim == 2:
+            for c in range(z.shape[1]):
+                z[i, c] = ordered[inverse[i], c]
+        else:
+            copy_node(ordered, inverse[i], z, i)

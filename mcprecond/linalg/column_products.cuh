@@ -1,0 +1,69 @@
+// Products of a sparse matrix with vectors of k columns. See columns.py.
+#pragma once
+
+#include "linalg/columns.cuh"
+#include "linalg/long_rows.cuh"
+
+#define AT_ONCE (BLOCK * LOADS)  // entries
+
+// Column number `column` of a vector.
+template <typename T>
+struct Column {
+    const T* values;
+    int k, column;
+    __device__ __forceinline__ T operator[](long long i) const { return values[i * k + column]; }
+};
+
+// All rows of A times the columns of x. `row_done(i, column, total)` is called by one thread for each number of the
+// product, and returns what it adds to an inner product; the sum of that over the short rows of this thread is returned,
+// and the long rows' share is in `work`, at `pitch` for each column. Threads whose column is not wanted do nothing.
+//
+// The threads of a block load the entries of its rows in the order of memory, each of them once for all columns, into
+// shared memory. If the rows have so many entries that this takes too many rounds, each thread reads those of its row.
+template <typename SUM, typename STORED_VALUE, typename ARGUMENT_VALUE, typename RowDone>
+__device__ __forceinline__ double multiply_columns(long long n, const Place& place, bool is_wanted,
+                                                   const OFFSET* indptr, const int* indices, const STORED_VALUE* values,
+                                                   const LongRows& long_rows, long long pitch, const ARGUMENT_VALUE* x,
+                                                   RowDone row_done) {
+#ifdef LONG_ROWS
+    for (int c = 0; c < place.k; ++c) {
+        LongRows own = long_rows;
+        own.work += c * pitch;
+        own.multiply<SUM>(indptr, indices, values, Column<ARGUMENT_VALUE>{x, place.k, c},
+                          [&](long long i, SUM total) { return row_done(i, c, total); });
+    }
+#endif
+    __shared__ STORED_VALUE staged[AT_ONCE];
+    __shared__ int staged_columns[AT_ONCE];
+    double sum = 0;
+    const Column<ARGUMENT_VALUE> own{x, place.k, place.column};
+    for (long long first = (long long)blockIdx.x * place.rows; first < n;
+         first += (long long)gridDim.x * place.rows) {
+        long long i = first + place.row;
+        OFFSET base = indptr[first], total = indptr[min(first + place.rows, n)] - base, next = 0, end = 0;
+        bool has_row = place.is_used && is_wanted && i < n;
+#ifdef LONG_ROWS
+        has_row = has_row && !long_rows.has(indptr[i + 1] - indptr[i]);
+#endif
+        if (has_row) next = indptr[i] - base, end = indptr[i + 1] - base;
+        SUM product = SUM();
+        if (total > MOST_ROUNDS * AT_ONCE) {
+            for (; next < end; ++next) product += (SUM)values[base + next] * (SUM)own[indices[base + next]];
+        } else {
+            for (int begin = 0; begin < (int)total; begin += AT_ONCE) {
+                int there = min(AT_ONCE, (int)total - begin);
+                __syncthreads();  // after the last entries were read
+#pragma unroll
+                for (int l = 0; l < LOADS; ++l) {
+                    int e = l * BLOCK + threadIdx.x;
+                    if (e < there) staged[e] = values[base + begin + e], staged_columns[e] = indices[base + begin + e];
+                }
+                __syncthreads();
+                for (; next < end && next < begin + there; ++next)
+                    product += (SUM)staged[next - begin] * (SUM)own[staged_columns[next - begin]];
+            }
+        }
+        if (has_row) sum += row_done(i, place.column, product);
+    }
+    return sum;
+}

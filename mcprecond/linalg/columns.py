@@ -1,0 +1,88 @@
+"""Products of a sparse matrix with vectors of several columns: one pass over its entries serves all of them.
+
+Vectors have the shape (n, k), in C order: what an entry multiplies lies together. On a GPU neighboring threads compute
+neighboring columns of one row, from entries that their block has put into shared memory. On the CPU a row is summed for
+four columns at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.backends.cuda_source import BLOCK
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LONG_ROWS=0")
+
+MOST_COLUMNS = BLOCK  # that a block of threads takes
+LOADS = 4  # entries that a thread loads in a round
+MOST_ROUNDS = 16  # most rounds in which a block loads the entries of its rows together
+PIECE = 1024  # entries of a long row that a warp multiplies
+CUDA_CONSTANTS = {"LOADS": LOADS, "MOST_ROUNDS": MOST_ROUNDS, "PIECE": PIECE}
+
+
+@compile_inlined
+def four_products(i, indptr, indices, values, x, c):
+    """Row i of A times columns c to c + 3."""
+    s0 = s1 = s2 = s3 = x.dtype.type(0)
+    for e in range(indptr[i], indptr[i + 1]):
+        a, j = values[e], indices[e]
+        s0 += a * x[j, c]
+        s1 += a * x[j, c + 1]
+        s2 += a * x[j, c + 2]
+        s3 += a * x[j, c + 3]
+    return s0, s1, s2, s3
+
+
+@compile_inlined
+def one_product(i, indptr, indices, values, x, c):
+    """Row i of A times column c."""
+    total = x.dtype.type(0)
+    for e in range(indptr[i], indptr[i + 1]):
+        total += values[e] * x[indices[e], c]
+    return total
+
+
+@compile_inlined
+def row_products(i, indptr, indices, values, x, sums):
+    """Row i of A times all columns. The row is in the cache after the first ones."""
+    k, c = len(sums), 0
+    while c + 4 <= k:
+        sums[c], sums[c + 1], sums[c + 2], sums[c + 3] = four_products(i, indptr, indices, values, x, c)
+        c += 4
+    while c < k:
+        sums[c] = one_product(i, indptr, indices, values, x, c)
+        c += 1
+
+
+@KERNELS.per_item_driver
+def multiply(size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, x, adds, y):
+    """Y = A X, or Y += A X; size is that of Y."""
+    multiply_rows(0, len(y), indptr, indices, values, x, adds, y)
+
+
+@compile_loop
+def multiply_rows(first, end, indptr, indices, values, x, adds, y):
+    """The rows of `multiply`."""
+    sums = np.empty(x.shape[1], x.dtype)
+    for i in range(first, end):
+        row_products(i, indptr, indices, values, x, sums)
+        for c in range(len(sums)):
+            total = y.dtype.type(sums[c])
+            y[i, c] = y[i, c] + total if adds else total
+
+
+@KERNELS.per_item_driver
+def residual(size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, b, x, r):
+    """R = B - A X."""
+    residual_rows(0, len(r), indptr, indices, values, b, x, r)
+
+
+@compile_loop
+def residual_rows(first, end, indptr, indices, values, b, x, r):
+    """The rows of `residual`."""
+    sums = np.empty(x.shape[1], x.dtype)
+    for i in range(first, end):
+        row_products(i, indptr, indices, values, x, sums)
+        for c in range(len(sums)):
+            r[i, c] = b[i, c] - sums[c]

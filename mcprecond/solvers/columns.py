@@ -1,0 +1,520 @@
+"""Conjugate gradients on several systems with one matrix at once: each step serves all columns.
+
+Vectors have the shape (n, k), in C order. Each column is a system with its own control block, whose scalars decide when
+it stops; from then on it does not change. What the host knows of a column, and how it chooses its units, starts it and
+starts it over, is what `Iteration` has for a single system.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
+from mcprecond.linalg.columns import row_products
+from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.powers import exponent_of, power_times
+from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.driver import (
+    EXAMINED,
+    MOST_PER_READ,
+    RARER,
+    SLOW,
+    _iterations_left,
+    choose_units,
+    solution_of,
+    verdict,
+)
+from mcprecond.solvers.iteration import (
+    ALPHA,
+    BETA,
+    EXHAUSTED,
+    HISTORY,
+    RR,
+    RUNNING,
+    RZ,
+    SCALARS,
+    STATE,
+    UNIT,
+    Iteration,
+    inner,
+    is_finite,
+    take_pAp,
+    take_rr,
+    take_rz,
+    wide,
+)
+from mcprecond.solvers.result import CAUSES, ColumnsResult, Reason, worst
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE LONG_ROWS=0")
+
+CONTROL = 4  # integers of a control block
+WORDS = CONTROL + SCALARS + HISTORY
+CUDA_CONSTANTS = {"CONTROL": CONTROL, "SCALARS": SCALARS, "WORDS": WORDS}
+#: On the CPU the rows are cut into at most so many parts of at least so many rows, whose sums are added up in order.
+MOST_PARTS, ROWS_OF_PART = 256, 256
+
+
+class Column(ConjugateGradients):
+    """One of the systems, as the host knows it. `control` and `scalars` are on the host.
+
+    Its vectors are columns of those of all. What is computed for all of them is not done here: residuals are found and
+    the first directions are made before and after this class decides.
+    """
+
+    def __init__(self, of: ColumnsIteration, number: int) -> None:
+        self._of, self.number = weakref.proxy(of), number
+        self.backend, self.n, self.dtype = of.backend, of.n, of.dtype
+        self.near, self.near_of_r = of.near, of.near_of_r
+        self.b, self.x, self.r = (v[:, number] for v in (of.b, of.x, of.r))
+        self._exponent_of_M = of.exponent_of_M
+        block = of.host[number]
+        self.control, self.scalars = block[:CONTROL], block[CONTROL : CONTROL + SCALARS].view(np.float64)
+        self._fetch_control_block = lambda: lambda: block
+        self._state, self.count, self.shift, self.home = EXHAUSTED, 0, 0, 0
+        self.control[STATE] = EXHAUSTED  # so that its residual is found
+        self.residuals, self.true_residual_norm, self.limit_of_caller = [], math.inf, 0.0
+        #: Why it has stopped, where it has for good.
+        self.reason: Reason | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on, as far as the host knows."""
+        return self._state == RUNNING
+
+    def dot(self, a: Any) -> float:
+        """See `Iteration`."""
+        return float(self._of.squares(self.backend.xp.ascontiguousarray(a)[:, None])[0])
+
+    def measure_residual(self) -> None:
+        """See `Iteration`; r'r has been found with that of the others."""
+        self.true_residual_norm = power_times(*self._size(self.r, float(self.scalars[RR])))
+
+    def replace_iterate(self, x: Any) -> None:
+        """See `Iteration`."""
+        super().replace_iterate(x)
+        self._of.find_residual()
+
+    def begin(self) -> None:
+        """See `Iteration`; the others of its kind begin with it."""
+        self.scalars[RZ] = 0
+
+    def stop(self) -> None:
+        """Let it change no longer."""
+        self._go_to(EXHAUSTED)
+
+    def take_exponent_of_M(self, exponent: int) -> None:
+        """Choose the unit of z by the magnitude of M."""
+        self._exponent_of_M = exponent
+        self._choose_unit_of_z(exponent)
+
+
+class ColumnsIteration(Iteration):
+    """Algorithm 9.1 of Saad on k systems, with any M: an `Operator` and a state of it for k columns, or None for the
+    identity. See `ConjugateGradients`, which has the same for one of them.
+    """
+
+    A: Csr
+
+    def __init__(self, A: Csr, backend: Backend, k: int, M: Operator | None = None, state: Any = None) -> None:
+        super().__init__(A, backend)
+        xp, dtype = backend.xp, A.dtype
+        self.k, self._of_A = k, A.new_state(k)
+        self.run = backend.kernels(KERNELS, OFFSET=A.offset, VALUE=dtype, LONG_ROWS=A.own_macros["LONG_ROWS"])
+        self.b, self.x, self.r, self.p, self.q = (xp.empty((self.n, k), dtype) for _ in range(5))
+        self.z = self.r if M is None else xp.empty((self.n, k), dtype)
+        self.exponent_of_M = 0 if M is None else M.exponent
+        self._take_preconditioner(M, state)
+        self._blocks = xp.empty((k, WORDS), np.int64)
+        self._fetch_blocks = backend.fetcher(self._blocks)
+        self._first = backend.to_host(self._first_block)
+        partials = xp.empty(max(MOST_PARTS, backend.resident_warps) * k)
+        self._sums = partials, xp.zeros(1, np.int32)
+        #: As the host has read or written them.
+        self.host = np.tile(self._first, (k, 1))
+        self.columns: list[Column] = []
+
+    def load(self, b: Any, x0: Any) -> None:
+        """Begin a solve: take right-hand sides and initial guesses, zero for None."""
+        self.b[...] = b
+        if x0 is None:
+            self.x.fill(0)
+        else:
+            self.x[...] = x0
+        self.host[...] = self._first
+        self.columns = [Column(self, number) for number in range(self.k)]
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The most iterations of any column."""
+        return max(column.count for column in self.columns)
+
+    def solution(self) -> Any:
+        """See `Iteration`."""
+        return self.backend.xp.stack([column.solution() for column in self.columns], axis=1)
+
+    def squares(self, v: Any) -> Any:
+        """The squares of the norms of columns, on the host."""
+        squares = self.backend.xp.zeros(v.shape[1])
+        self.run.square(v.size, v.shape[1], v, squares, *self._sums)
+        return self.backend.to_host(squares)
+
+    def find_residual(self) -> None:
+        """See `Iteration`: of the columns that have stopped."""
+        self._write()
+        self.run.residual(
+            self.x.size,
+            self.k,
+            *self.A.arrays_of_columns(self._of_A),
+            self.x,
+            self.b,
+            self.r,
+            self._blocks,
+            *self._sums,
+        )
+        self.host[...] = self._fetch_blocks()()
+
+    def _write(self) -> None:
+        """Bring what the host has decided to the device, which is idle."""
+        self._blocks.view(np.float64)[...] = self.backend.xp.asarray(self.host.view(np.float64))
+
+    def begin(self) -> None:
+        """See `Iteration`: the columns that the host has let run."""
+        beginning = [column for column in self.columns if column.is_running]
+        if beginning and self.M is not None and self.exponent_of_M is None:
+            self.M.enqueue(self._of_M, self.r, self.z)
+            number, xp = beginning[0].number, self.backend.xp
+            self.exponent_of_M = exponent_of(self.z[:, number], xp) - exponent_of(self.r[:, number], xp)
+        for column in beginning:
+            column.take_exponent_of_M(cast(int, self.exponent_of_M))
+        self._write()
+        if self.M is None:
+            self.run.find_beta(self.r.size, self.k, self.r, self.z, self._blocks, *self._sums)
+
+    def _step(self) -> None:
+        """See `Iteration`."""
+        run, size, k, blocks, sums = self.run, self.r.size, self.k, self._blocks, self._sums
+        if self.M is not None:
+            self.M.enqueue(self._of_M, self.r, self.z)
+            run.find_beta(size, k, self.r, self.z, blocks, *sums)
+            if not self.M.linear:
+                run.find_flexible_beta(size, k, self.q, self.z, blocks, *sums)
+        run.change_direction(size, k, self.z, self.p, blocks)
+        run.multiply(size, k, *self.A.arrays_of_columns(self._of_A), self.p, self.q, blocks, *sums)
+        run.advance(size, k, self.p, self.q, self.x, self.r, int(self.M is not None), blocks, *sums)
+
+    def read_state(self, ahead: int = 0) -> int:
+        """See `Iteration`; the state is RUNNING as long as that of any column is."""
+        fetched = self._fetch_blocks()
+        self.enqueue(ahead)
+        self.host[...] = fetched()
+        states = [column.read_state() for column in self.columns]
+        return RUNNING if RUNNING in states else EXHAUSTED
+
+
+def iterate_columns(
+    iteration: ColumnsIteration,
+    callback: Callable[[Any], object] | None,
+    progress: Callable[[int, float], object] | None,
+    cause: Callable[[Column], Reason | None],
+) -> None:
+    """Enqueue iterations until each column has a reason to stop; see `iterate`, which does so for one system.
+
+    Columns whose recurrence was optimistic start over once all of them have stopped.
+    """
+    iterations = 1 if callback else iteration.backend.iterations_per_read
+    adapts = iterations > 1
+    ahead = iteration.ahead if adapts and iteration.captures else 0
+    takes_long = iteration.bundle == 1
+    if takes_long:
+        iterations = 1
+    running, called, examined = ahead, 0, EXAMINED
+    columns = iteration.columns
+    while True:
+        state = iteration.read_state(running)
+        if callback and iteration.count > called:
+            called = iteration.count
+            callback(iteration.solution())
+        if progress:
+            progress(iteration.count, max(column.norm_in_units(column.residuals[-1]) for column in columns))
+        if state == RUNNING and iteration.count >= examined:
+            examined *= RARER
+            _examine(iteration, cause)
+        active = [column for column in columns if column.is_running]
+        if active:
+            if adapts:
+                more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
+                left = [_iterations_left(column.residuals, column.limit, more) for column in active]
+                most = min(MOST_PER_READ, max(column.maxiter - column.count for column in active))
+                known = [number for number in left if number is not None]
+                all_known = len(known) == len(left)
+                iterations = min(max(max(known) - running, least) if all_known else more, most)
+                running = 0 if takes_long and all_known and max(known) <= MOST_PER_READ else ahead
+            iteration.enqueue(iterations)
+            continue
+        iteration.find_residual()
+        for column in columns:
+            if column.reason is None:
+                before = column.true_residual_norm
+                column.measure_residual()
+                column.reason = verdict(column, column._state, before)
+                if column.reason is None:
+                    column.start_over()
+        if all(column.reason for column in columns):
+            return
+        iteration.begin()
+
+
+def solve_columns(
+    iteration: ColumnsIteration,
+    b: Any,
+    guess: Any,
+    exponent_of_A: int,
+    limits: tuple[float, float, int],
+    callback: Callable[[Any], object] | None,
+    progress: Callable[[int, float], object] | None,
+    cause: Callable[..., Reason | None],
+    started: float,
+) -> ColumnsResult[Any]:
+    """Solve for right-hand sides that the iteration has loaded.
+
+    Parameters
+    ----------
+    limits : (float, float, int)
+        rtol, atol and maxiter.
+    cause : function
+        ``cause(b, column, limit, reason)`` for one column of b, its `Column` and its limit in the caller's units.
+    started : float
+        When the solve began.
+    """
+    (rtol, atol, maxiter), columns, xp = limits, iteration.columns, iteration.backend.xp
+    norms = [choose_units(column, b, guess, exponent_of_A, iteration.backend)[0] for column in columns]
+    for column, norm in zip(columns, norms, strict=True):
+        if norm == 0:
+            column.x.fill(0)
+    if guess is not None:
+        iteration.find_residual()
+    for column, norm in zip(columns, norms, strict=True):
+        limit = max(rtol * norm, power_times(float(atol), column.shift))
+        column.limit_of_caller = column.norm_in_units(limit)
+        column.start(limit, maxiter, norm if guess is None else None)
+    iteration.begin()
+    why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
+    ready = time.perf_counter()
+    iterate_columns(iteration, callback, progress, why)
+    solutions, reasons = zip(*(solution_of(column, cast(Reason, column.reason)) for column in columns), strict=True)
+    reasons = tuple(
+        reason if reason in (Reason.CONVERGED, *CAUSES) else why(column, reason) or reason
+        for column, reason in zip(columns, reasons, strict=True)
+    )
+    finished = time.perf_counter()
+    residuals = np.full((iteration.count + 1, iteration.k), np.nan)
+    for column in columns:
+        residuals[: column.count + 1, column.number] = [column.norm_in_units(norm) for norm in column.residuals]
+    return ColumnsResult(
+        x=xp.stack(solutions, axis=1),
+        reason=worst(reasons),
+        iterations=np.array([column.count for column in columns]),
+        residuals=residuals,
+        residual_norm=np.array([column.norm_in_units(column.true_residual_norm) for column in columns]),
+        setup_seconds=ready - started,
+        solve_seconds=finished - ready,
+        reasons=reasons,
+    )
+
+
+def _examine(iteration: ColumnsIteration, cause: Callable[[Column], Reason | None]) -> None:
+    """Stop the columns that have not won much, and for which ``cause(column)`` says why."""
+    stalling = [c for c in iteration.columns if c.is_running and c.residuals[-1] > SLOW * c.residuals[0]]
+    causes = [(column, found) for column in stalling if (found := cause(column))]
+    if not causes:
+        return
+    iteration.read_state()  # after those that have run ahead
+    for column, _ in causes:
+        column.stop()
+    iteration.find_residual()
+    for column, found in causes:
+        column.measure_residual()
+        column.reason = Reason.CONVERGED if column.true_residual_norm <= column.limit else found
+
+
+# On the CPU. A control block is a row of `blocks`; which columns run is found out first.
+
+
+@compile_part
+def scalars_of(blocks, c):
+    """The scalars of a column."""
+    return blocks[c, CONTROL : CONTROL + SCALARS].view(np.float64)
+
+
+@compile_part
+def history_of(blocks, c):
+    """The residuals of a column."""
+    return blocks[c, CONTROL + SCALARS :].view(np.float64)
+
+
+@compile_part
+def active_columns(blocks, are_running):
+    """The columns that are running, or those that are not."""
+    return np.flatnonzero((blocks[:, STATE] == RUNNING) == are_running)
+
+
+@compile_part
+def coefficients(blocks, slot, unit):
+    """A scalar of all columns, in the dtype of `unit`."""
+    found = np.empty(len(blocks), unit.dtype)
+    for c in range(len(blocks)):
+        found[c] = unit.dtype.type(scalars_of(blocks, c)[slot])
+    return found
+
+
+@compile_part
+def parts_of(n, k, partials):
+    """Room for the sums of each part of the rows."""
+    parts = min(MOST_PARTS, n // ROWS_OF_PART + 1)
+    return partials[: parts * k].reshape(parts, k)
+
+
+@compile_part
+def total_of(sums, c):
+    """The sum of a column over all parts."""
+    total = 0.0
+    for part in range(len(sums)):
+        total += sums[part, c]
+    return total
+
+
+@KERNELS.strided
+def multiply(
+    size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, p, q, blocks, partials, arrivals
+):
+    """Q = A P, and alpha from p'q."""
+    active, sums = active_columns(blocks, True), parts_of(len(p), k, partials)
+    multiply_rows(0, len(sums), active, indptr, indices, values, p, q, sums)
+    for c in active:
+        take_pAp(total_of(sums, c), blocks[c], scalars_of(blocks, c))
+
+
+@compile_loop(grain=1)
+def multiply_rows(first, end, active, indptr, indices, values, p, q, sums):
+    """The rows of some parts of `multiply`."""
+    n = len(p)
+    for part in range(first, end):
+        sums[part] = 0
+        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
+            row_products(i, indptr, indices, values, p, q[i])
+            for c in active:
+                sums[part, c] += inner(q[i, c], p[i, c])
+
+
+@KERNELS.strided
+def advance(size, k, p, q, x, r, is_preconditioned, blocks, partials, arrivals):
+    """X += alpha P, R -= alpha Q, and r'r; without M, beta from that."""
+    active, sums = active_columns(blocks, True), parts_of(len(x), k, partials)
+    advance_rows(0, len(sums), active, coefficients(blocks, ALPHA, r), p, q, x, r, sums)
+    for c in active:
+        rr, scalars = total_of(sums, c), scalars_of(blocks, c)
+        take_rr(rr, blocks[c], scalars, history_of(blocks, c))
+        if not is_preconditioned:
+            take_rz(rr * scalars[UNIT], blocks[c], scalars)
+
+
+@compile_loop(grain=1)
+def advance_rows(first, end, active, alpha, p, q, x, r, sums):
+    """The rows of some parts of `advance`."""
+    n = len(x)
+    for part in range(first, end):
+        sums[part] = 0
+        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
+            for c in active:
+                x[i, c] += alpha[c] * p[i, c]
+                r[i, c] -= alpha[c] * q[i, c]
+                sums[part, c] += inner(r[i, c], r[i, c])
+
+
+@KERNELS.strided
+def find_beta(size, k, r, z, blocks, partials, arrivals):
+    """Beta from r'z, with z in its unit."""
+    active, sums = active_columns(blocks, True), parts_of(len(r), k, partials)
+    multiply_numbers(0, len(sums), active, coefficients(blocks, UNIT, z), r, z, sums)
+    for c in active:
+        take_rz(total_of(sums, c), blocks[c], scalars_of(blocks, c))
+
+
+@compile_loop(grain=1)
+def multiply_numbers(first, end, active, unit, a, b, sums):
+    """The inner products of a and b, this in its unit, for some parts of the rows."""
+    n = len(a)
+    for part in range(first, end):
+        sums[part] = 0
+        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
+            for c in active:
+                sums[part, c] += inner(a[i, c], unit[c] * b[i, c])
+
+
+@KERNELS.strided
+def find_flexible_beta(size, k, q, z, blocks, partials, arrivals):
+    """Beta of flexible CG, from q'z and the usual one."""
+    active, sums = active_columns(blocks, True), parts_of(len(q), k, partials)
+    multiply_numbers(0, len(sums), active, coefficients(blocks, UNIT, z), q, z, sums)
+    for c in active:
+        qz, scalars = total_of(sums, c), scalars_of(blocks, c)
+        if scalars[BETA] != 0 and is_finite(qz, blocks[c]):  # there is no q before the first product
+            scalars[BETA] *= -scalars[ALPHA] * qz / scalars[RZ]
+
+
+@KERNELS.strided
+def change_direction(size, k, z, p, blocks):
+    """P = Z + beta P, with Z in its unit."""
+    turn_rows(
+        0, len(p), active_columns(blocks, True), coefficients(blocks, BETA, p), coefficients(blocks, UNIT, p), z, p
+    )
+
+
+@compile_loop
+def turn_rows(first, end, active, beta, unit, z, p):
+    """The rows of `change_direction`."""
+    for i in range(first, end):
+        for c in active:
+            p[i, c] = unit[c] * z[i, c] if beta[c] == 0 else unit[c] * z[i, c] + beta[c] * p[i, c]
+
+
+@KERNELS.strided
+def residual(
+    size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, x, b, r, blocks, partials, arrivals
+):
+    """R = B - A X and r'r, both summed in double precision, for the columns that have stopped."""
+    stopped, sums = active_columns(blocks, False), parts_of(len(x), k, partials)
+    residual_rows(0, len(sums), stopped, indptr, indices, values, x, b, r, sums)
+    for c in stopped:
+        scalars_of(blocks, c)[RR] = total_of(sums, c)
+
+
+@compile_loop(grain=1)
+def residual_rows(first, end, stopped, indptr, indices, values, x, b, r, sums):
+    """The rows of some parts of `residual`."""
+    n = len(x)
+    for part in range(first, end):
+        sums[part] = 0
+        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
+            for c in stopped:
+                total = wide(b[i, c])
+                for e in range(indptr[i], indptr[i + 1]):
+                    total -= wide(values[e]) * x[indices[e], c]
+                r[i, c] = total
+                sums[part, c] += inner(total, total)
+
+
+@KERNELS.strided
+def square(size, k, v, squares, partials, arrivals):
+    """The squares of the norms of all columns."""
+    sums = parts_of(len(v), k, partials)
+    multiply_numbers(0, len(sums), np.arange(k), np.ones(k, v.dtype), v, v, sums)
+    for c in range(k):
+        squares[c] = total_of(sums, c)
