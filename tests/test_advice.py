@@ -29,6 +29,9 @@ def test_best_first_and_runnable(to_device, backend):
     assert rows["ILU0 row order"]["colors"] == 59 > rows["ILU0 colors"]["colors"]
     assert rows["SGS greedy"]["colors"] == 2 and rows["none"]["application"] == 0
     assert rows["SGS eb"]["iterations"] < rows["none"]["iterations"]
+    predicted = {name for name, row in rows.items() if row["predicted_seconds"] is not None}
+    assert predicted == {"none", "Jacobi", "SGS", "multigrid"}
+    assert all(rows[name]["predicted_seconds"] > 0 for name in predicted)
 
     names = {name: getattr(mcprecond, name) for name in NAMES}
     names |= {"A": A, "b": A @ backend.xp.ones(900), "scipy": __import__("scipy.sparse")}

@@ -77,10 +77,12 @@ def iterate(
     callback: Callable[[Iteration], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[], Reason | None],
+    leaves: Callable[[Iteration], bool] | None = None,
 ) -> Reason:
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
 
-    After many iterations that have not won much, ``cause()`` examines why.
+    After many iterations that have not won much, ``cause()`` examines why. If ``leaves(iteration)`` says so, the
+    iterations end as if there were no more.
     """
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
@@ -104,6 +106,9 @@ def iterate(
                 iteration.read_state()  # after those that have run ahead
                 iteration.measure_residual()
                 return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
+        if state == RUNNING and leaves is not None and leaves(iteration):
+            state = iteration.read_state()  # after those that have run ahead
+            state = EXHAUSTED if state == RUNNING else state
         if state == RUNNING:
             if adapts:
                 more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1

@@ -169,9 +169,9 @@ class _GMRES(Solver):
         elif callback is not None:
             with_norm = lambda iteration: callback(iteration.relative_norm)  # noqa: E731
         if callback_type == "legacy":
-            return self._solve(b, x0, rtol, atol, maxiter, with_norm)
+            return self.run(b, x0, rtol, atol, maxiter, callback=with_norm)
         self._most_cycles = maxiter
-        result = self._solve(b, x0, rtol, atol, 2**62 if maxiter else 0, with_norm)
+        result = self.run(b, x0, rtol, atol, 2**62 if maxiter else 0, callback=with_norm)
         return replace(result, cycles=self._iteration.cycles)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:

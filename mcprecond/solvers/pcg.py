@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any, Literal, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from mcprecond.backends.arguments import one_of
-from mcprecond.linalg.columns import MOST_COLUMNS
-from mcprecond.linalg.csr import Csr
-from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.linalg.operator import Operator
-from mcprecond.linalg.powers import times_power
-from mcprecond.matrix import admitted
-from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.cg import ConjugateGradients
-from mcprecond.solvers.columns import ColumnsIteration
-from mcprecond.solvers.diagnosis import is_unsymmetric
-from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
-from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
-from mcprecond.solvers.result import Reason, SolveResult
-from mcprecond.solvers.solver import Solver
+from mcprecond.solvers.automatic import Stages
+from mcprecond.solvers.preconditioned import PreconditionedCG
+from mcprecond.solvers.result import SolveResult
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace, SystemMatrix
-
-FORMS = ("auto", "plain", "eisenstat")
 
 
 @overload
@@ -39,7 +23,7 @@ def pcg(
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | HostArray | DeviceArray | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto"] | None = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -56,7 +40,7 @@ def pcg(
     rtol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | HostArray | DeviceArray | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto"] | None = None,
     callback: Callable[[Any], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -97,11 +81,13 @@ def pcg(
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
     maxiter : int, optional
         10 n by default.
-    M : preconditioner, sparse matrix, dense array or LinearOperator, optional
-        An approximation of inv(A), positive definite like A. The preconditioners of this package and sparse
-        matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``. M has to be
-        linear, but for the K cycles of this package: with these the iteration is that of flexible CG, which takes one
-        more inner product.
+    M : preconditioner, sparse matrix, dense array, LinearOperator or "auto", optional
+        An approximation of inv(A), positive definite like A. "auto" begins with Jacobi's, and goes on with
+        `MulticolorSGS` or `SmoothedAggregation` where that is predicted to be done earlier, setup included; the
+        `stages` of the result say what was used, and its `M` is the last one. The preconditioners of this package and
+        sparse matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``. M has to
+        be linear, but for the K cycles of this package: with these the iteration is that of flexible CG, which takes
+        one more inner product.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     progress : function of an int and a float, optional
@@ -161,7 +147,7 @@ def pcg(
     return result
 
 
-class PCG(Solver):
+class PCG(PreconditionedCG):
     """Preconditioned conjugate gradients for many right-hand sides, one after the other: set up once.
 
     The first `solve` allocates vectors and captures iterations on a GPU; later ones on the same stream find all of that
@@ -190,82 +176,18 @@ class PCG(Solver):
     2.330e+07
     """
 
-    most_columns = MOST_COLUMNS
-
     def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
-        super().__init__(A, M)
-        if isinstance(self._M, Preconditioner) and not self._M.symmetric:
-            raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
-        self._form = one_of(form, "form", FORMS)
-        self._is_projected, self._basis = nullspace is not None, None
-        if incompatibility := self._incompatibility():
-            self._refuse_eisenstat(incompatibility)
-            if nullspace is not None:
-                if self._A_is_operator:
-                    raise TypeError("nullspace needs a sparse or dense A, got an operator")
-                self._basis = null_space_basis(nullspace, self._matrix)
-            elif not self._A_is_operator:
-                self._matrix  # noqa: B018 - checked now
+        is_automatic = isinstance(M, str) and bool(one_of(M, "M", ("auto",)))
+        super().__init__(A, None if is_automatic else M, form=form, nullspace=nullspace)
+        self._stages = Stages(self) if is_automatic and not self.A_is_operator else None
 
-    def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
-        """See `Solver`: in Eisenstat's form where it fits."""
-        self._take_note_of_updates()
-        incompatibility = f"b has {columns} columns" if columns > 1 else self._incompatibility(dtype)
-        if not incompatibility:
-            backend, M = self._backend, self._M
-            was_built_from_A = M.blocks.compared_with(self._A)  # while the rest is made ready
-            key = backend.stream, dtype, "eisenstat"
-            iteration, stack = self._free_one(key) or (EisenstatIteration(self._A, M, backend), ExitStack())
-            if was_built_from_A():
-                return key, iteration, stack, M.blocks.exponent
-            incompatibility = "M was built from another matrix"
-        self._refuse_eisenstat(incompatibility)
-        return super()._borrow(dtype, columns)
+    def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
+        """See `Solver`: with M="auto" in stages."""
+        solve = super().run if self._stages is None else self._stages.run
+        return solve(b, x0, *limits, **hooks)
 
-    def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
+    def release(self) -> None:
         """See `Solver`."""
-        if self._is_projected:
-            M = Projected(M, self._basis, A.dtype, self._backend)
-        state = None if M is None else stack.enter_context(M.lend_state(columns))
-        if columns > 1:
-            if not isinstance(A, Csr):
-                raise TypeError(f"b has {columns} columns, which needs a sparse or dense A, got an operator")
-            of_columns = ProjectedColumns if self._is_projected else ColumnsIteration
-            return of_columns(A, self._backend, columns, M, state)
-        method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
-        return method(A, self._backend, M, state)
-
-    def _projected(self, b: Any, iteration: Iteration) -> Any:
-        """See `Solver`."""
-        return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b
-
-    def _incompatibility(self, dtype: Any = None) -> str | None:
-        """Why Eisenstat's form does not fit, or is not wanted; None if it fits, provided that M was built from A."""
-        if self._form == "plain":
-            return "form='plain'"
-        if self._is_projected:
-            return "nullspace is given"
-        if self._A_is_operator:
-            return "A is no matrix"
-        if found := eisenstat_incompatibility(self._A, self._M):
-            return found
-        if dtype is None or dtype == self._A.dtype:  # to NumPy None is float64
-            return None
-        return f"the system is solved in {dtype}, as b or x0 needs it"
-
-    def _refuse_eisenstat(self, incompatibility: str) -> None:
-        """Raise ValueError if Eisenstat's form is asked for."""
-        if self._form == "eisenstat":
-            unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
-            raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
-
-    def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
-        """See `Solver`; A may not be symmetric, too."""
-        if self._A_is_operator:
-            return None
-        matrix = admitted(self._A)
-        if reason is None:
-            unsymmetric = is_unsymmetric(matrix)
-        else:
-            unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
-        return Reason.UNSYMMETRIC_A if unsymmetric else super()._cause(b, iteration, limit, reason)
+        super().release()
+        if self._stages is not None:
+            self._stages.release()

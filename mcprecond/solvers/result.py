@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,13 @@ class Reason(Enum):
 CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
 
+class Stage(NamedTuple):
+    """A preconditioner that ``pcg(M="auto")`` used: its name, and the number of iterations with it."""
+
+    name: str
+    iterations: int
+
+
 @dataclass(frozen=True)
 class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
@@ -68,6 +75,10 @@ class SolveResult(Generic[ArrayT]):
         Wall time before and during the iteration.
     cycles : int, optional
         Of `gmres`, unless iterations are what its `maxiter` counts.
+    stages : tuple of Stage
+        With `pcg(M="auto")` the preconditioners that were used, in their order.
+    M : preconditioner or sparse matrix, optional
+        The last one of these, to be used again; None for none.
     """
 
     x: ArrayT
@@ -78,6 +89,8 @@ class SolveResult(Generic[ArrayT]):
     setup_seconds: float
     solve_seconds: float
     cycles: int | None = None
+    stages: tuple[Stage, ...] = ()
+    M: Any = None
 
     @property
     def converged(self) -> bool:

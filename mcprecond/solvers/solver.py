@@ -21,6 +21,7 @@ from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, shown
 from mcprecond.backends.inputs import promoted, shaped_columns, shaped_vector
 from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
 from mcprecond.linalg.powers import power_times
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
@@ -42,10 +43,14 @@ class Solver:
     most_columns = 1
 
     def __init__(self, A: Any, M: Any = None) -> None:
-        self._started = time.perf_counter()
-        self._A, self._backend = system_matrix(A)
-        self._A_is_operator = not hasattr(self._A, "indptr")
-        self._M = admitted_preconditioner(M, self._A, self._backend)
+        #: When the setup began; 0 once a solve has told how long it took.
+        self.started = time.perf_counter()
+        if isinstance(A, AdmittedMatrix):
+            self._A, self._backend, self.matrix = A.csr, A.backend, A
+        else:
+            self._A, self._backend = system_matrix(A)
+        self.A_is_operator = not hasattr(self._A, "indptr")
+        self.M, self._M = M, admitted_preconditioner(M, self._A, self._backend)
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.
         self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
@@ -85,19 +90,25 @@ class Solver:
         """
         callback = as_function(callback, "callback", "one array")
         with_x = None if callback is None else lambda iteration: callback(iteration.solution())
-        return self._solve(b, x0, rtol, atol, maxiter, with_x, as_function(progress, "progress", "an int and a float"))
+        progress = as_function(progress, "progress", "an int and a float")
+        return self.run(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
 
-    def _solve(
+    def run(
         self,
         b: Any,
         x0: Any,
         rtol: float,
         atol: float,
         maxiter: int | None,
-        callback: Callable[[Iteration], object] | None,
+        *,
+        callback: Callable[[Iteration], object] | None = None,
         progress: Callable[[int, float], object] | None = None,
+        leaves: Callable[[Iteration], bool] | None = None,
     ) -> SolveResult[Any]:
-        started, self._started = self._started or time.perf_counter(), 0.0
+        """Solve A x = b, as `solve` does. Callbacks get the iteration. If ``leaves(iteration)`` says so, whenever the
+        host has read the residuals, the solve ends as if `maxiter` were reached.
+        """
+        started, self.started = self.started or time.perf_counter(), 0.0
         backend, n = self._backend, self.shape[0]
         b = self._shaped(b, "b")
         guess = self._guess(x0, b)
@@ -126,7 +137,7 @@ class Solver:
         limit_of_caller = iteration.norm_in_units(limit)
         iteration.start(limit, maxiter, norm if starts_at_zero else None)
         ready = time.perf_counter()
-        reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller))
+        reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
         if reason not in (Reason.CONVERGED, *CAUSES):
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
@@ -173,7 +184,8 @@ class Solver:
         return guess
 
     @cached_property
-    def _matrix(self) -> AdmittedMatrix:
+    def matrix(self) -> AdmittedMatrix:
+        """A, admitted."""
         return admitted(self._A, finite=True)
 
     def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
@@ -182,19 +194,21 @@ class Solver:
         A.
         """
         self._take_note_of_updates()
-        exponent = 0 if self._A_is_operator else self._matrix.exponent
+        exponent = 0 if self.A_is_operator else self.matrix.exponent
         key = self._backend.stream, dtype, columns
         if free := self._free_one(key):
             return key, *free, exponent
         M = self._M
         if isinstance(M, AdmittedMatrix):
-            M = product_with(replace(M, csr=M.csr.astype(dtype, copy=False)))
+            M = replace(M, csr=M.csr.astype(dtype, copy=False))
+            is_diagonal = M.max_degree == 0 and M.is_canonical and M.indices.size == M.shape[0]
+            M = Diagonal(M.data, self._backend) if is_diagonal else product_with(M)
         if M is not None:
             M = operator_for(M, dtype, self._backend)
-        if self._A_is_operator:
+        if self.A_is_operator:
             A = operator_for(self._A, dtype, self._backend)
         else:
-            A = product_with(replace(self._matrix, csr=self._matrix.csr.astype(dtype, copy=False)))
+            A = product_with(replace(self.matrix, csr=self.matrix.csr.astype(dtype, copy=False)))
         stack = ExitStack()
         return key, self._new_iteration(A, M, columns, stack), stack, exponent
 
@@ -210,7 +224,7 @@ class Solver:
         updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         if updates != self._updates:
             self._updates, self._free = updates, {}
-            self.__dict__.pop("_matrix", None)
+            self.__dict__.pop("matrix", None)
 
     def _cause_of(self, b: Any, column: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """See `_cause`, for a column."""
@@ -218,7 +232,7 @@ class Solver:
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""
-        if self._A_is_operator:
+        if self.A_is_operator:
             return None
         matrix = admitted(self._A)
         eps = float(np.finfo(matrix.dtype).eps)

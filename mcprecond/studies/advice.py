@@ -8,11 +8,13 @@ from typing import Any
 
 from mcprecond.backends import backend_of
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import admitted
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
+from mcprecond.solvers.automatic import predicted_for
 from mcprecond.studies.compare import Progress, convergence
 from mcprecond.studies.table import Table
+from mcprecond.tuning.stages import OF_JACOBI, iterations_of_multigrid
 
 RTOL, MAXITER = 1e-6, 1000
 
@@ -59,8 +61,9 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
     Table
         Best first; those that did not converge come last, with the reason. Columns: method, verified, iterations,
         colors (of ILU0 the levels; None for what has no colors, as multigrid on a CPU), seconds (setup and solve),
-        setup_seconds, solve_seconds, application (time of M @ r relative to A @ x), residual, reason, python (how to
-        use it; for a CuPy matrix Jacobi's is written with cupyx.scipy).
+        predicted_seconds (the same as ``pcg(A, b, M="auto")`` predicts it from the iterations that Jacobi took; None
+        for what that does not consider), setup_seconds, solve_seconds, application (time of M @ r relative to A @ x),
+        residual, reason, python (how to use it; for a CuPy matrix Jacobi's is written with cupyx.scipy).
 
     Raises
     ------
@@ -91,12 +94,24 @@ def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Tab
         repeats=repeats,
         progress=progress,
     )
-    shown = ["method", "verified", "iterations", "colors", "seconds", "setup_seconds", "solve_seconds", "application"]
-    shown += ["residual", "reason"]
-    rows = []
+    shown = ["method", "verified", "iterations", "colors", "seconds", "predicted_seconds", "setup_seconds"]
+    shown += ["solve_seconds", "application", "residual", "reason"]
+    predicted, rows = predicted_seconds(matrix, found), []
     for row in sorted(found.rows, key=lambda row: (not row["verified"], row.get("seconds", math.inf))):
         python = CANDIDATES[row["method"]][1]
         if backend.name == "gpu":
             python = python.replace("scipy.sparse.diags_array", "cupyx.scipy.sparse.diags")
+        row = row | {"predicted_seconds": predicted.get(row["method"])}
         rows.append({name: row.get(name) for name in shown} | {"python": python})
     return Table(rows)
+
+
+def predicted_seconds(matrix: AdmittedMatrix, found: Table) -> dict[str, float]:
+    """What ``pcg(A, b, M="auto")`` predicts for solves, of which it knows how many iterations Jacobi takes."""
+    taken = {row["method"]: row["iterations"] for row in found.rows if row.get("verified")}
+    iterations = {name: taken[name] for name in ("none", "Jacobi") if name in taken}
+    iterations["multigrid"] = iterations_of_multigrid(-math.log10(RTOL))
+    if "Jacobi" in taken:
+        iterations["SGS"] = OF_JACOBI * taken["Jacobi"]
+    predictions = predicted_for(matrix)
+    return {name: predictions[name].setup + count * predictions[name].iteration for name, count in iterations.items()}

@@ -66,14 +66,34 @@ class ColoringSpeed:
 
 
 @dataclass(frozen=True)
+class Work:
+    """Seconds that something takes to start, per entry of a matrix and per row, for values of 8 bytes."""
+
+    start: float
+    per_entry: float
+    per_row: float
+
+    def seconds(self, n: int, entries: int, value_bytes: int) -> float:
+        """For a matrix; a column index of 4 bytes goes with each value."""
+        return self.start + self.per_entry * entries * (value_bytes + 4) / 12 + self.per_row * n * value_bytes / 8
+
+    def on(self, faster: float) -> Work:
+        """The same where memory is so many times as fast."""
+        return Work(self.start, self.per_entry / faster, self.per_row / faster)
+
+
+@dataclass(frozen=True)
 class Speeds:
-    """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names."""
+    """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names; the setup of
+    preconditioners and an iteration of CG with them.
+    """
 
     bandwidth: float
     cache: float
     step: float
     start: float
     colorings: dict[str, ColoringSpeed]
+    work: dict[str, tuple[Work, Work]]
 
     def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1) -> float:
         """An iteration of PCG with so many colors; the entries of a block share a column index."""
@@ -83,7 +103,8 @@ class Speeds:
         return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
 
 
-#: Measured on an H200, and on two cores of a server.
+NOTHING = Work(0, 0, 0)
+#: Measured on an H200, and on two cores of a server; the work on an H100, in proportion to its memory.
 MEASURED = {
     "gpu": Speeds(
         bandwidth=4.75e12,
@@ -94,6 +115,12 @@ MEASURED = {
             "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
             "greedy": ColoringSpeed(0.1e-3, 7e-12, 8e-12, per_front=1e-6),
         },
+        work={
+            "none": (NOTHING, Work(10e-6, 3e-12, 30e-12)),
+            "Jacobi": (Work(0.3e-3, 0, 30e-12), Work(13e-6, 3e-12, 42e-12)),
+            "SGS": (Work(3.5e-3, 40e-12, 0), NOTHING),
+            "multigrid": (Work(10e-3, 0.25e-9, 1.7e-9), Work(0.3e-3, 14e-12, 0.17e-9)),
+        },
     ),
     "cpu": Speeds(
         bandwidth=24e9,
@@ -103,6 +130,12 @@ MEASURED = {
         colorings={
             "ecl_gc": ColoringSpeed(0.3e-3, 9.5e-9, 0.1e-9),
             "greedy": ColoringSpeed(20e-6, 1.1e-9, 0.02e-9),
+        },
+        work={
+            "none": (NOTHING, Work(15e-6, 0.24e-9, 2.2e-9)),
+            "Jacobi": (Work(0.2e-3, 0, 5e-9), Work(20e-6, 0.24e-9, 3.2e-9)),
+            "SGS": (Work(2e-3, 10e-9, 50e-9), NOTHING),
+            "multigrid": (Work(20e-3, 50e-9, 400e-9), Work(1e-3, 2.5e-9, 18e-9)),
         },
     ),
 }
@@ -121,4 +154,5 @@ def speeds_of(backend: Backend) -> Speeds:
         bandwidth=faster * measured.bandwidth,
         cache=backend.shared_cache / H200[1] * measured.cache,
         colorings={name: speed.on(faster) for name, speed in measured.colorings.items()},
+        work={name: (setup.on(faster), one.on(faster)) for name, (setup, one) in measured.work.items()},
     )

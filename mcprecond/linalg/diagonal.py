@@ -1,0 +1,44 @@
+"""Products with a diagonal matrix, which reads one number for each row and no index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcprecond.backends import NUMBERS, Backend, KernelSet
+from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.powers import exponent_of
+
+KERNELS = KernelSet(__file__, "VALUE")
+
+
+class Diagonal(Operator):
+    """A diagonal matrix as an operator.
+
+    Parameters
+    ----------
+    diagonal : array, shape (n,)
+        Referred to.
+    backend : Backend
+    """
+
+    def __init__(self, diagonal: Any, backend: Backend) -> None:
+        self.shape, self.dtype = (len(diagonal), len(diagonal)), diagonal.dtype
+        self._diagonal, self._exponent = diagonal, exponent_of(diagonal, backend.xp)
+        self._run = backend.kernels(KERNELS, VALUE=self.dtype)
+
+    @property
+    def exponent(self) -> int:
+        """See `Operator`."""
+        return self._exponent
+
+    def enqueue(self, state: None, x: Any, y: Any) -> None:
+        """See `Operator`."""
+        self._run.multiply(x.size, x.size // max(len(self._diagonal), 1), self._diagonal, x, y)
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def multiply(first, end, columns, diagonal, x, y):
+    """y = D x, for vectors of so many columns."""
+    x, y = x.reshape(-1), y.reshape(-1)
+    for i in range(first, end):
+        y[i] = diagonal[i // columns] * x[i]

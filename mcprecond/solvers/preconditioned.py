@@ -1,0 +1,113 @@
+"""Preconditioned conjugate gradients with a given M: which form and which iteration fit."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends.arguments import one_of
+from mcprecond.linalg.columns import MOST_COLUMNS
+from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.powers import times_power
+from mcprecond.matrix import admitted
+from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.columns import ColumnsIteration
+from mcprecond.solvers.diagnosis import is_unsymmetric
+from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
+from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
+from mcprecond.solvers.result import Reason
+from mcprecond.solvers.solver import Solver
+from mcprecond.typing import Form, NullSpace
+
+FORMS = ("auto", "plain", "eisenstat")
+
+
+class PreconditionedCG(Solver):
+    """CG with M; the arguments are those of `PCG`."""
+
+    most_columns = MOST_COLUMNS
+
+    def __init__(self, A: Any, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
+        super().__init__(A, M)
+        self.options: dict[str, Any] = {"form": form, "nullspace": nullspace}
+        if isinstance(self._M, Preconditioner) and not self._M.symmetric:
+            raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
+        self._form = one_of(form, "form", FORMS)
+        self._is_projected, self._basis = nullspace is not None, None
+        if incompatibility := self._incompatibility():
+            self._refuse_eisenstat(incompatibility)
+            if nullspace is not None:
+                if self.A_is_operator:
+                    raise TypeError("nullspace needs a sparse or dense A, got an operator")
+                self._basis = null_space_basis(nullspace, self.matrix)
+            elif not self.A_is_operator:
+                self.matrix  # noqa: B018 - checked now
+
+    def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+        """See `Solver`: in Eisenstat's form where it fits."""
+        self._take_note_of_updates()
+        incompatibility = f"b has {columns} columns" if columns > 1 else self._incompatibility(dtype)
+        if not incompatibility:
+            backend, M = self._backend, self._M
+            was_built_from_A = M.blocks.compared_with(self._A)  # while the rest is made ready
+            key = backend.stream, dtype, "eisenstat"
+            iteration, stack = self._free_one(key) or (EisenstatIteration(self._A, M, backend), ExitStack())
+            if was_built_from_A():
+                return key, iteration, stack, M.blocks.exponent
+            incompatibility = "M was built from another matrix"
+        self._refuse_eisenstat(incompatibility)
+        return super()._borrow(dtype, columns)
+
+    def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
+        """See `Solver`."""
+        if self._is_projected:
+            M = Projected(M, self._basis, A.dtype, self._backend)
+        state = None if M is None else stack.enter_context(M.lend_state(columns))
+        if columns > 1:
+            if not isinstance(A, Csr):
+                raise TypeError(f"b has {columns} columns, which needs a sparse or dense A, got an operator")
+            of_columns = ProjectedColumns if self._is_projected else ColumnsIteration
+            return of_columns(A, self._backend, columns, M, state)
+        method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
+        return method(A, self._backend, M, state)
+
+    def _projected(self, b: Any, iteration: Iteration) -> Any:
+        """See `Solver`."""
+        return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b
+
+    def _incompatibility(self, dtype: Any = None) -> str | None:
+        """Why Eisenstat's form does not fit, or is not wanted; None if it fits, provided that M was built from A."""
+        if self._form == "plain":
+            return "form='plain'"
+        if self._is_projected:
+            return "nullspace is given"
+        if self.A_is_operator:
+            return "A is no matrix"
+        if found := eisenstat_incompatibility(self._A, self._M):
+            return found
+        if dtype is None or dtype == self._A.dtype:  # to NumPy None is float64
+            return None
+        return f"the system is solved in {dtype}, as b or x0 needs it"
+
+    def _refuse_eisenstat(self, incompatibility: str) -> None:
+        """Raise ValueError if Eisenstat's form is asked for."""
+        if self._form == "eisenstat":
+            unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
+            raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
+
+    def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+        """See `Solver`; A may not be symmetric, too."""
+        if self.A_is_operator:
+            return None
+        matrix = admitted(self._A)
+        if reason is None:
+            unsymmetric = is_unsymmetric(matrix)
+        else:
+            unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
+        return Reason.UNSYMMETRIC_A if unsymmetric else super()._cause(b, iteration, limit, reason)

@@ -1,0 +1,117 @@
+"""When a solve by CG should go on with another preconditioner: what ``pcg(A, b, M="auto")`` stands for.
+
+Nobody knows beforehand which preconditioner is fastest. So a solve begins with the cheapest one. After some iterations
+its residuals tell how many are left, and the cost model how long these and those of the others take, with their setup.
+It is left for another one
+
+- once it has taken a quarter of the setup of that one, if twice the time that this would take is left,
+- once it has taken as long as that setup, if more time than this would take is left.
+
+As with the rental of skis, what was spent before is then at most as long as what follows. Only counts and the model
+decide, no clock, so that runs repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcprecond.tuning.cost_model import Speeds
+
+#: What was spent, relative to the setup of the next stage, and how many times as long as that stage with its setup what
+#: is left has to take.
+RULES = (0.25, 2.0), (1.0, 1.1)
+LEAST_ITERATIONS = 4  # that tell a rate
+#: Iterations of SGS relative to those of Jacobi, on meshes as the theory of SSOR has it for omega = 1; and iterations
+#: of multigrid for each decimal digit of the residual, and in all.
+OF_JACOBI, PER_DIGIT, AT_LEAST = 0.55, 1.6, 2.0
+#: A stage that was left is returned to if that is so many times as fast.
+RETURN = 1.5
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Seconds that a preconditioner takes for its setup and for each iteration with it."""
+
+    setup: float
+    iteration: float
+
+
+def predictions(n: int, entries: int, value_bytes: int, n_colors: float, speeds: Speeds) -> dict[str, Prediction]:
+    """By the cost model: of no preconditioner, Jacobi, SGS with so many colors, and multigrid."""
+    work = speeds.work
+    found = {
+        name: Prediction(setup.seconds(n, entries, value_bytes), iteration.seconds(n, entries, value_bytes))
+        for name, (setup, iteration) in work.items()
+    }
+    sweeps = speeds.iteration_seconds(n, entries, value_bytes, n_colors)
+    return found | {"SGS": Prediction(found["SGS"].setup, sweeps)}
+
+
+def iterations_of_multigrid(digits: float) -> float:
+    """How many it is expected to take to lower the residual by so many decimal digits."""
+    return PER_DIGIT * digits + AT_LEAST
+
+
+@dataclass
+class Progress:
+    """How a stage has done so far: iterations, and the decimal digits that the residual has fallen by."""
+
+    iterations: int = 0
+    digits: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Digits of an iteration; 0 if there was no progress."""
+        return max(self.digits, 0.0) / self.iterations if self.iterations else 0.0
+
+
+def iterations_left(residuals: Sequence[float], limit: float, digits: float) -> float:
+    """At the rate of the later half of the residuals; infinite if they have not fallen."""
+    window = max(len(residuals) // 2, 1)
+    won = math.log10(residuals[-1 - window] / residuals[-1]) if residuals[-1] > 0 else math.inf
+    return digits * window / won if won > 0 else math.inf
+
+
+def next_stage(
+    current: str,
+    left: float,
+    digits: float,
+    progress: dict[str, Progress],
+    predicted: dict[str, Prediction],
+) -> str | None:
+    """The stage to go on with; None to stay.
+
+    Parameters
+    ----------
+    current : str
+    left : float
+        Iterations that are left with it.
+    digits : float
+        Decimal digits that the residual still has to fall.
+    progress : dict
+        Of the stages that there were; the current one is one of them.
+    predicted : dict
+        Of all stages that are possible.
+    """
+    first = next(iter(progress))
+    left_of_first = left if current == first else digits / progress[first].rate if progress[first].rate else math.inf
+
+    def cost(name: str) -> tuple[float, float]:
+        """Seconds of its setup, and in all."""
+        setup, iteration = predicted[name].setup, predicted[name].iteration
+        if name in progress:
+            rate = progress[name].rate
+            return 0.0, RETURN * digits / rate * iteration if rate else math.inf
+        iterations = iterations_of_multigrid(digits) if name == "multigrid" else OF_JACOBI * left_of_first
+        return setup, setup + iterations * iteration
+
+    costs = {name: cost(name) for name in predicted if name != current}
+    best = min(costs, key=lambda name: costs[name][1], default=None)
+    if best is None or costs[best][1] == math.inf:
+        return None
+    setup, total = costs[best]
+    spent = progress[current].iterations * predicted[current].iteration
+    staying = left * predicted[current].iteration
+    return best if any(spent >= share * setup and staying > margin * total for share, margin in RULES) else None
