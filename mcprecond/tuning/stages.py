@@ -4,7 +4,7 @@ Nobody knows beforehand which preconditioner is fastest. So a solve begins with 
 its residuals tell how many are left, and the cost model how long these and those of the others take, with their setup.
 It is left for another one
 
-- once it has taken a quarter of the setup of that one, if twice the time that this would take is left,
+- once it has taken a quarter of the setup of that one, if 1.4 times the time that this would take is left,
 - once it has taken as long as that setup, if more time than this would take is left.
 
 As with the rental of skis, what was spent before is then at most as long as what follows. Only counts and the model
@@ -21,7 +21,7 @@ from mcprecond.tuning.cost_model import Speeds
 
 #: What was spent, relative to the setup of the next stage, and how many times as long as that stage with its setup what
 #: is left has to take.
-RULES = (0.25, 2.0), (1.0, 1.1)
+RULES = (0.25, 1.4), (1.0, 1.1)
 LEAST_ITERATIONS = 4  # that tell a rate
 #: Iterations of SGS relative to those of Jacobi, on meshes as the theory of SSOR has it for omega = 1; and iterations
 #: of multigrid for each decimal digit of the residual, and in all.
