@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from mcprecond.backends import Backend
+from mcprecond.backends import ROWS, Backend
 
 ROW_VALUES = 30
 
@@ -67,13 +67,17 @@ class ColoringSpeed:
 
 @dataclass(frozen=True)
 class Speeds:
-    """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names."""
+    """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names.
+
+    A color with fewer than `step_rows` rows takes no step: one thread sweeps it, and no other one waits.
+    """
 
     bandwidth: float
     cache: float
     step: float
     start: float
     colorings: dict[str, ColoringSpeed]
+    step_rows: int = 1
 
     def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1) -> float:
         """An iteration of PCG with so many colors; the entries of a block share a column index."""
@@ -81,6 +85,10 @@ class Speeds:
         traffic = entries * (value_bytes + 4 / block_size**2) + ROW_VALUES * vector * (1 - 1 / max(n_colors, 2))
         traffic += 2 * vector * n_colors * min(1.0, vector / self.cache)
         return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
+
+    def product_seconds(self, entries: int, value_bytes: int) -> float:
+        """A product with the matrix."""
+        return entries * (value_bytes + 4) / self.bandwidth + self.start
 
 
 #: Measured on an H200, and on two cores of a server.
@@ -104,6 +112,7 @@ MEASURED = {
             "ecl_gc": ColoringSpeed(0.3e-3, 9.5e-9, 0.1e-9),
             "greedy": ColoringSpeed(20e-6, 1.1e-9, 0.02e-9),
         },
+        step_rows=ROWS,
     ),
 }
 #: What the H200 says of itself: bytes per second, and of its L2 cache.
