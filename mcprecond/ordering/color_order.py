@@ -144,12 +144,12 @@ def with_large_last(order: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.append(order[order != largest], largest)
 
 
-def couplings_of(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
+def couplings_of(matrix: AdmittedMatrix, coloring: Coloring, samples: int = SAMPLED) -> np.ndarray:
     """Count the entries from color to color in a sample of the rows: int64, shape (n_colors, n_colors), on the host."""
     backend, n, n_colors = matrix.backend, matrix.shape[0], coloring.n_colors
     table = backend.xp.zeros(n_colors**2, np.int64)
     backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, LANES=8).count_couplings(
-        min(n, SAMPLED), n, matrix.indptr, matrix.indices, coloring.colors, n_colors, table
+        min(n, samples), n, matrix.indptr, matrix.indices, coloring.colors, n_colors, table
     )
     return backend.to_host(table).reshape(n_colors, n_colors)
 

@@ -33,20 +33,23 @@ class Colored(Preconditioner):
     #: for Eisenstat's form; None if it is.
     eisenstat_incompatibility: str | None
 
-    def _open(self, A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False) -> None:
+    def _open(self, A: Any, coloring: Any, dtype: Any, **options: Any) -> None:
         """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype.
 
-        Sweeps need divided rows: `divides` says whether those of points are so from the start.
+        `options` are further arguments of `blocks_of`.
         """
         stored_dtype(dtype, A.dtype)  # before the work of coloring
-        self.blocks, choice = blocks_of(A, coloring, dtype, block_size=block_size, divides=divides)
+        self.blocks, choice = blocks_of(A, coloring, dtype, **options)
         self.choice = choice or self.choice
         self._dtype = dtype
         self._become_operator(self.blocks.shape, self.blocks.dtype)
 
     def _summary(self) -> str:
-        b = self.blocks.block_size
-        return f"{self.n_colors} colors by {self.coloring.method}" + (f", nodes of {b} unknowns" if b > 1 else "")
+        b, rest = self.blocks.block_size, self.blocks.rest
+        text = f"{self.n_colors} colors by {self.coloring.method}"
+        if rest:
+            text += f" of {self.coloring.n_colors}, and {len(rest.rows)} further rows by l1-Jacobi"
+        return text + (f", nodes of {b} unknowns" if b > 1 else "")
 
     @property
     def exponent(self) -> int:
@@ -65,12 +68,12 @@ class Colored(Preconditioner):
 
     @property
     def coloring(self) -> Coloring:
-        """The coloring behind the color order."""
+        """The coloring behind the color order, with all of its colors."""
         return self.blocks.coloring
 
     @property
     def n_colors(self) -> int:  # type: ignore[override]
-        """The number of colors."""
+        """The number of colors, without those that are left to the rest; `coloring.n_colors` counts all."""
         return self.blocks.n_colors
 
     @property
@@ -102,10 +105,22 @@ class Colored(Preconditioner):
 
 
 def blocks_of(
-    A: Any, coloring: Any, dtype: Any, *, block_size: int = 1, divides: bool = False
+    A: Any,
+    coloring: Any,
+    dtype: Any,
+    *,
+    block_size: int = 1,
+    divides: bool = False,
+    max_colors: int | None = None,
+    may_leave_rest: bool = False,
 ) -> tuple[ColorBlocks, Choice | None]:
-    """Color an admitted matrix and store its triangles by color. Also return what "auto" has chosen, or None."""
-    coloring, choice = chosen(A, coloring, block_size)
+    """Color an admitted matrix and store its triangles by color. Also return what "auto" has chosen, or None.
+
+    Sweeps need divided rows: `divides` says whether those of points are so from the start. `max_colors` says how many
+    colors are kept; if it does not, `may_leave_rest` says whether "auto" may keep a part of them.
+    """
+    coloring, choice = chosen(A, coloring, block_size, may_leave_rest=may_leave_rest and max_colors is None)
     if block_size > 1:
         return NodeBlocks(A, coloring, block_size=block_size, dtype=dtype), choice
-    return ColorBlocks(A, coloring, dtype=dtype, divides=divides), choice
+    max_colors = choice.max_colors if choice and max_colors is None else max_colors
+    return ColorBlocks(A, coloring, dtype=dtype, divides=divides, max_colors=max_colors), choice

@@ -1,8 +1,12 @@
 """Color blocks: a matrix in color order, split into its strict triangles and its diagonal.
 
 In color order the diagonal blocks of the matrix are diagonal, so a triangular solve goes color by color, all rows of a
-color at once. Other modules do the work: split.py finds where each entry goes, schedule.py cuts colors into slices,
-layouts/ stores the columns, values.py the values, and fingerprint.py tells whether a matrix is the one that is stored.
+color at once. Where only some of the colors are kept, the rows of all others are the last block, the rest. Its entries
+off the diagonal are in neither triangle.
+
+Other modules do the work: split.py finds where each entry goes, schedule.py cuts colors into slices, layouts/ stores
+the columns, values.py the values, rest.py what belongs to the rest, and fingerprint.py tells whether a matrix is the
+one that is stored.
 """
 
 from __future__ import annotations
@@ -15,14 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import flag, stored_dtype
+from mcprecond.backends.arguments import flag, integer, stored_dtype
 from mcprecond.backends.updates import UpdateLock, one_at_a_time
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form
 from mcprecond.ordering.color_order import swept_coloring
+from mcprecond.ordering.largest import with_rest
 from mcprecond.storage import layouts
 from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
+from mcprecond.storage.rest import Rest
 from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.triangle import Triangle
@@ -33,7 +39,7 @@ SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
 
 
 class ColorBlocks:
-    """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper.
+    """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper, with a rest + E.
 
     Updates from several threads run one after the other.
 
@@ -48,14 +54,18 @@ class ColorBlocks:
         Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
     divides : bool
         Whether rows of the upper triangle are stored divided by their diagonal entries.
+    max_colors : int, optional
+        How many colors are kept, the largest ones, if there are more, and more than one is left over for the rest. All
+        by default.
 
     Attributes
     ----------
     coloring : Coloring
+        With all colors.
     perm, inverse : array of int32, shape (n,)
         New number -> old number, sorted by color and stable inside a color; and back.
-    offsets : numpy.ndarray of int64, shape (n_colors + 1,)
-        Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
+    offsets : numpy.ndarray of int64, shape (n_blocks + 1,)
+        Block c, a color or the rest, has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
     slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
         The pieces in which colors are swept, see schedule.py: where they begin, or records where rows are cut.
     layout : Layout
@@ -64,10 +74,15 @@ class ColorBlocks:
         Entries whose column has a smaller, or a larger, color than their row.
     longest_row : int
         At least the length of the longest row of A.
+    n_colors : int
+        How many colors are kept. Each is a block; the rest, if there is one, comes after them.
     pivots : array, shape (n,), or None
         What rows of the upper triangle are divided by, in color order.
     diagonal, dinv : array, shape (n,)
-        In color order; 0 where A stores none. And its inverse; a factorization puts that of its pivots there.
+        In color order; 0 where A stores none; D' in the rest. And its inverse; a factorization puts that of its pivots
+        there.
+    rest : Rest or None
+        E, where there is a rest.
 
     Raises
     ------
@@ -99,11 +114,21 @@ class ColorBlocks:
         *,
         dtype: StoredDType | None = None,
         divides: bool = False,
+        max_colors: int | None = None,
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
-        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
+        kept = None if max_colors is None else integer(max_colors, "max_colors", 1)
+        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"), kept)
 
-    def _build(self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Any, dtype: Any, divides: bool) -> None:
+    def _build(
+        self,
+        matrix: AdmittedMatrix,
+        graph: AdmittedMatrix,
+        coloring: Any,
+        dtype: Any,
+        divides: bool,
+        max_colors: int | None = None,
+    ) -> None:
         """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
 
         Both are canonical.
@@ -114,8 +139,10 @@ class ColorBlocks:
         backend = matrix.backend
         xp, n = backend.xp, graph.shape[0]
         self.coloring = swept_coloring(graph, coloring)
-        self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
-        self.perm = self._permutation(graph)
+        swept = with_rest(self.coloring, max_colors)
+        self.n_colors = swept.n_colors - (swept is not self.coloring)
+        self.offsets = np.concatenate([[0], np.cumsum(swept.sizes)])
+        self.perm = self._permutation(graph, swept)
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
@@ -123,12 +150,13 @@ class ColorBlocks:
         self._narrows = self._stored.itemsize < self.dtype.itemsize
         longest = graph.max_degree + 1  # or one less
         self.longest_row = longest * self.block_size
+        first_rest = int(self.offsets[self.n_colors])
         lower, upper, self._diagonal_source, is_sorted = split(
-            self.pattern_of(graph), self.perm, self.inverse, longest, backend
+            self.pattern_of(graph), self.perm, self.inverse, longest, first_rest, backend
         )
         entries_per_row = (len(lower.columns) + len(upper.columns)) / max(n, 1)
-        rows = rows_per_slice(self.coloring.sizes, entries_per_row, backend.resident_warps)
-        colors = self.coloring.colors[self.perm]
+        rows = rows_per_slice(swept.sizes, entries_per_row, backend.resident_warps)
+        colors = swept.colors[self.perm]
         slices = cut_slices(self.offsets, colors, lower.indptr, upper.indptr, backend, rows)
         self._n_pieces = 0
         if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
@@ -136,13 +164,17 @@ class ColorBlocks:
         # Blocks of nodes have many bytes for each column anyway.
         self.slices = slices
         self.layout, columns = layouts.chosen(
-            slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
+            slices, [lower[:2], upper[:2]], swept.n_colors, is_sorted and self.block_size == 1, backend
         )
         self.lower, self.upper = (
             Triangle(part.indptr, listed, self._new_values(len(part.columns), self._stored), self._placed(part, listed))
             for part, listed in zip((lower, upper), columns, strict=True)
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
+        self.rest: Rest | None = None
+        if swept is not self.coloring:
+            rest = self.perm[first_rest:]
+            self.rest = Rest(self.pattern_of(graph), rest, self.inverse, self.dtype, self._stored, backend)
         self._divides, self.pivots = divides, self.diagonal if divides else None
         self._exponent: int | None = None
         self._fingerprints = Fingerprints(backend, self._offset, self.dtype, ranges=self._narrows)
@@ -150,23 +182,18 @@ class ColorBlocks:
         self._fingerprint = self._filled(matrix, self._expected)
         refuse_values(self, matrix, self._fingerprint)
 
-    def _permutation(self, graph: AdmittedMatrix) -> Any:
+    def _permutation(self, graph: AdmittedMatrix, swept: Coloring) -> Any:
         """Return the rows sorted by color; within a color in breadth-first order where their own numbering is bad."""
         order = graph.compact_order
         if order is None:
-            return self.coloring.permutation()
-        return order[np.argsort(self.coloring.colors[order], kind="stable")].astype(np.int32)
+            return swept.permutation()
+        return order[np.argsort(swept.colors[order], kind="stable")].astype(np.int32)
 
     def _placed(self, pattern: TrianglePattern, columns: Any) -> Any:
         """The sources of a triangle in the order of its layout."""
         if not self.backend.resident_warps:  # row by row, as they are
             return pattern.source
         return self._interleaved(pattern.indptr, columns, pattern.source)
-
-    @property
-    def n_colors(self) -> int:
-        """The number of colors, and of blocks."""
-        return self.coloring.n_colors
 
     @property
     def n_slices(self) -> int:
@@ -196,7 +223,7 @@ class ColorBlocks:
             self.inverse,
             self.slices,
         )
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in arrays) + (self.rest.nbytes if self.rest else 0)
 
     @property
     def exponent(self) -> int:
@@ -297,7 +324,7 @@ class ColorBlocks:
 
     def _own_arrays(self) -> None:
         """Replace all arrays by copies if those to be written are read-only, as where joblib has mapped them."""
-        written = self.lower.values, self.upper.values, self.diagonal, self.dinv
+        written = self.lower.values, self.upper.values, self.diagonal, self.dinv  # and those of the rest
         if self.backend.name == "cpu" and not all(array.flags.writeable for array in written):
             self.__dict__.update(copy.deepcopy(self.__dict__) | {"_updating": self._updating})
 
@@ -311,7 +338,8 @@ class ColorBlocks:
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry.
 
-        What was divided by pivots is multiplied by them, so that it is as in A up to rounding.
+        What was divided by pivots is multiplied by them, and the rest has its own diagonal again, so that all is as in
+        A up to rounding.
         """
         xp, n = self.backend.xp, self.shape[0]
         indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
@@ -334,6 +362,8 @@ class ColorBlocks:
             values,
         )
         matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
+        if self.rest:
+            matrix = matrix + self.rest.permuted().astype(self.dtype)
         matrix.sort_indices()
         return matrix
 
@@ -383,6 +413,8 @@ class ColorBlocks:
             self._expected,
             found,
         )
+        if self.rest:
+            self.rest.fetch(csr.data, self.diagonal, self.dinv, self._expected, found)
 
     def _where_other(self, csr: Any) -> str:
         """Say in which row the pattern of a canonical matrix differs from that of the blocks."""

@@ -55,7 +55,10 @@ def first_other_row(blocks: Any, graph: Any) -> int | None:
     for triangle in (blocks.lower, blocks.upper):
         rows.append(host(triangle.rows_of_entries(blocks.backend.xp)))
         columns.append(host(blocks.columns_by_rows(triangle)))
-    before = np.sort(perm[np.concatenate(rows)] * np.int64(n) + perm[np.concatenate(columns)])
+    row, column = (perm[np.concatenate(numbers)] for numbers in (rows, columns))
+    if blocks.rest:
+        row, column = (np.append(*both) for both in zip((row, column), blocks.rest.places(), strict=True))
+    before = np.sort(row * np.int64(n) + column)
     now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
     before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows
     both = min(len(before), len(now))
