@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
+from mcprecond.linalg.csr import columns_of
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
@@ -48,7 +49,8 @@ class Dense(Operator):
 
     def enqueue(self, state: None, b: Any, x: Any) -> None:
         """See `Operator`: x = inv(A) b."""
-        self._run.multiply_dense(len(b), self.matrix, b, x)
+        n, k = len(b), columns_of(b)
+        self._run.multiply_dense(n, k, self.matrix, b.reshape(n, k), x.reshape(n, k))
 
 
 def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> Any:
@@ -108,13 +110,14 @@ def pseudo_inverse(csr: Any, backend: Backend) -> Any:
 
 
 @KERNELS.per_item(grain=ROWS // 8)
-def multiply_dense(first, end, matrix, x, y):
-    """y = C x with a dense matrix."""
+def multiply_dense(first, end, k, matrix, x, y):
+    """y = C x with a dense matrix, for vectors of k columns."""
     for i in range(first, end):
-        total = y.dtype.type(0)
-        for j in range(len(x)):
-            total += matrix[i, j] * x[j]
-        y[i] = total
+        for c in range(k):
+            total = y.dtype.type(0)
+            for j in range(len(x)):
+                total += matrix[i, j] * x[j, c]
+            y[i, c] = total
 
 
 @compile_part

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop, compile_part
-from mcprecond.linalg.columns import MOST_COLUMNS, row_products
+from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times
 from mcprecond.matrix import AdmittedMatrix
@@ -127,7 +127,7 @@ class ColumnsIteration(Iteration):
         super().__init__(csr, matrix.max_degree + 1, backend)
         self.k, self._of_A = k, self.A.new_state(k)
         long_rows = self.A.own_macros["LONG_ROWS"]
-        self.run = backend.kernels(KERNELS, OFFSET=self.A.offset, VALUE=csr.dtype, LONG_ROWS=long_rows)
+        self.run = backend.kernels(KERNELS, **self.A.macros_of_columns, LONG_ROWS=long_rows)
         self.b, self.x, self.r, self.p, self.q = (xp.empty((self.n, k), csr.dtype) for _ in range(5))
         self.z = self.r if M is None else xp.empty((self.n, k), csr.dtype)
         self.M, self._of_M, self.captures = M, state, M is None or M.captures

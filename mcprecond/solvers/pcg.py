@@ -302,8 +302,8 @@ class PCG:
         return _cause(self._csr, b, column, limit, reason)
 
     def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
-        """An iteration for vectors of a dtype and so many columns that nobody uses on this stream, made if there is
-        none: the key under which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
+        """An iteration for so many columns of a dtype that nobody uses on this stream, made if there is none: the key
+        under which it is to be put back, the iteration, what to close when it goes, and the exponent of A.
         """
         backend, M = self._backend, self._M
         self._take_note_of_updates()

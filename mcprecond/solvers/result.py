@@ -100,7 +100,8 @@ class ColumnsResult(SolveResult[ArrayT]):
         That of the column that fares worst: `Reason.CONVERGED` only if all columns have converged.
     iterations : numpy.ndarray of int64, shape (k,)
     residuals : numpy.ndarray of float64, shape (most iterations + 1, k)
-        ``||r||`` of each column at the start and after every iteration, as the recurrence has it; NaN after its last one.
+        ``||r||`` of each column at the start and after every iteration, as the recurrence has it; NaN after its last
+        one.
     residual_norm : numpy.ndarray of float64, shape (k,)
         ``||b - A x||`` of each column, computed from x.
     setup_seconds, solve_seconds : float
