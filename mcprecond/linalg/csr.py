@@ -82,9 +82,8 @@ class Csr(Operator):
         self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros, ARGUMENT=argument)
         # Loaded where several columns are wanted.
         self.macros_of_columns = {"OFFSET": self.offset, "VALUE": self.dtype}
-        self._columns_run = partial(
-            backend.kernels, COLUMN_KERNELS, **self.macros_of_columns, **self.own_macros, ARGUMENT=argument
-        )
+        of_products = self.macros_of_columns | self.own_macros | {"ARGUMENT": argument}
+        self._columns_run = partial(backend.kernels, COLUMN_KERNELS, **of_products)
 
     @property
     def exponent(self) -> int | None:

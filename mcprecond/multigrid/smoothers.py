@@ -67,8 +67,8 @@ class GaussSeidel(Smoother):
 
     def enqueue(self, state: Chunks, b: Any, x: Any) -> None:
         """See `Smoother`."""
-        for relaxation, *vectors in state.of(b, x):
-            self._before(relaxation, *vectors, 1)
+        for relaxation, own_b, own_x in state.of(b, x):
+            self._before(relaxation, own_b, own_x, 1)
 
     def before(self, state: Chunks, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""

@@ -111,11 +111,6 @@ class Column(ConjugateGradients):
         """Let it change no longer."""
         self._go_to(EXHAUSTED)
 
-    def take_exponent_of_M(self, exponent: int) -> None:
-        """Choose the unit of z by the magnitude of M."""
-        self._exponent_of_M = exponent
-        self._choose_unit_of_z(exponent)
-
 
 class ColumnsIteration(Iteration):
     """Algorithm 9.1 of Saad on k systems, with any M: an `Operator` and a state of it for k columns, or None for the
@@ -163,6 +158,14 @@ class ColumnsIteration(Iteration):
         """See `Iteration`."""
         return self.backend.xp.stack([column.solution() for column in self.columns], axis=1)
 
+    def iterate(self) -> Any:
+        """See `Iteration`."""
+        return self.x
+
+    def _in_own_order(self, v: Any) -> Any:
+        """See `Iteration`."""
+        return v
+
     def squares(self, v: Any) -> Any:
         """The squares of the norms of columns, on the host."""
         squares = self.backend.xp.zeros(v.shape[1])
@@ -195,8 +198,8 @@ class ColumnsIteration(Iteration):
             self.M.enqueue(self._of_M, self.r, self.z)
             number, xp = beginning[0].number, self.backend.xp
             self.exponent_of_M = exponent_of(self.z[:, number], xp) - exponent_of(self.r[:, number], xp)
-        for column in beginning:
-            column.take_exponent_of_M(self.exponent_of_M)
+            for column in beginning:
+                column._choose_unit_of_z(self.exponent_of_M)
         self._write()
         if self.M is None:
             self.run.find_beta(self.r.size, self.k, self.r, self.z, self._blocks, *self._sums)
@@ -227,7 +230,7 @@ def iterate_columns(
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[Column], Reason | None],
-) -> None:
+) -> list[Reason]:
     """Enqueue iterations until each column has a reason to stop; see `iterate`, which does so for one system.
 
     Columns whose recurrence was optimistic start over once all of them have stopped.
@@ -270,8 +273,9 @@ def iterate_columns(
                 column.reason = verdict(column, column._state, before)
                 if column.reason is None:
                     column.start_over()
-        if all(column.reason for column in columns):
-            return
+        reasons = [column.reason for column in columns if column.reason is not None]
+        if len(reasons) == len(columns):
+            return reasons
         iteration.begin()
 
 
@@ -311,12 +315,14 @@ def solve_columns(
     iteration.begin()
     why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
     ready = time.perf_counter()
-    iterate_columns(iteration, callback, progress, why)
-    solutions, reasons = zip(*(solution_of(column, column.reason) for column in columns), strict=True)
-    reasons = tuple(
-        reason if reason in (Reason.CONVERGED, *CAUSES) else why(column, reason) or reason
-        for column, reason in zip(columns, reasons, strict=True)
-    )
+    stopped_by = iterate_columns(iteration, callback, progress, why)
+    solutions, reasons = [], []
+    for column, reason in zip(columns, stopped_by, strict=True):
+        x, reason = solution_of(column, reason)
+        if reason not in (Reason.CONVERGED, *CAUSES):
+            reason = why(column, reason) or reason
+        solutions.append(x)
+        reasons.append(reason)
     finished = time.perf_counter()
     residuals = np.full((iteration.count + 1, iteration.k), np.nan)
     for column in columns:
@@ -329,7 +335,7 @@ def solve_columns(
         residual_norm=np.array([column.norm_in_units(column.true_residual_norm) for column in columns]),
         setup_seconds=ready - started,
         solve_seconds=finished - ready,
-        reasons=reasons,
+        reasons=tuple(reasons),
     )
 
 

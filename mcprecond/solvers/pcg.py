@@ -310,7 +310,7 @@ class PCG:
         incompatibility = f"b has {columns} columns" if columns > 1 else self._incompatibility(dtype)
         if not incompatibility:
             was_built_from_A = M.blocks.compared_with(self._csr)  # while the rest is made ready
-            key = backend.stream, dtype, "eisenstat"
+            key: tuple[Any, ...] = (backend.stream, dtype, "eisenstat")
             iteration, stack = self._free_one(key) or (EisenstatIteration(self._csr, M, backend), ExitStack())
             if was_built_from_A():
                 return key, iteration, stack, M.blocks.exponent
