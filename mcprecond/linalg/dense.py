@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
+from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.csr import columns_of
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
@@ -112,12 +113,16 @@ def pseudo_inverse(csr: Any, backend: Backend) -> Any:
 @KERNELS.per_item(grain=ROWS // 8)
 def multiply_dense(first, end, k, matrix, x, y):
     """y = C x with a dense matrix, for vectors of k columns."""
+    if k > 1:
+        every = np.arange(len(x)).astype(np.uint32)
+        for i in range(first, end):
+            row_products(0, len(x), every, matrix[i], x, y[i])
+        return
     for i in range(first, end):
-        for c in range(k):
-            total = y.dtype.type(0)
-            for j in range(len(x)):
-                total += matrix[i, j] * x[j, c]
-            y[i, c] = total
+        total = y.dtype.type(0)
+        for j in range(len(x)):
+            total += matrix[i, j] * x[j, 0]
+        y[i, 0] = total
 
 
 @compile_part

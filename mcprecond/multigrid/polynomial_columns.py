@@ -43,7 +43,7 @@ def step_rows(first, end, indptr, indices, values, dinv, b, from_zero, x, alpha,
     sums = np.zeros(x.shape[1], x.dtype)
     for i in range(first, end):
         if not from_zero:
-            row_products(i, indptr, indices, values, x, sums)
+            row_products(indptr[i], indptr[i + 1], indices, values, x, sums)
         for c in range(len(sums)):
             move = real(beta) * (dinv[i] * (b[i, c] - sums[c]))
             if alpha != 0:
