@@ -70,18 +70,21 @@ def test_there_are_sources():
 BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
 TRUNCATED = {"TRUNCATED_VECTORS": 1}
 SHORT = {"LARGE_VECTORS": 1, **TRUNCATED}
+PITCHED = [{"PITCHED": 1}, {"PITCHED": 1, "RHS": 4}, {"PITCHED": 1, "RHS": 2, "BLOCK_SIZE": 3}]
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/published/palettes.cu": [{"BITS": 32}, {"BITS": 64}],
     "coloring/published/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
+    "linalg/columns.cu": [{}, {"LONG_ROWS": 1}],
     "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],
+    "multigrid/polynomial_columns.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/galerkin.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"LANES": 256, "UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/patterns.cu": [{}, {"WIDE": 1, "LANES": 256}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "storage/node_blocks.cu": BLOCK_SIZES,
     "storage/node_values.cu": BLOCK_SIZES,
     "storage/layouts/interleaved.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
-    "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, TRUNCATED, {"RHS": 4, **TRUNCATED}],
+    "sweeps/vectors.cu": [{}, {"BLOCK_SIZE": 3}, {"RHS": 2}, TRUNCATED, {"RHS": 4, **TRUNCATED}, *PITCHED],
     "preconditioners/dilu.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "preconditioners/elimination.cu": [{"SHARE": 8}, {"SHARE": 1}],
     "sweeps/triangular.cu": [
@@ -103,7 +106,9 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         {"LARGE_MATRIX": 1, "RHS": 4},
         {"CUT_ROWS": 1},
         {"CUT_ROWS": 1, "RHS": 4, **SHORT},
+        *PITCHED,
     ],
+    "solvers/columns.cu": [{}, {"LONG_ROWS": 1}],
     "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.

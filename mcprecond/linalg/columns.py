@@ -2,7 +2,7 @@
 
 Vectors have the shape (n, k), in C order: what an entry multiplies lies together. On a GPU neighboring threads compute
 neighboring columns of one row, from entries that their block has put into shared memory. On the CPU a row is summed for
-four columns at once.
+eight or four columns at once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.linalg.row_vectors import product_of_4, product_of_8
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LONG_ROWS=0")
 
@@ -22,36 +23,20 @@ CUDA_CONSTANTS = {"LOADS": LOADS, "MOST_ROUNDS": MOST_ROUNDS, "PIECE": PIECE}
 
 
 @compile_inlined
-def four_products(i, indptr, indices, values, x, c):
-    """Row i of A times columns c to c + 3."""
-    s0 = s1 = s2 = s3 = x.dtype.type(0)
-    for e in range(indptr[i], indptr[i + 1]):
-        a, j = values[e], indices[e]
-        s0 += a * x[j, c]
-        s1 += a * x[j, c + 1]
-        s2 += a * x[j, c + 2]
-        s3 += a * x[j, c + 3]
-    return s0, s1, s2, s3
-
-
-@compile_inlined
-def one_product(i, indptr, indices, values, x, c):
-    """Row i of A times column c."""
-    total = x.dtype.type(0)
-    for e in range(indptr[i], indptr[i + 1]):
-        total += values[e] * x[indices[e], c]
-    return total
-
-
-@compile_inlined
-def row_products(i, indptr, indices, values, x, sums):
-    """Row i of A times all columns. The row is in the cache after the first ones."""
+def row_products(begin, end, indices, values, x, sums):
+    """A row of A, its entries from `begin` to `end` - 1, times all columns. It is in the cache after the first ones."""
     k, c = len(sums), 0
-    while c + 4 <= k:
-        sums[c], sums[c + 1], sums[c + 2], sums[c + 3] = four_products(i, indptr, indices, values, x, c)
+    while c + 8 <= k:
+        product_of_8(begin, end, indices, values, x, c, sums[c : c + 8])
+        c += 8
+    if c + 4 <= k:
+        product_of_4(begin, end, indices, values, x, c, sums[c : c + 4])
         c += 4
     while c < k:
-        sums[c] = one_product(i, indptr, indices, values, x, c)
+        total = x.dtype.type(0)
+        for e in range(begin, end):
+            total += values[e] * x[indices[e], c]
+        sums[c] = total
         c += 1
 
 
@@ -66,7 +51,7 @@ def multiply_rows(first, end, indptr, indices, values, x, adds, y):
     """The rows of `multiply`."""
     sums = np.empty(x.shape[1], x.dtype)
     for i in range(first, end):
-        row_products(i, indptr, indices, values, x, sums)
+        row_products(indptr[i], indptr[i + 1], indices, values, x, sums)
         for c in range(len(sums)):
             total = y.dtype.type(sums[c])
             y[i, c] = y[i, c] + total if adds else total
@@ -83,6 +68,6 @@ def residual_rows(first, end, indptr, indices, values, b, x, r):
     """The rows of `residual`."""
     sums = np.empty(x.shape[1], x.dtype)
     for i in range(first, end):
-        row_products(i, indptr, indices, values, x, sums)
+        row_products(indptr[i], indptr[i + 1], indices, values, x, sums)
         for c in range(len(sums)):
             r[i, c] = b[i, c] - sums[c]

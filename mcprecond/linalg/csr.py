@@ -81,8 +81,9 @@ class Csr(Operator):
         argument = np.dtype(argument or self.dtype)
         self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros, ARGUMENT=argument)
         # Loaded where several columns are wanted.
-        of_columns = {name: choice for name, choice in self.macros.items() if name != "LANES"}
-        self._columns_run = partial(backend.kernels, COLUMN_KERNELS, **of_columns, **self.own_macros, ARGUMENT=argument)
+        self.macros_of_columns = {"OFFSET": self.offset, "VALUE": self.dtype}
+        of_products = self.macros_of_columns | self.own_macros | {"ARGUMENT": argument}
+        self._columns_run = partial(backend.kernels, COLUMN_KERNELS, **of_products)
 
     @property
     def exponent(self) -> int | None:

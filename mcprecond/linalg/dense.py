@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
+from mcprecond.linalg.columns import row_products
+from mcprecond.linalg.csr import columns_of
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import rows_of
 
@@ -48,7 +50,8 @@ class Dense(Operator):
 
     def enqueue(self, state: None, b: Any, x: Any) -> None:
         """See `Operator`: x = inv(A) b."""
-        self._run.multiply_dense(len(b), self.matrix, b, x)
+        n, k = len(b), columns_of(b)
+        self._run.multiply_dense(n, k, self.matrix, b.reshape(n, k), x.reshape(n, k))
 
 
 def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> Any:
@@ -108,13 +111,18 @@ def pseudo_inverse(csr: Any, backend: Backend) -> Any:
 
 
 @KERNELS.per_item(grain=ROWS // 8)
-def multiply_dense(first, end, matrix, x, y):
-    """y = C x with a dense matrix."""
+def multiply_dense(first, end, k, matrix, x, y):
+    """y = C x with a dense matrix, for vectors of k columns."""
+    if k > 1:
+        every = np.arange(len(x)).astype(np.uint32)
+        for i in range(first, end):
+            row_products(0, len(x), every, matrix[i], x, y[i])
+        return
     for i in range(first, end):
         total = y.dtype.type(0)
         for j in range(len(x)):
-            total += matrix[i, j] * x[j]
-        y[i] = total
+            total += matrix[i, j] * x[j, 0]
+        y[i, 0] = total
 
 
 @compile_part

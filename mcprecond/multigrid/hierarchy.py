@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import flag, function, integer, one_of, real, shown
 from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
-from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.csr import Csr, columns_of
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.linalg.vectors import KERNELS
@@ -83,11 +83,12 @@ class Level:
 class Space:
     """What a cycle writes on one level: states of the operators, x, the right-hand side and the residual."""
 
-    def __init__(self, level: Level, backend: Backend, cycle: str) -> None:
+    def __init__(self, level: Level, backend: Backend, cycle: str, columns: int) -> None:
         """`cycle` is "V" for a level with one correction, whatever the others do."""
-        new = partial(backend.xp.empty, level.A.shape[0], level.dtype)
+        n = level.A.shape[0]
+        new = partial(backend.xp.empty, (n, columns) if columns > 1 else n, level.dtype)
         self.smoothing, self.prolongation, self.restriction = (
-            None if part is None else part.new_state()
+            None if part is None else part.new_state(columns)
             for part in (level.smoother, level.prolongation, level.restriction)
         )
         self.b, self.x, self.r = new(), new(), new()
@@ -95,7 +96,7 @@ class Space:
         # For a second correction.
         self.b_again: Any = None if cycle == "V" else new()
         self.x_again: Any = None if cycle == "V" else new()
-        self.steps = TwoSteps(level.A.shape[0], level.dtype, backend) if cycle == "K" else None
+        self.steps = TwoSteps(n, level.dtype, backend, columns) if cycle == "K" else None
 
 
 class Multigrid(Preconditioner):
@@ -105,6 +106,8 @@ class Multigrid(Preconditioner):
     """
 
     has_many_kernels = True
+    #: With more of them, vectors of the finest level take more time than its matrix.
+    columns_at_once = 8
 
     #: From the finest to the coarsest one.
     levels: list[Level]
@@ -196,30 +199,33 @@ class Multigrid(Preconditioner):
         return "\n".join(lines)
 
     def new_state(self, columns: int = 1) -> list[Space]:
-        """See `Operator`: a space for each level. Columns take turns."""
+        """See `Operator`: a space for each level."""
         return [
-            Space(level, self.backend, self.cycle if twice else "V")
+            Space(level, self.backend, self.cycle if twice else "V", columns)
             for level, twice in zip(self.levels, self._twice, strict=True)
         ]
 
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
-        """See `Operator`: one cycle for each column."""
+        """See `Operator`: one cycle for all columns."""
         finest, scales, xp = state[0], self._scales, self.backend.xp
-        if r.ndim == 1 and scales is None and finest.b.dtype == r.dtype:
+        r, z = (v.reshape(finest.b.shape) for v in (r, z))
+        if scales is None and finest.b.dtype == r.dtype:
             self._cycle(state, 0, r, z)
-            return
-        R, Z = (v[:, None] if v.ndim == 1 else v for v in (r, z))
-        for c in range(R.shape[1]):
-            if scales is None:
-                finest.b[...] = R[:, c]
-                self._cycle(state, 0, finest.b, finest.x)
-                Z[:, c] = finest.x
-            else:
-                scaled = R[:, c] * scales
-                exponent = exponent_of(scaled, xp)
-                finest.b[...] = times_power(scaled, -exponent, xp)
-                self._cycle(state, 0, finest.b, finest.x)
-                Z[:, c] = times_power(finest.x * scales, exponent, xp)
+        elif scales is None:
+            finest.b[...] = r
+            self._cycle(state, 0, finest.b, finest.x)
+            z[...] = finest.x
+        else:
+            # Views of the columns.
+            R, B, X, Z = (v.reshape(len(v), columns_of(r)).T for v in (r, finest.b, finest.x, z))
+            exponents = []
+            for r_c, b_c in zip(R, B, strict=True):
+                scaled = r_c * scales
+                exponents.append(exponent_of(scaled, xp))
+                b_c[...] = times_power(scaled, -exponents[-1], xp)
+            self._cycle(state, 0, finest.b, finest.x)
+            for x_c, z_c, exponent in zip(X, Z, exponents, strict=True):
+                z_c[...] = times_power(x_c * scales, exponent, xp)
 
     def _cycle(self, state: list[Space], number: int, b: Any, x: Any) -> None:
         """x = inv(M) b for the hierarchy from this level on."""
@@ -253,7 +259,7 @@ class Multigrid(Preconditioner):
             smoother.residual(own.smoothing, own.b_again, own.x_again, own.r)
             own.steps.second(own.b, own.b_again, own.x_again, own.r, own.x)
         else:
-            own.run.add(len(own.x), 1.0, own.x_again, own.x)
+            own.run.add(own.x.size, 1.0, own.x_again.reshape(-1), own.x.reshape(-1))
 
     def _solve_coarsest(self, level: Level, own: Space, b: Any, x: Any) -> None:
         """Apply the dense inverse, or smooth as before and after a correction where the level is too large for one."""

@@ -6,12 +6,14 @@ coloring and no estimate of the spectrum, and read A where it lies.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mcprecond.backends import KernelSet
-from mcprecond.linalg.csr import product_with, row_product
+from mcprecond.linalg.csr import columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.filtered import inverse_row_sums
+from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
 from mcprecond.multigrid.smoothers import Smoother
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
@@ -52,7 +54,14 @@ class Polynomial(Smoother):
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`: that of A, d, and a second x."""
-        return self.A.new_state(), *(self._backend.xp.empty(self.shape[0], self.dtype) for _ in range(2))
+        shape = (self.shape[0], columns) if columns > 1 else self.shape[:1]
+        if columns > 1:
+            self._columns_run()  # nothing may be compiled while kernels are captured
+        return self.A.new_state(columns), *(self._backend.xp.empty(shape, self.dtype) for _ in range(2))
+
+    def _columns_run(self) -> Any:
+        """The kernels for several columns."""
+        return self._backend.kernels(COLUMN_KERNELS, **self.A.macros_of_columns, **self.A.own_macros)
 
     def enqueue(self, state: Any, b: Any, x: Any) -> None:
         """See `Smoother`."""
@@ -65,10 +74,13 @@ class Polynomial(Smoother):
         places = [x, other] if len(steps) % 2 else [other, x]
         if not from_zero and len(steps) % 2:
             other[...] = x
-        A = self.A.arrays(of_A)
+        if (k := columns_of(b)) > 1:
+            run = partial(self._columns_run().step, b.size, k, *self.A.arrays_of_columns(of_A), self.dinv)
+        else:
+            run = partial(self._run.step, len(b), *self.A.arrays(of_A), self.dinv)
         for number, (alpha, beta) in enumerate(steps):
             new, old = places[number % 2], places[1 - number % 2]
-            self._run.step(len(b), *A, self.dinv, b, int(from_zero and number == 0), old, alpha, beta, d, new)
+            run(b, int(from_zero and number == 0), old, alpha, beta, d, new)
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""

@@ -167,8 +167,9 @@ class Correction(Smoother):
     def new_state(self, columns: int = 1) -> tuple[Any, ...]:
         """See `Operator`: those of A, M and its adjoint, a residual and a correction."""
         xp, n = self._backend.xp, self.shape[0]
-        operators = self.A, self.M, self.adjoint
-        return *(operator.new_state() for operator in operators), xp.empty(n, self.dtype), xp.empty(n, self.dtype)
+        operators, shape = (self.A, self.M, self.adjoint), (n, columns) if columns > 1 else n
+        states = (operator.new_state(columns) for operator in operators)
+        return *states, xp.empty(shape, self.dtype), xp.empty(shape, self.dtype)
 
     def enqueue(self, state: Any, b: Any, x: Any) -> None:
         """See `Smoother`."""
@@ -179,7 +180,7 @@ class Correction(Smoother):
     def _correct(self, M: Operator, of_M: Any, state: Any, rest: Any, x: Any) -> None:
         """x += w M rest."""
         M.enqueue(of_M, rest, state[4])
-        self._run.add(len(x), self.factor, state[4], x)
+        self._run.add(x.size, self.factor, state[4].reshape(-1), x.reshape(-1))
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
         """See `Smoother`."""

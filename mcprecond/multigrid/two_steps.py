@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.solvers.columns import MOST_PARTS, parts_of, total_of
 from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-SHARE, FIRST, SECOND = range(3)  # 1 / c'A c, and the coefficients of c and d
+SHARE, FIRST, SECOND = range(3)  # of each column: 1 / c'A c, and the coefficients of c and d
 #: The second step is skipped if d is nearly a multiple of c, that is, if the component of d that is A-orthogonal to c
 #: has at most 1 / LEAST_SHARE of the energy d'A d.
 LEAST_SHARE = 10**6
@@ -30,86 +31,122 @@ MOST_BLOCKS = 2**14  # of a grid, each of which leaves three numbers
 
 
 class TwoSteps:
-    """The coefficients of two steps for vectors of n numbers, and what finds them.
+    """The coefficients of two steps for vectors of n numbers in each of some columns, and what finds them.
 
     An application only launches kernels.
     """
 
-    def __init__(self, n: int, dtype: Any, backend: Backend) -> None:
-        xp = backend.xp
-        self.n, self._run = n, backend.kernels(KERNELS, VALUE=dtype)
-        self.scalars = xp.ones(3)
-        self._reduction = self.scalars, xp.empty(3 * min(MOST_BLOCKS, n // BLOCK + 1)), xp.zeros(1, np.int32)
+    def __init__(self, n: int, dtype: Any, backend: Backend, columns: int) -> None:
+        xp, self._shape = backend.xp, (n, columns)
+        self._run = backend.kernels(KERNELS, VALUE=dtype)
+        self.scalars = xp.ones((columns, 3))
+        blocks = max(MOST_PARTS, min(MOST_BLOCKS, n * columns // BLOCK + 1))
+        self._reduction = self.scalars, xp.empty(3 * blocks * columns), xp.zeros(1, np.int32)
+
+    def _vectors(self, *vectors: Any) -> tuple[Any, ...]:
+        """What kernels take first: how many numbers and columns there are, and the vectors in the shape of columns."""
+        n, k = self._shape
+        return n * k, k, *(v.reshape(n, k) for v in vectors)
 
     def first(self, b: Any, c: Any, rest: Any) -> None:
         """Turn ``rest = b - A c`` into the residual of the first step, ``b - t A c``; b becomes A c."""
-        self._run.find_first(self.n, b, c, rest, *self._reduction)
-        self._run.step(self.n, self.scalars, b, rest)
+        self._run.find_first(*self._vectors(b, c, rest), *self._reduction)
+        self._run.step(*self._vectors(b, rest), self.scalars)
 
     def second(self, product_of_c: Any, rest: Any, d: Any, last: Any, c: Any) -> None:
         """c becomes x. For the direction d of the second step, `last` is ``rest - A d``."""
-        self._run.find_second(self.n, product_of_c, rest, d, last, *self._reduction)
-        self._run.combine(self.n, self.scalars, d, c)
+        self._run.find_second(*self._vectors(product_of_c, rest, d, last), *self._reduction)
+        self._run.combine(*self._vectors(d, c), self.scalars)
 
 
 # The kernels on the CPU. If an inner product overflows or underflows, the first step takes the correction of the coarse
 # level as it is, with the coefficient 1.
 
 
-@compile_loop(grain=NUMBERS)
-def first_products(first, end, b, c, rest):
-    """c'b and c'A c."""
-    product, energy = 0.0, 0.0
-    for i in range(first, end):
-        product += inner(c[i], b[i])
-        energy += inner(c[i], b[i] - rest[i])
-    return product, energy
+@compile_part
+def parts_for(count, n, k, partials):
+    """Room for `count` sums of each part of the rows."""
+    room = len(partials) // count
+    return [parts_of(n, k, partials[s * room :]) for s in range(count)]
+
+
+@compile_loop(grain=1)
+def first_products(first, end, b, c, rest, products, energies):
+    """c'b and c'A c, for some parts of the rows."""
+    n, parts = len(b), len(products)
+    for part in range(first, end):
+        products[part] = energies[part] = 0
+        for i in range(part * n // parts, (part + 1) * n // parts):
+            for q in range(b.shape[1]):
+                products[part, q] += inner(c[i, q], b[i, q])
+                energies[part, q] += inner(c[i, q], b[i, q] - rest[i, q])
 
 
 @KERNELS.strided
-def find_first(n, b, c, rest, scalars, partials, arrivals):
+def find_first(size, k, b, c, rest, scalars, partials, arrivals):
     """The length of the first step."""
-    product, energy = first_products(0, n, b, c, rest)
-    fits = energy > 0 and np.isfinite(energy) and np.isfinite(product)
-    scalars[SHARE] = 1 / energy if fits else 0.0
-    scalars[FIRST] = product / energy if fits else 1.0
+    products, energies = parts_for(2, len(b), k, partials)
+    first_products(0, len(products), b, c, rest, products, energies)
+    for q in range(k):
+        product, energy = total_of(products, q), total_of(energies, q)
+        fits = energy > 0 and np.isfinite(energy) and np.isfinite(product)
+        scalars[q, SHARE] = 1 / energy if fits else 0.0
+        scalars[q, FIRST] = product / energy if fits else 1.0
 
 
-@KERNELS.per_item
-def step(first, end, scalars, b, rest):
+@KERNELS.per_item_driver
+def step(size, k, b, rest, scalars):
     """b becomes A c, and `rest` the residual of the first step."""
-    factor = b.real.dtype.type(scalars[FIRST])
-    for i in range(first, end):
-        product = b[i] - rest[i]
-        rest[i] = b[i] - factor * product
-        b[i] = product
+    step_rows(0, len(b), b, rest, scalars)
 
 
-@compile_loop(grain=NUMBERS)
-def second_products(first, end, product_of_c, rest, d, last):
-    """d'rest, d'A c and d'A d."""
-    product, between, energy = 0.0, 0.0, 0.0
+@compile_loop
+def step_rows(first, end, b, rest, scalars):
+    """The rows of `step`."""
     for i in range(first, end):
-        product += inner(d[i], rest[i])
-        between += inner(d[i], product_of_c[i])
-        energy += inner(d[i], rest[i] - last[i])
-    return product, between, energy
+        for q in range(b.shape[1]):
+            product = b[i, q] - rest[i, q]
+            rest[i, q] = b[i, q] - b.real.dtype.type(scalars[q, FIRST]) * product
+            b[i, q] = product
+
+
+@compile_loop(grain=1)
+def second_products(first, end, product_of_c, rest, d, last, products, between, energies):
+    """d'rest, d'A c and d'A d, for some parts of the rows."""
+    n, parts = len(d), len(products)
+    for part in range(first, end):
+        products[part] = between[part] = energies[part] = 0
+        for i in range(part * n // parts, (part + 1) * n // parts):
+            for q in range(d.shape[1]):
+                products[part, q] += inner(d[i, q], rest[i, q])
+                between[part, q] += inner(d[i, q], product_of_c[i, q])
+                energies[part, q] += inner(d[i, q], rest[i, q] - last[i, q])
 
 
 @KERNELS.strided
-def find_second(n, product_of_c, rest, d, last, scalars, partials, arrivals):
+def find_second(size, k, product_of_c, rest, d, last, scalars, partials, arrivals):
     """The coefficients of c and d."""
-    product, between, energy = second_products(0, n, product_of_c, rest, d, last)
-    share = between * scalars[SHARE]
-    left = energy - share * between
-    second = product / left if left * LEAST_SHARE > energy and np.isfinite(left) else 0.0
-    scalars[SECOND] = second
-    scalars[FIRST] -= second * share
+    products, between, energies = parts_for(3, len(d), k, partials)
+    second_products(0, len(products), product_of_c, rest, d, last, products, between, energies)
+    for q in range(k):
+        share = total_of(between, q) * scalars[q, SHARE]
+        energy = total_of(energies, q)
+        left = energy - share * total_of(between, q)
+        second = total_of(products, q) / left if left * LEAST_SHARE > energy and np.isfinite(left) else 0.0
+        scalars[q, SECOND] = second
+        scalars[q, FIRST] -= second * share
 
 
-@KERNELS.per_item
-def combine(first, end, scalars, d, c):
+@KERNELS.per_item_driver
+def combine(size, k, d, c, scalars):
     """c becomes x."""
-    of_c, of_d = c.real.dtype.type(scalars[FIRST]), c.real.dtype.type(scalars[SECOND])
+    combine_rows(0, len(c), d, c, scalars)
+
+
+@compile_loop
+def combine_rows(first, end, d, c, scalars):
+    """The rows of `combine`."""
+    real = c.real.dtype.type
     for i in range(first, end):
-        c[i] = of_c * c[i] + of_d * d[i]
+        for q in range(c.shape[1]):
+            c[i, q] = real(scalars[q, FIRST]) * c[i, q] + real(scalars[q, SECOND]) * d[i, q]

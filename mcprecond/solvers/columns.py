@@ -11,7 +11,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +59,7 @@ WORDS = CONTROL + SCALARS + HISTORY
 CUDA_CONSTANTS = {"CONTROL": CONTROL, "SCALARS": SCALARS, "WORDS": WORDS}
 #: On the CPU the rows are cut into at most so many parts of at least so many rows, whose sums are added up in order.
 MOST_PARTS, ROWS_OF_PART = 256, 256
+ROWS_AT_ONCE = 16
 
 
 class Column(ConjugateGradients):
@@ -109,11 +110,6 @@ class Column(ConjugateGradients):
         """Let it change no longer."""
         self._go_to(EXHAUSTED)
 
-    def take_exponent_of_M(self, exponent: int) -> None:
-        """Choose the unit of z by the magnitude of M."""
-        self._exponent_of_M = exponent
-        self._choose_unit_of_z(exponent)
-
 
 class ColumnsIteration(Iteration):
     """Algorithm 9.1 of Saad on k systems, with any M: an `Operator` and a state of it for k columns, or None for the
@@ -126,7 +122,7 @@ class ColumnsIteration(Iteration):
         super().__init__(A, backend)
         xp, dtype = backend.xp, A.dtype
         self.k, self._of_A = k, A.new_state(k)
-        self.run = backend.kernels(KERNELS, OFFSET=A.offset, VALUE=dtype, LONG_ROWS=A.own_macros["LONG_ROWS"])
+        self.run = backend.kernels(KERNELS, **A.macros_of_columns, LONG_ROWS=A.own_macros["LONG_ROWS"])
         self.b, self.x, self.r, self.p, self.q = (xp.empty((self.n, k), dtype) for _ in range(5))
         self.z = self.r if M is None else xp.empty((self.n, k), dtype)
         self.exponent_of_M = 0 if M is None else M.exponent
@@ -158,6 +154,14 @@ class ColumnsIteration(Iteration):
     def solution(self) -> Any:
         """See `Iteration`."""
         return self.backend.xp.stack([column.solution() for column in self.columns], axis=1)
+
+    def iterate(self) -> Any:
+        """See `Iteration`."""
+        return self.x
+
+    def _in_own_order(self, v: Any) -> Any:
+        """See `Iteration`."""
+        return v
 
     def squares(self, v: Any) -> Any:
         """The squares of the norms of columns, on the host."""
@@ -191,8 +195,8 @@ class ColumnsIteration(Iteration):
             self.M.enqueue(self._of_M, self.r, self.z)
             number, xp = beginning[0].number, self.backend.xp
             self.exponent_of_M = exponent_of(self.z[:, number], xp) - exponent_of(self.r[:, number], xp)
-        for column in beginning:
-            column.take_exponent_of_M(cast(int, self.exponent_of_M))
+            for column in beginning:
+                column._choose_unit_of_z(self.exponent_of_M)
         self._write()
         if self.M is None:
             self.run.find_beta(self.r.size, self.k, self.r, self.z, self._blocks, *self._sums)
@@ -223,7 +227,7 @@ def iterate_columns(
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[Column], Reason | None],
-) -> None:
+) -> list[Reason]:
     """Enqueue iterations until each column has a reason to stop; see `iterate`, which does so for one system.
 
     Columns whose recurrence was optimistic start over once all of them have stopped.
@@ -266,8 +270,9 @@ def iterate_columns(
                 column.reason = verdict(column, column._state, before)
                 if column.reason is None:
                     column.start_over()
-        if all(column.reason for column in columns):
-            return
+        reasons = [column.reason for column in columns if column.reason is not None]
+        if len(reasons) == len(columns):
+            return reasons
         iteration.begin()
 
 
@@ -307,12 +312,14 @@ def solve_columns(
     iteration.begin()
     why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
     ready = time.perf_counter()
-    iterate_columns(iteration, callback, progress, why)
-    solutions, reasons = zip(*(solution_of(column, cast(Reason, column.reason)) for column in columns), strict=True)
-    reasons = tuple(
-        reason if reason in (Reason.CONVERGED, *CAUSES) else why(column, reason) or reason
-        for column, reason in zip(columns, reasons, strict=True)
-    )
+    stopped_by = iterate_columns(iteration, callback, progress, why)
+    solutions, reasons = [], []
+    for column, reason in zip(columns, stopped_by, strict=True):
+        x, reason = solution_of(column, reason)
+        if reason not in (Reason.CONVERGED, *CAUSES):
+            reason = why(column, reason) or reason
+        solutions.append(x)
+        reasons.append(reason)
     finished = time.perf_counter()
     residuals = np.full((iteration.count + 1, iteration.k), np.nan)
     for column in columns:
@@ -325,7 +332,7 @@ def solve_columns(
         residual_norm=np.array([column.norm_in_units(column.true_residual_norm) for column in columns]),
         setup_seconds=ready - started,
         solve_seconds=finished - ready,
-        reasons=reasons,
+        reasons=tuple(reasons),
     )
 
 
@@ -344,7 +351,8 @@ def _examine(iteration: ColumnsIteration, cause: Callable[[Column], Reason | Non
         column.reason = Reason.CONVERGED if column.true_residual_norm <= column.limit else found
 
 
-# On the CPU. A control block is a row of `blocks`; which columns run is found out first.
+# On the CPU. A control block is a row of `blocks`. Vectors are taken number by number, ROWS_AT_ONCE rows after another,
+# beside patterns of so many rows that have the scalar of its column for each number: what LLVM makes vectors of.
 
 
 @compile_part
@@ -360,17 +368,17 @@ def history_of(blocks, c):
 
 
 @compile_part
-def active_columns(blocks, are_running):
-    """The columns that are running, or those that are not."""
-    return np.flatnonzero((blocks[:, STATE] == RUNNING) == are_running)
+def running(blocks):
+    """The pattern of whether columns are running."""
+    return np.array([blocks[e % len(blocks), STATE] == RUNNING for e in range(ROWS_AT_ONCE * len(blocks))])
 
 
 @compile_part
-def coefficients(blocks, slot, unit):
-    """A scalar of all columns, in the dtype of `unit`."""
-    found = np.empty(len(blocks), unit.dtype)
-    for c in range(len(blocks)):
-        found[c] = unit.dtype.type(scalars_of(blocks, c)[slot])
+def pattern(blocks, slot, v):
+    """The pattern of a scalar, in the dtype of a vector."""
+    found = np.empty(ROWS_AT_ONCE * len(blocks), v.dtype)
+    for e in range(len(found)):
+        found[e] = v.dtype.type(scalars_of(blocks, e % len(blocks))[slot])
     return found
 
 
@@ -379,6 +387,21 @@ def parts_of(n, k, partials):
     """Room for the sums of each part of the rows."""
     parts = min(MOST_PARTS, n // ROWS_OF_PART + 1)
     return partials[: parts * k].reshape(parts, k)
+
+
+@compile_part
+def rows_of_part(part, parts, n):
+    """The first row of a part, and that of the next one."""
+    return part * n // parts, (part + 1) * n // parts
+
+
+@compile_part
+def fold(numbers, sums):
+    """The sums of a pattern by column."""
+    k = len(sums)
+    sums[:] = 0
+    for e in range(len(numbers)):
+        sums[e % k] += numbers[e]
 
 
 @compile_part
@@ -395,77 +418,103 @@ def multiply(
     size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, p, q, blocks, partials, arrivals
 ):
     """Q = A P, and alpha from p'q."""
-    active, sums = active_columns(blocks, True), parts_of(len(p), k, partials)
-    multiply_rows(0, len(sums), active, indptr, indices, values, p, q, sums)
-    for c in active:
-        take_pAp(total_of(sums, c), blocks[c], scalars_of(blocks, c))
+    sums = parts_of(len(p), k, partials)
+    multiply_rows(0, len(sums), indptr, indices, values, p, q, sums)
+    for c in range(k):
+        if blocks[c, STATE] == RUNNING:
+            take_pAp(total_of(sums, c), blocks[c], scalars_of(blocks, c))
 
 
 @compile_loop(grain=1)
-def multiply_rows(first, end, active, indptr, indices, values, p, q, sums):
+def multiply_rows(first, end, indptr, indices, values, p, q, sums):
     """The rows of some parts of `multiply`."""
-    n = len(p)
+    n, k = p.shape
     for part in range(first, end):
-        sums[part] = 0
-        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
-            row_products(i, indptr, indices, values, p, q[i])
-            for c in active:
-                sums[part, c] += inner(q[i, c], p[i, c])
+        begin, stop = rows_of_part(part, len(sums), n)
+        for i in range(begin, stop):
+            row_products(indptr[i], indptr[i + 1], indices, values, p, q[i])
+        add_products(
+            p[begin:stop].reshape(-1), q[begin:stop].reshape(-1), np.ones(ROWS_AT_ONCE * k, q.dtype), sums[part]
+        )
+
+
+@compile_part
+def add_products(a, b, unit, sums):
+    """The inner products of the columns of a and b, this in its unit."""
+    length = len(unit)
+    products = np.zeros(length)
+    for first in range(0, len(a), length):
+        own_a, own_b = a[first : first + length], b[first : first + length]
+        for e in range(len(own_a)):
+            products[e] += inner(own_a[e], unit[e] * own_b[e])
+    fold(products, sums)
 
 
 @KERNELS.strided
 def advance(size, k, p, q, x, r, is_preconditioned, blocks, partials, arrivals):
     """X += alpha P, R -= alpha Q, and r'r; without M, beta from that."""
-    active, sums = active_columns(blocks, True), parts_of(len(x), k, partials)
-    advance_rows(0, len(sums), active, coefficients(blocks, ALPHA, r), p, q, x, r, sums)
-    for c in active:
-        rr, scalars = total_of(sums, c), scalars_of(blocks, c)
-        take_rr(rr, blocks[c], scalars, history_of(blocks, c))
-        if not is_preconditioned:
-            take_rz(rr * scalars[UNIT], blocks[c], scalars)
+    sums, flat = parts_of(len(x), k, partials), (p.reshape(-1), q.reshape(-1), x.reshape(-1), r.reshape(-1))
+    advance_rows(0, len(sums), running(blocks), pattern(blocks, ALPHA, r), *flat, sums)
+    for c in range(k):
+        if blocks[c, STATE] == RUNNING:
+            rr, scalars = total_of(sums, c), scalars_of(blocks, c)
+            take_rr(rr, blocks[c], scalars, history_of(blocks, c))
+            if not is_preconditioned:
+                take_rz(rr * scalars[UNIT], blocks[c], scalars)
 
 
 @compile_loop(grain=1)
-def advance_rows(first, end, active, alpha, p, q, x, r, sums):
+def advance_rows(first, end, runs, alpha, p, q, x, r, sums):
     """The rows of some parts of `advance`."""
-    n = len(x)
+    parts, k = sums.shape
     for part in range(first, end):
-        sums[part] = 0
-        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
-            for c in active:
-                x[i, c] += alpha[c] * p[i, c]
-                r[i, c] -= alpha[c] * q[i, c]
-                sums[part, c] += inner(r[i, c], r[i, c])
+        begin, stop = rows_of_part(part, parts, len(x) // k)
+        squares = np.zeros(len(runs))
+        for base in range(begin * k, stop * k, len(runs)):
+            next_base = min(base + len(runs), stop * k)
+            advance_numbers(
+                runs, alpha, p[base:next_base], q[base:next_base], x[base:next_base], r[base:next_base], squares
+            )
+        fold(squares, sums[part])
+
+
+@compile_part
+def advance_numbers(runs, alpha, p, q, x, r, squares):
+    """The numbers of a few rows."""
+    for e in range(len(x)):
+        moved, rest = x[e] + alpha[e] * p[e], r[e] - alpha[e] * q[e]
+        x[e] = moved if runs[e] else x[e]
+        r[e] = rest if runs[e] else r[e]
+        squares[e] += inner(rest, rest)
 
 
 @KERNELS.strided
 def find_beta(size, k, r, z, blocks, partials, arrivals):
     """Beta from r'z, with z in its unit."""
-    active, sums = active_columns(blocks, True), parts_of(len(r), k, partials)
-    multiply_numbers(0, len(sums), active, coefficients(blocks, UNIT, z), r, z, sums)
-    for c in active:
-        take_rz(total_of(sums, c), blocks[c], scalars_of(blocks, c))
+    sums = parts_of(len(r), k, partials)
+    multiply_numbers(0, len(sums), pattern(blocks, UNIT, z), r, z, sums)
+    for c in range(k):
+        if blocks[c, STATE] == RUNNING:
+            take_rz(total_of(sums, c), blocks[c], scalars_of(blocks, c))
 
 
 @compile_loop(grain=1)
-def multiply_numbers(first, end, active, unit, a, b, sums):
+def multiply_numbers(first, end, unit, a, b, sums):
     """The inner products of a and b, this in its unit, for some parts of the rows."""
-    n = len(a)
     for part in range(first, end):
-        sums[part] = 0
-        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
-            for c in active:
-                sums[part, c] += inner(a[i, c], unit[c] * b[i, c])
+        begin, stop = rows_of_part(part, len(sums), len(a))
+        add_products(a[begin:stop].reshape(-1), b[begin:stop].reshape(-1), unit, sums[part])
 
 
 @KERNELS.strided
 def find_flexible_beta(size, k, q, z, blocks, partials, arrivals):
     """Beta of flexible CG, from q'z and the usual one."""
-    active, sums = active_columns(blocks, True), parts_of(len(q), k, partials)
-    multiply_numbers(0, len(sums), active, coefficients(blocks, UNIT, z), q, z, sums)
-    for c in active:
+    sums = parts_of(len(q), k, partials)
+    multiply_numbers(0, len(sums), pattern(blocks, UNIT, z), q, z, sums)
+    for c in range(k):
         qz, scalars = total_of(sums, c), scalars_of(blocks, c)
-        if scalars[BETA] != 0 and is_finite(qz, blocks[c]):  # there is no q before the first product
+        has_q = blocks[c, STATE] == RUNNING and scalars[BETA] != 0  # there is none before the first product
+        if has_q and is_finite(qz, blocks[c]):
             scalars[BETA] *= -scalars[ALPHA] * qz / scalars[RZ]
 
 
@@ -473,16 +522,27 @@ def find_flexible_beta(size, k, q, z, blocks, partials, arrivals):
 def change_direction(size, k, z, p, blocks):
     """P = Z + beta P, with Z in its unit."""
     turn_rows(
-        0, len(p), active_columns(blocks, True), coefficients(blocks, BETA, p), coefficients(blocks, UNIT, p), z, p
+        0, len(p), running(blocks), pattern(blocks, BETA, p), pattern(blocks, UNIT, p), z.reshape(-1), p.reshape(-1)
     )
 
 
 @compile_loop
-def turn_rows(first, end, active, beta, unit, z, p):
+def turn_rows(first, end, runs, beta, unit, z, p):
     """The rows of `change_direction`."""
-    for i in range(first, end):
-        for c in active:
-            p[i, c] = unit[c] * z[i, c] if beta[c] == 0 else unit[c] * z[i, c] + beta[c] * p[i, c]
+    k = len(runs) // ROWS_AT_ONCE
+    for base in range(first * k, end * k, len(runs)):
+        next_base = min(base + len(runs), end * k)
+        turn_numbers(runs, beta, unit, z[base:next_base], p[base:next_base])
+
+
+@compile_part
+def turn_numbers(runs, beta, unit, z, p):
+    """The numbers of a few rows. At first there is no p."""
+    for e in range(len(p)):
+        alone = unit[e] * z[e]
+        turned = alone + beta[e] * p[e]
+        value = alone if beta[e] == 0 else turned
+        p[e] = value if runs[e] else p[e]
 
 
 @KERNELS.strided
@@ -490,7 +550,7 @@ def residual(
     size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, x, b, r, blocks, partials, arrivals
 ):
     """R = B - A X and r'r, both summed in double precision, for the columns that have stopped."""
-    stopped, sums = active_columns(blocks, False), parts_of(len(x), k, partials)
+    stopped, sums = np.flatnonzero(blocks[:, STATE] != RUNNING), parts_of(len(x), k, partials)
     residual_rows(0, len(sums), stopped, indptr, indices, values, x, b, r, sums)
     for c in stopped:
         scalars_of(blocks, c)[RR] = total_of(sums, c)
@@ -499,10 +559,10 @@ def residual(
 @compile_loop(grain=1)
 def residual_rows(first, end, stopped, indptr, indices, values, x, b, r, sums):
     """The rows of some parts of `residual`."""
-    n = len(x)
     for part in range(first, end):
         sums[part] = 0
-        for i in range(part * n // len(sums), (part + 1) * n // len(sums)):
+        begin, stop = rows_of_part(part, len(sums), len(x))
+        for i in range(begin, stop):
             for c in stopped:
                 total = wide(b[i, c])
                 for e in range(indptr[i], indptr[i + 1]):
@@ -515,6 +575,6 @@ def residual_rows(first, end, stopped, indptr, indices, values, x, b, r, sums):
 def square(size, k, v, squares, partials, arrivals):
     """The squares of the norms of all columns."""
     sums = parts_of(len(v), k, partials)
-    multiply_numbers(0, len(sums), np.arange(k), np.ones(k, v.dtype), v, v, sums)
+    multiply_numbers(0, len(sums), np.ones(ROWS_AT_ONCE * k, v.dtype), v, v, sums)
     for c in range(k):
         squares[c] = total_of(sums, c)

@@ -188,7 +188,6 @@ class Projected(Operator):
 class InRange:
     """What CG in the range of P, with P M P for M, does with b and x; whatever class it is before has them."""
 
-    M: Projected
     b: Any
     x: Any
 
@@ -217,15 +216,19 @@ class InRange:
     def _largest(self, v: Any) -> Any:
         """The largest magnitude in each column, on the host."""
         largest = abs(v.reshape(len(v), -1)).max(axis=0) if v.size else np.zeros(columns_of(v))
-        return self.M.backend.to_host(largest)
+        return backend_of(v).to_host(largest)
 
 
 class ProjectedConjugateGradients(InRange, ConjugateGradients):
     """CG in the range of P."""
 
+    M: Projected
+
 
 class ProjectedColumns(InRange, ColumnsIteration):
     """The same for several columns."""
+
+    M: Projected
 
 
 # The kernels on the CPU, for vectors of shape (n, k).

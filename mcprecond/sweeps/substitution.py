@@ -22,7 +22,9 @@ SECTOR = 32  # bytes that memory gives at a time
 
 def columns_at_once(blocks: ColorBlocks) -> int:
     """How many right-hand sides one pass serves: registers hold no more, nor as many where nodes are large."""
-    return 4 if blocks.block_size <= 2 else 2
+    if blocks.block_size > 2:
+        return 2
+    return 4 if blocks.backend.resident_warps or blocks.block_size == 2 else 8
 
 
 class SweepVectors:

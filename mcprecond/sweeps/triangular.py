@@ -21,6 +21,7 @@ for the other one.
 from __future__ import annotations
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.linalg.columns import row_products
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 
 KERNELS = KernelSet(
@@ -40,19 +41,6 @@ def product(i, c, indptr, columns, values, y):
     for k in range(indptr[i], indptr[i + 1]):
         total += values[k] * y[columns[k], c]
     return total
-
-
-@compile_inlined
-def four_products(i, indptr, columns, values, y, sums):
-    """The same of four right-hand sides in one pass."""
-    s0 = s1 = s2 = s3 = y.dtype.type(0)
-    for k in range(indptr[i], indptr[i + 1]):
-        a, j = values[k], columns[k]
-        s0 += a * y[j, 0]
-        s1 += a * y[j, 1]
-        s2 += a * y[j, 2]
-        s3 += a * y[j, 3]
-    sums[0], sums[1], sums[2], sums[3] = s0, s1, s2, s3
 
 
 @compile_part
@@ -95,11 +83,11 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
     """The rows of one color."""
     for i in range(first, end):
         if y.ndim == 2:
-            four = y.shape[1] == 4
-            if four:
-                four_products(i, indptr, columns, values, y, y[i])
+            several = y.shape[1] > 1
+            if several:
+                row_products(indptr[i], indptr[i + 1], columns, values, y, y[i])
             for c in range(y.shape[1]):
-                total = omega * (y[i, c] if four else product(i, c, indptr, columns, values, y))
+                total = omega * (y[i, c] if several else product(i, c, indptr, columns, values, y))
                 b = scale * r[perm[i], c]
                 y[i, c] = b * dinv[i] - total if backwards else (b - total) * dinv[i]
                 if finish:
@@ -139,11 +127,11 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
     """The rows of one color."""
     for i in range(first, end):
         if y.ndim == 2:
-            four = y.shape[1] == 4
-            if four:
-                four_products(i, indptr, columns, values, y, z[perm[i]])
+            several = y.shape[1] > 1
+            if several:
+                row_products(indptr[i], indptr[i + 1], columns, values, y, z[perm[i]])
             for c in range(y.shape[1]):
-                total = z[perm[i], c] if four else product(i, c, indptr, columns, values, y)
+                total = z[perm[i], c] if several else product(i, c, indptr, columns, values, y)
                 y[i, c] -= omega * total
                 z[perm[i], c] = y[i, c]
         else:
