@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mcprecond import ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
 from mcprecond.matrix import admitted
 from mcprecond.ordering.largest import by_size, shares_of_rest
+from mcprecond.sweeps.relaxation import Relaxation
 from mcprecond.tuning import least_time
 from mcprecond.tuning.cost_model import MEASURED
 from mcprecond.tuning.least_time import MOST_LEFT, colors_to_keep
@@ -122,7 +123,7 @@ def test_residual_of_an_iterate(backend, to_device):
     M = MulticolorGS(to_device(A), "greedy", max_colors=3)
     x, b, r = (backend.xp.empty(120) for _ in range(3))
     b[:] = to_device(np.random.default_rng(0).uniform(-1, 1, 120))
-    iterate = M.new_state().relaxation.start_from_zero(b, x, "forward")
+    iterate = Relaxation(M.blocks).start_from_zero(b, x, "forward")
     iterate.residual(b, r)
     np.testing.assert_allclose(*(backend.to_host(v) for v in (r, b - to_device(A) @ x)), atol=1e-14)
 

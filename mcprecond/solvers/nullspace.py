@@ -199,7 +199,7 @@ class InRange:
         rounding = NOTHING * float(np.finfo(self.b.dtype).eps) * before
         nothing = (self._largest(self.b) <= rounding) & (rounding < np.inf)
         for column in np.flatnonzero(nothing):
-            self.b.reshape(len(self.b), -1)[:, int(column)] = 0
+            (self.b if self.b.ndim == 2 else self.b[:, None])[:, int(column)] = 0
         if x0 is not None:
             self._project(self.x)
 
