@@ -85,7 +85,7 @@ def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
 def argument(value: Any) -> Any:
     """A kernel's argument, as CuPy passes it."""
     if isinstance(value, np.ndarray):
-        assert value.flags.c_contiguous or value.strides[-1] == value.itemsize  # some columns of a vector
+        assert value.flags.c_contiguous or value.ndim > 1  # some columns of a vector
         return ctypes.c_void_p(value.ctypes.data)
     return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_longlong(value)
 

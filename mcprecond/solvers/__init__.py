@@ -3,6 +3,6 @@
 from mcprecond.solvers.bicgstab import bicgstab
 from mcprecond.solvers.gmres import gmres
 from mcprecond.solvers.pcg import PCG, pcg
-from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.solvers.result import ColumnsResult, Reason, SolveResult
 
-__all__ = ["PCG", "Reason", "SolveResult", "bicgstab", "gmres", "pcg"]
+__all__ = ["PCG", "ColumnsResult", "Reason", "SolveResult", "bicgstab", "gmres", "pcg"]

@@ -199,7 +199,7 @@ class InRange:
         rounding = NOTHING * float(np.finfo(self.b.dtype).eps) * before
         nothing = (self._largest(self.b) <= rounding) & (rounding < np.inf)
         for column in np.flatnonzero(nothing):
-            (self.b if self.b.ndim == 2 else self.b[:, None])[:, int(column)] = 0
+            self.b.reshape(len(self.b), columns_of(self.b))[:, int(column)] = 0
         if x0 is not None:
             self._project(self.x)
 
@@ -215,7 +215,7 @@ class InRange:
 
     def _largest(self, v: Any) -> Any:
         """The largest magnitude in each column, on the host."""
-        largest = abs(v.reshape(len(v), -1)).max(axis=0) if v.size else np.zeros(columns_of(v))
+        largest = abs(v.reshape(len(v), columns_of(v))).max(axis=0) if v.size else np.zeros(columns_of(v))
         return backend_of(v).to_host(largest)
 
 

@@ -73,9 +73,11 @@ def pcg(
         Real or complex floats. A dense array becomes a sparse matrix, of floats where it holds integers. A
         LinearOperator is called as ``A @ x`` in every iteration, which is not captured; where CG fails then, nothing is
         found out about A.
-    b : array, shape (n,) or (n, 1)
-        On the device of A. Where it is zero, so is the solution, whatever x0.
-    x0 : array, shape (n,), or "Mb", optional
+    b : array, shape (n,), (n, 1) or (n, k)
+        On the device of A. Where it is zero, so is the solution, whatever x0. Up to 256 columns are systems that share
+        each pass over A and M, in less time than one after the other. Each of them has its own tolerance and units,
+        stops by itself, and has the solution that it has alone. A has to be a matrix for that.
+    x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
@@ -87,12 +89,15 @@ def pcg(
         `stages` of the result say what was used, and its `M` is the last one. The preconditioners of this package and
         sparse matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``. M has to
         be linear, but for the K cycles of this package: with these the iteration is that of flexible CG, which takes
-        one more inner product.
+        one more inner product. To several columns an operator of others is applied as ``M @ R``, with R of shape
+        (n, k).
     callback : function of one array, optional
-        Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
+        Called as ``callback(xk)``, with xk of the shape of x, after every iteration, which makes the host wait for each
+        of them.
     progress : function of an int and a float, optional
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
-        on a CPU, after up to 64 of them on a GPU. Nothing waits for it.
+        on a CPU, after up to 64 of them on a GPU. Nothing waits for it. Of several columns these are the most
+        iterations and the largest norm.
     nullspace : "constant" or array, shape (n,) or (n, k), optional
         The null space of a singular A, as for pure Neumann problems and graph Laplacians: constants, or the span of
         these columns, which may be NumPy's for an A on the GPU. b is then replaced by its projection on the complement,
@@ -101,21 +106,22 @@ def pcg(
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
         an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
-        `MulticolorDILU`, or an `ILU0` that is a DILU. "auto" uses it then.
+        `MulticolorDILU`, or an `ILU0` that is a DILU. "auto" uses it then. It is for one right-hand side: for several
+        columns "auto" takes the plain form, and "eisenstat" is refused.
 
     Returns
     -------
     SolveResult
-        Unpacks as ``x, info``.
+        Unpacks as ``x, info``. For several columns a `ColumnsResult`, which has the numbers of each.
 
     Raises
     ------
     TypeError, ValueError
-        If A is not a square matrix of finite numbers or such an operator, b or x0 do not fit it or are not finite, M
-        has another shape, is known to be unsymmetric or is complex for a real A, another argument has a wrong type or
-        value, the form does not fit M, or A times a vector of `nullspace` is not about zero (says how large it is).
-        That A is not symmetric, or that it is singular and b does not fit, is found out after 100 iterations, or where
-        CG fails, and is the `reason` then.
+        If A is not a square matrix of finite numbers or such an operator, b or x0 do not fit it or are not finite (says
+        where), b has no column or more than 256, M has another shape, is known to be unsymmetric or is complex for a
+        real A, another argument has a wrong type or value, the form does not fit M or several columns, or A times a
+        vector of `nullspace` is not about zero (says how large it is). That A is not symmetric, or that it is singular
+        and b does not fit, is found out after 100 iterations, or where CG fails, and is the `reason` then.
 
     References
     ----------
@@ -140,6 +146,12 @@ def pcg(
     >>> result = pcg(L, b, M=MulticolorSGS(L), rtol=1e-10, nullspace="constant")
     >>> result.converged, bool(np.allclose(L @ result.x, b - b.mean())), bool(abs(result.x.mean()) < 1e-10)
     (True, True, True)
+
+    Several right-hand sides:
+
+    >>> result = pcg(A, np.eye(50)[:, :3], M=MulticolorSGS(A), rtol=1e-10)
+    >>> result.x.shape, bool(np.allclose(A @ result.x, np.eye(50)[:, :3])), len(result.iterations)
+    ((50, 3), True, 3)
     """
     solver = PCG(A, M, form=form, nullspace=nullspace)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
@@ -148,10 +160,10 @@ def pcg(
 
 
 class PCG(PreconditionedCG):
-    """Preconditioned conjugate gradients for many right-hand sides, one after the other: set up once.
+    """Preconditioned conjugate gradients for many right-hand sides, together or one after the other: set up once.
 
-    The first `solve` allocates vectors and captures iterations on a GPU; later ones on the same stream find all of that
-    there. `pcg` is a PCG that solves once.
+    The first `solve` allocates vectors and captures iterations on a GPU; later ones for as many columns on the same
+    stream find all of that there. `pcg` is a PCG that solves once.
 
     Parameters
     ----------
