@@ -15,7 +15,7 @@ from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
 from mcprecond.preconditioners.ilu import ORDERINGS
 from mcprecond.preconditioners.pivots import PIVOT_RULES
-from mcprecond.solvers.pcg import FORMS
+from mcprecond.solvers.preconditioned import FORMS
 
 SCRIPTS = Path(__file__).with_name("typing")
 

@@ -244,7 +244,7 @@ def iterate_columns(
         state = iteration.read_state(running)
         if callback and iteration.count > called:
             called = iteration.count
-            callback(iteration.solution())
+            callback(iteration)
         if progress:
             progress(iteration.count, max(column.norm_in_units(column.residuals[-1]) for column in columns))
         if state == RUNNING and iteration.count >= examined:

@@ -1,0 +1,155 @@
+"""Unsymmetric systems beside the library's solvers, several right-hand sides beside one, and hubs with fewer colors.
+
+    python benchmarks/krylov.py gpu
+    python benchmarks/krylov.py cpu --small
+
+writes benchmarks/results/krylov-gpu.json or krylov-cpu.json (or where --output says). Times are medians of warm solves;
+setup is not in them. b = A x* with random x*, to a relative residual of 1e-8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Threads of a BLAS that wait for each other make the library's solvers slow where cores are shared with others. To be
+# set before NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import pyamg
+from cases import SEED, SOLVED
+from measure import MULTIGRID, RESULTS, record, save, timed_in_turns, wall_ms
+
+from mcprecond import (
+    ILU0,
+    PCG,
+    MulticolorDILU,
+    MulticolorGS,
+    MulticolorSGS,
+    SmoothedAggregation,
+    bicgstab,
+    gmres,
+    pcg,
+    problems,
+)
+from mcprecond.backends import Backend, get_backend
+
+RTOL, MAXITER, COLUMNS = 1e-8, 2000, 8
+UNSYMMETRIC = "fenl, advection 1", "fenl, advection 10", "recirculating flow"
+PRECONDITIONERS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda A: None,
+    "GS": lambda A: MulticolorGS(A),
+    "DILU": lambda A: MulticolorDILU(A),
+    "ILU0 by color": lambda A: ILU0(A, ordering="color"),
+    "ILU0 natural": lambda A: ILU0(A, ordering="natural"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    backend, small, repeats = get_backend(arguments.device), arguments.small, arguments.repeats
+    cases: list[dict[str, Any]] = []
+    measured = (
+        *(lambda name=name: unsymmetric(name, backend, small, repeats) for name in UNSYMMETRIC),
+        *(lambda name=name: columns(name, backend, small, repeats) for name in ("fenl_100", "grid2d_1024")),
+        *(lambda name=name: hubs(name, backend, small, repeats) for name in ("rmat_18", "rmat_20")),
+    )
+    for measure in measured:
+        cases.append(measure())
+        print(cases[-1], flush=True)
+        document = record("krylov", backend.name, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=small)
+        save(document, arguments.output or RESULTS / f"krylov-{backend.name}.json")
+
+
+def times_of(calls: dict[str, Callable[[], Any]], backend: Backend, repeats: int) -> dict[str, Any]:
+    """Milliseconds of each, which take turns on a CPU."""
+    if backend.name == "gpu":
+        return {name: wall_ms(call, backend.synchronize, repeats) for name, call in calls.items()}
+    return {name: row["ms"] for name, row in timed_in_turns(calls, repeats).items()}
+
+
+def right_hand_side(A: Any, backend: Backend, columns: tuple[int, ...] = ()) -> Any:
+    return A @ backend.xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, (A.shape[0], *columns)))
+
+
+def unsymmetric_matrix(name: str, backend: Backend, small: bool) -> Any:
+    if name == "recirculating flow":
+        A = pyamg.gallery.load_example("recirc_flow")["A"].tocsr().astype(float)
+        return backend.sparse.csr_matrix(A)
+    problem = problems.fenl(10 if small else 50, advection=float(name.split()[-1]), device=backend.name)
+    return problem.jacobian(problem.initial())
+
+
+def unsymmetric(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
+    """Our bicgstab and gmres, and the library's, with the same M."""
+    A, rows = unsymmetric_matrix(name, backend, small), []
+    b = right_hand_side(A, backend)
+    norm = float(backend.xp.linalg.norm(b))
+    for label, build in PRECONDITIONERS.items():
+        M = build(A)
+        for method, options in ((bicgstab, {"maxiter": MAXITER}), (gmres, {"restart": 30, "maxiter": 60})):
+            ours = lambda M=M, m=method, o=options: m(A, b, M=M, rtol=RTOL, **o)  # noqa: E731
+            result = ours()
+            row = {"M": label, "method": method.__name__, "iterations": result.iterations, "reason": result.reason.name}
+            calls = {"ours": ours}
+            if hasattr(backend.linalg, method.__name__):
+                library = getattr(backend.linalg, method.__name__)
+                # The limit on iterations of CuPy's gmres counts those of all cycles.
+                most = {"maxiter": 60 * 30} if method is gmres and backend.name == "gpu" else {}
+                of_library = options | most
+                calls["library"] = lambda M=M, f=library, o=of_library: f(A, b, M=M, rtol=RTOL, **o)
+                x, info = calls["library"]()
+                row |= {
+                    "info_of_library": int(info),
+                    "residual_of_library": float(backend.xp.linalg.norm(b - A @ x)) / norm,
+                }
+            rows.append(row | times_of(calls, backend, repeats))
+    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
+
+
+def columns(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
+    """Solves for eight right-hand sides beside those for one, set up once."""
+    A, rows = SOLVED[name](small, backend.name), []
+    B = right_hand_side(A, backend, (COLUMNS,))
+    for label, build in (("SGS", MulticolorSGS), ("multigrid", SmoothedAggregation)):
+        solver = PCG(A, build(A))
+        one = lambda s=solver: s.solve(B[:, 0].copy(), rtol=RTOL)  # noqa: E731
+        all_ = lambda s=solver: s.solve(B, rtol=RTOL)  # noqa: E731
+        row = {"M": label, "iterations": one().iterations, "most_iterations": int(all_().iterations.max())}
+        rows.append(row | times_of({"one": one, "all": all_}, backend, repeats))
+        solver.release()
+    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "columns": COLUMNS, "solves": rows}
+
+
+def hubs(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
+    """SGS with all colors and with those that "auto" keeps, beside Jacobi and none."""
+    A = SOLVED[name](small, backend.name)
+    b, rows = right_hand_side(A, backend), []
+    builds: dict[str, Callable[[], Any]] = {
+        "all colors": lambda: MulticolorSGS(A, "ecl_gc"),
+        "auto": lambda: MulticolorSGS(A),
+        "Jacobi": lambda: backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal())),
+        "pcg's choice": lambda: "auto",
+    }
+    for label, build in builds.items():
+        M = build()
+        total = lambda build=build: pcg(A, b, M=build(), rtol=RTOL)  # noqa: E731
+        row = {"M": label, "iterations": total().iterations, "colors": getattr(M, "n_colors", None)}
+        calls = {"total": total}
+        if not isinstance(M, str):
+            calls["20 applications"] = lambda M=M: [M @ b for _ in range(20)]
+        rows.append(row | times_of(calls, backend, repeats))
+    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
+
+
+if __name__ == "__main__":
+    main()
