@@ -21,8 +21,8 @@ MOST_OF_DIAGONAL = 16
 class Colored(Preconditioner):
     """A preconditioner that stores the triangles of A, or of its factors, in the order of the colors.
 
-    A subclass sets `blocks` by `_open`. One pass over the triangles serves up to four right-hand sides (eight on a CPU), or
-    two where block_size is 3 or more.
+    A subclass sets `blocks` by `_open`. One pass over the triangles serves up to four right-hand sides
+    (eight on a CPU), or two where block_size is 3 or more.
     """
 
     #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.

@@ -94,8 +94,8 @@ def pcg(
         Real or complex floats.
     b : array, shape (n,), (n, 1) or (n, k)
         On the device of A. Where it is zero, so is the solution, whatever x0. Up to 256 columns are systems that share
-        each pass over A and M, in less time than one after the other. Each of them has its own tolerance and units, stops
-        by itself, and has the solution that it has alone.
+        each pass over A and M, in less time than one after the other. Each of them has its own tolerance and units,
+        stops by itself, and has the solution that it has alone.
     x0 : array of the shape of b, optional
         Initial guess, zero by default. Not changed.
     rtol, atol : float
