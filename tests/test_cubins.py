@@ -126,8 +126,11 @@ def test_a_compiler_at_work_is_said_once(folder, said, monkeypatch):
     assert "NVRTC" in message and "seconds" in message and f"kept in {folder}" in message
 
 
-@pytest.mark.parametrize("module", ["mcprecond.matrix", "mcprecond.multigrid.strength"])
-def test_variants_that_follow_are_variants(module, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "least"),
+    [("mcprecond.matrix", 11), ("mcprecond.multigrid.strength", 11), ("mcprecond.linalg.columns", 5)],
+)
+def test_variants_that_follow_are_variants(module, least, monkeypatch):
     """Each is one that its kernel set declares, in full, and is there once; the list is made once for a device and
     types.
     """
@@ -140,5 +143,5 @@ def test_variants_that_follow_are_variants(module, monkeypatch):
     for kernel_set, choices in found:
         assert kernel_set.compiled(choices) == choices, kernel_set.source
     programs = {gpu._program(kernel_set, choices, 0) for kernel_set, choices in found}
-    assert len(programs) == len(found) > 10
+    assert len(programs) == len(found) >= least
     assert variants_ahead(first, macros | {"LANES": 8}, 0) == []

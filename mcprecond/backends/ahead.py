@@ -63,10 +63,20 @@ HIERARCHY = """
     solvers.iteration OFFSET VALUE LANES=1,2,4
     solvers.cg OFFSET VALUE LANES=1,2,4
 """
+#: The kernel sets that a solve for several right-hand sides loads as well.
+COLUMNS = """
+    linalg.columns OFFSET VALUE STORED=VALUE ARGUMENT=VALUE
+    sweeps.triangular OFFSET VALUE STORED=VALUE RHS=4 PITCHED=1
+    sweeps.triangular OFFSET VALUE STORED=VALUE RHS=4 PITCHED=1 SLICED_DIA=1
+    solvers.columns OFFSET VALUE
+    multigrid.polynomial_columns OFFSET VALUE=SINGLE,VALUE STORED=SINGLE
+    linalg.columns OFFSET VALUE=SINGLE STORED=SINGLE ARGUMENT=SINGLE,VALUE
+    linalg.columns OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE,VALUE
+"""
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
 #: What has been listed in this process: kind of solve, types and device.
-_LISTED: set[tuple[bool, Any, Any, int]] = set()
+_LISTED: set[tuple[str, Any, Any, int]] = set()
 
 
 def variants_ahead(
@@ -81,16 +91,19 @@ def variants_ahead(
         Choices of the variant that is missing.
     device : int
     """
-    of_hierarchy = kernel_set.source.parent.name == "multigrid"
+    if kernel_set.source.stem.endswith("columns"):
+        kind = COLUMNS
+    else:
+        kind = HIERARCHY if kernel_set.source.parent.name == "multigrid" else SOLVE
     usual = USUAL | {name: choice for name, choice in macros.items() if name in USUAL}
     usual |= {name: np.dtype(usual[name]) for name in ("OFFSET", "VALUE")}
     usual["SINGLE"] = single(usual["VALUE"])
-    key = (of_hierarchy, usual["OFFSET"], usual["VALUE"], device)
+    key = (kind, usual["OFFSET"], usual["VALUE"], device)
     if key in _LISTED:
         return []
     _LISTED.add(key)
     _call_operations(device)
-    lines = (HIERARCHY if of_hierarchy else SOLVE).split("\n")
+    lines = kind.split("\n")
     variants = [variant for line in lines if line for variant in _variants(line, usual)]
     return [variant for number, variant in enumerate(variants) if variant not in variants[:number]]
 

@@ -23,20 +23,22 @@ CUDA_CONSTANTS = {"LOADS": LOADS, "MOST_ROUNDS": MOST_ROUNDS, "PIECE": PIECE}
 
 
 @compile_inlined
-def row_products(begin, end, indices, values, x, sums):
-    """A row of A, its entries from `begin` to `end` - 1, times all columns. It is in the cache after the first ones."""
-    k, c = len(sums), 0
+def row_products(begin, end, indices, values, x, y, i):
+    """Row i of y becomes a row of A, its entries from `begin` to `end` - 1, times x. It is in the cache after the first
+    columns.
+    """
+    k, c = y.shape[1], 0
     while c + 8 <= k:
-        product_of_8(begin, end, indices, values, x, c, sums[c : c + 8])
+        product_of_8(begin, end, indices, values, x, c, y, i)
         c += 8
     if c + 4 <= k:
-        product_of_4(begin, end, indices, values, x, c, sums[c : c + 4])
+        product_of_4(begin, end, indices, values, x, c, y, i)
         c += 4
     while c < k:
         total = x.dtype.type(0)
         for e in range(begin, end):
             total += values[e] * x[indices[e], c]
-        sums[c] = total
+        y[i, c] = total
         c += 1
 
 
@@ -49,11 +51,11 @@ def multiply(size, k, indptr, indices, values, longest, n_long, n_pieces, plan, 
 @compile_loop
 def multiply_rows(first, end, indptr, indices, values, x, adds, y):
     """The rows of `multiply`."""
-    sums = np.empty(x.shape[1], x.dtype)
+    sums = np.empty((1, x.shape[1]), x.dtype)
     for i in range(first, end):
-        row_products(indptr[i], indptr[i + 1], indices, values, x, sums)
-        for c in range(len(sums)):
-            total = y.dtype.type(sums[c])
+        row_products(indptr[i], indptr[i + 1], indices, values, x, sums, 0)
+        for c in range(x.shape[1]):
+            total = y.dtype.type(sums[0, c])
             y[i, c] = y[i, c] + total if adds else total
 
 
@@ -66,8 +68,8 @@ def residual(size, k, indptr, indices, values, longest, n_long, n_pieces, plan, 
 @compile_loop
 def residual_rows(first, end, indptr, indices, values, b, x, r):
     """The rows of `residual`."""
-    sums = np.empty(x.shape[1], x.dtype)
+    sums = np.empty((1, x.shape[1]), x.dtype)
     for i in range(first, end):
-        row_products(indptr[i], indptr[i + 1], indices, values, x, sums)
-        for c in range(len(sums)):
-            r[i, c] = b[i, c] - sums[c]
+        row_products(indptr[i], indptr[i + 1], indices, values, x, sums, 0)
+        for c in range(x.shape[1]):
+            r[i, c] = b[i, c] - sums[0, c]

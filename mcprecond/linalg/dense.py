@@ -116,7 +116,7 @@ def multiply_dense(first, end, k, matrix, x, y):
     if k > 1:
         every = np.arange(len(x)).astype(np.uint32)
         for i in range(first, end):
-            row_products(0, len(x), every, matrix[i], x, y[i])
+            row_products(0, len(x), every, matrix[i], x, y, i)
         return
     for i in range(first, end):
         total = y.dtype.type(0)

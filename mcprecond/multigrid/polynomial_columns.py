@@ -40,12 +40,12 @@ def step(
 def step_rows(first, end, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, y):
     """The rows of `step`."""
     real = dinv.real.dtype.type
-    sums = np.zeros(x.shape[1], x.dtype)
+    sums = np.zeros((1, x.shape[1]), x.dtype)
     for i in range(first, end):
         if not from_zero:
-            row_products(indptr[i], indptr[i + 1], indices, values, x, sums)
-        for c in range(len(sums)):
-            move = real(beta) * (dinv[i] * (b[i, c] - sums[c]))
+            row_products(indptr[i], indptr[i + 1], indices, values, x, sums, 0)
+        for c in range(x.shape[1]):
+            move = real(beta) * (dinv[i] * (b[i, c] - sums[0, c]))
             if alpha != 0:
                 move += real(alpha) * d[i, c]
             d[i, c] = move

@@ -36,7 +36,7 @@ class TwoSteps:
     An application only launches kernels.
     """
 
-    def __init__(self, n: int, dtype: Any, backend: Backend, columns: int) -> None:
+    def __init__(self, n: int, dtype: Any, backend: Backend, columns: int = 1) -> None:
         xp, self._shape = backend.xp, (n, columns)
         self._run = backend.kernels(KERNELS, VALUE=dtype)
         self.scalars = xp.ones((columns, 3))

@@ -218,7 +218,7 @@ class ColumnsIteration(Iteration):
         fetched = self._fetch_blocks()
         self.enqueue(ahead)
         self.host[...] = fetched()
-        states = [column.read_state() for column in self.columns]
+        states = [column.read_state() for column in self.columns if column.is_running]
         return RUNNING if RUNNING in states else EXHAUSTED
 
 
@@ -432,7 +432,7 @@ def multiply_rows(first, end, indptr, indices, values, p, q, sums):
     for part in range(first, end):
         begin, stop = rows_of_part(part, len(sums), n)
         for i in range(begin, stop):
-            row_products(indptr[i], indptr[i + 1], indices, values, p, q[i])
+            row_products(indptr[i], indptr[i + 1], indices, values, p, q, i)
         add_products(
             p[begin:stop].reshape(-1), q[begin:stop].reshape(-1), np.ones(ROWS_AT_ONCE * k, q.dtype), sums[part]
         )

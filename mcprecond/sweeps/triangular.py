@@ -85,7 +85,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
-                row_products(indptr[i], indptr[i + 1], columns, values, y, y[i])
+                row_products(indptr[i], indptr[i + 1], columns, values, y, y, i)
             for c in range(y.shape[1]):
                 total = omega * (y[i, c] if several else product(i, c, indptr, columns, values, y))
                 b = scale * r[perm[i], c]
@@ -129,7 +129,7 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
-                row_products(indptr[i], indptr[i + 1], columns, values, y, z[perm[i]])
+                row_products(indptr[i], indptr[i + 1], columns, values, y, z, perm[i])
             for c in range(y.shape[1]):
                 total = z[perm[i], c] if several else product(i, c, indptr, columns, values, y)
                 y[i, c] -= omega * total
