@@ -180,7 +180,8 @@ class MulticolorGS(Context):
     Parameters
     ----------
     **arguments
-        coloring, sweep, omega, sweeps, dtype, block_size, device; as options ``-mcprecond_coloring`` and so on.
+        coloring, sweep, omega, sweeps, dtype, block_size, max_colors, device; as options ``-mcprecond_coloring`` and so
+        on.
     """
 
     operator = preconditioners.MulticolorGS
@@ -192,7 +193,7 @@ class MulticolorSGS(Context):
     Parameters
     ----------
     **arguments
-        coloring, omega, sweeps, dtype, block_size, device; as options ``-mcprecond_coloring`` and so on.
+        coloring, omega, sweeps, dtype, block_size, max_colors, device; as options ``-mcprecond_coloring`` and so on.
     """
 
     operator = preconditioners.MulticolorSGS

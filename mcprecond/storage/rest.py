@@ -47,16 +47,19 @@ class Rest:
     ) -> None:
         xp, (indptr, indices) = backend.xp, pattern
         self._backend, self.rows, self._inverse = backend, rows, inverse
-        # A double holds the number of any entry.
-        numbers = backend.sparse.csr_matrix((xp.arange(float(indices.size)), indices, indptr), shape=2 * inverse.shape)
-        own = numbers[rows][:, rows]
-        transposed = own.T.tocsr()
-        for matrix in (own, transposed):
-            matrix.sort_indices()
-        self.indptr, self._transposed_indptr = (xp.asarray(m.indptr, dtype=indptr.dtype) for m in (own, transposed))
-        self._places, self._transposed_places = (m.data.astype(indptr.dtype) for m in (own, transposed))
-        self.columns, self.values = rows[own.indices], xp.empty(len(self._places), stored)
-        self._run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=dtype, STORED=stored, LANES=32)
+        # All entries of these rows: in which of them, and where in A; then those whose columns are of the rest, too.
+        ends, behind = xp.cumsum(indptr[rows + 1] - indptr[rows]), indptr[rows + 1]
+        row = xp.searchsorted(ends, xp.arange(int(ends[-1])), side="right")
+        places = xp.arange(len(row)) + (behind - ends)[row]
+        column = inverse[indices[places]] - (len(inverse) - len(rows))
+        row, column, places = (of_all[column >= 0] for of_all in (row, column, places))
+        by_column, each = xp.argsort(column, kind="stable"), xp.arange(len(rows) + 1)
+        offset = indptr.dtype
+        self.indptr, self._places = xp.searchsorted(row, each).astype(offset), places.astype(offset)
+        self._transposed_indptr = xp.searchsorted(column[by_column], each).astype(offset)
+        self._transposed_places = self._places[by_column]
+        self.columns, self.values = rows[column], xp.empty(len(places), stored)
+        self._run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype, STORED=stored, LANES=32)
 
     @property
     def nbytes(self) -> int:
