@@ -422,7 +422,7 @@ def test_in_the_library_s_solvers(to_device, backend):
 
 def test_several_columns_and_other_dtypes(to_device, backend):
     A = grid5(20)
-    M = SmoothedAggregation(to_device(A), max_coarse=20)
+    M = SmoothedAggregation(to_device(A), max_coarse=20, dtype="float64")
     R = np.random.default_rng(0).uniform(-1, 1, (400, 3))
     each = np.stack([backend.to_host(M @ to_device(R[:, c].copy())) for c in range(3)], axis=1)
     np.testing.assert_allclose(backend.to_host(M @ to_device(R)), each, rtol=1e-13, atol=1e-15)

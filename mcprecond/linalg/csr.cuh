@@ -8,8 +8,8 @@
 #define AT_ONCE (BLOCK * LOADS)  // entries
 
 // Multiply ROWS_OF_BLOCK rows with x, from row `first` on, and return the product of one row to each of the LANES threads
-// that share it, or 0 beyond row n. Sums are accumulated in the type SUM. x is a pointer, or an object whose operator[]
-// loads an element of the vector.
+// that share it, or 0 beyond row n and for rows with more than `longest` entries, which others multiply. Sums are
+// accumulated in the type SUM. x is a pointer, or an object whose operator[] loads an element of the vector.
 //
 // The entries of neighboring rows are contiguous in memory. In each round the threads of the block load AT_ONCE entries,
 // whichever rows these belong to, and store their products with x in shared memory. Then the threads of each row add up
@@ -17,11 +17,13 @@
 // themselves.
 template <typename SUM, typename STORED_VALUE, typename Vector>
 __device__ __forceinline__ SUM block_row_product(long long first, long long n, const OFFSET* indptr, const int* indices,
-                                                 const STORED_VALUE* values, Vector x) {
+                                                 const STORED_VALUE* values, Vector x,
+                                                 long long longest = 1ll << 62) {
     __shared__ SUM products[AT_ONCE];
     long long i = first + threadIdx.x / LANES;
     OFFSET base = indptr[first], total = indptr[min(first + ROWS_OF_BLOCK, n)] - base;
     OFFSET next = i < n ? indptr[i] - base + threadIdx.x % LANES : 0, end = i < n ? indptr[i + 1] - base : 0;
+    if (end - next > longest) end = next;
     indices += base, values += base;
     SUM sum = SUM();
     if (total > MOST_ROUNDS * AT_ONCE) {
@@ -61,7 +63,7 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
     for (long long first = (long long)blockIdx.x * ROWS_OF_BLOCK; first < n;
          first += (long long)gridDim.x * ROWS_OF_BLOCK) {
         long long i = first + threadIdx.x / LANES;
-        SUM total = block_row_product<SUM>(first, n, indptr, indices, values, x);
+        SUM total = block_row_product<SUM>(first, n, indptr, indices, values, x, long_rows.longest);
         if (i < n && threadIdx.x % LANES == 0 && !long_rows.has(indptr[i + 1] - indptr[i])) sum += row_done(i, total);
         __syncthreads();  // before the next products
     }
