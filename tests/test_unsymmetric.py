@@ -272,4 +272,5 @@ def test_triangles_are_solved_at_once(backend, to_device):
     """By a sweep, which is exact then: in one iteration."""
     A = to_device(sp.csr_array(scipy.linalg.toeplitz([3.0, -1, -1] + [0] * 27, [3.0] + [0] * 29)))
     b = to_device(right_hand_side(30))
-    assert bicgstab(A, b, M=ILU0(A), rtol=1e-12).iterations == gmres(A, b, M=ILU0(A), rtol=1e-12).iterations == 1
+    M = ILU0(A, ordering="natural")
+    assert bicgstab(A, b, M=M, rtol=1e-12).iterations == gmres(A, b, M=M, rtol=1e-12).iterations == 1

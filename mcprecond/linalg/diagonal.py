@@ -31,6 +31,12 @@ class Diagonal(Operator):
         """See `Operator`."""
         return self._exponent
 
+    def matvec(self, x: Any) -> Any:
+        """Return D x, for a vector or several columns."""
+        return (self._diagonal if x.ndim == 1 else self._diagonal[:, None]) * x
+
+    __matmul__ = matvec
+
     def enqueue(self, state: None, x: Any, y: Any) -> None:
         """See `Operator`."""
         self._run.multiply(x.size, x.size // max(len(self._diagonal), 1), self._diagonal, x, y)

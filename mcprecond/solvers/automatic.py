@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.inputs import first_place
+from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.solvers.iteration import Iteration
@@ -21,7 +21,7 @@ from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import Reason, SolveResult, Stage
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.least_time import choose
-from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, iterations_left, next_stage, predictions
+from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
 
 #: What makes a preconditioner of an admitted matrix, by the name of its stage. Multigrid, which stands above this
 #: package, puts itself here.
@@ -82,7 +82,7 @@ class Stages:
             decision = Decision(self._next)
             done = sum(result.iterations for result in results)
             told = None if progress is None else lambda count, norm, done=done: progress(done + count, norm)
-            self._progress.setdefault(self._name, Progress())
+            self._progress.setdefault(self._name, Progress(0, 0.0))
             result = self._solvers[self._name].run(
                 b, x0, rtol, atol, maxiter - done, callback=callback, progress=told, leaves=decision
             )
@@ -109,9 +109,10 @@ class Stages:
         residuals, limit = iteration.residuals, iteration.limit
         least = float(np.finfo(iteration.dtype).eps) * residuals[0]
         digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
-        won = math.log10(residuals[0] / residuals[-1]) if residuals[-1] > 0 else 0.0
-        self._progress[self._name] = Progress(iteration.count, won)
-        left = min(iterations_left(residuals, limit, digits), iteration.maxiter - iteration.count)
+        rate = expected_rate(residuals)
+        self._progress[self._name] = Progress(iteration.count, rate)
+        most = float(iteration.maxiter - iteration.count)
+        left = min(digits / rate, most) if rate else most
         return next_stage(self._name, left, digits, self._progress, self._predicted)
 
     def _go_to(self, name: str) -> None:
@@ -153,16 +154,15 @@ class Decision:
         return self.name is not None
 
 
-def inverse_diagonal(matrix: AdmittedMatrix) -> Any:
-    """Jacobi's preconditioner as a matrix; None where the diagonal is not positive, or is nearly constant."""
-    xp, sparse = matrix.backend.xp, matrix.backend.sparse
+def inverse_diagonal(matrix: AdmittedMatrix) -> Diagonal | None:
+    """Jacobi's preconditioner; None where the diagonal is not positive, or is nearly constant."""
     diagonal = matrix.canonical().diagonal().real
-    if not diagonal.size or first_place(~(diagonal > 0), xp) is not None:
+    if not diagonal.size:
         return None
     least, largest = float(diagonal.min()), float(diagonal.max())
-    if largest - least <= ALIKE * largest:
+    if least <= 0 or largest - least <= ALIKE * largest:
         return None
-    return sparse.csr_matrix(sparse.diags((1 / diagonal).astype(matrix.dtype)))
+    return Diagonal((1 / diagonal).astype(matrix.dtype), matrix.backend)
 
 
 def merged(results: list[SolveResult[Any]], stages: list[Stage], M: Any) -> SolveResult[Any]:

@@ -77,7 +77,7 @@ class SolveResult(Generic[ArrayT]):
         Of `gmres`, unless iterations are what its `maxiter` counts.
     stages : tuple of Stage
         With `pcg(M="auto")` the preconditioners that were used, in their order.
-    M : preconditioner or sparse matrix, optional
+    M : preconditioner or diagonal operator, optional
         The last one of these, to be used again; None for none.
     """
 

@@ -298,7 +298,7 @@ def admitted_preconditioner(M: Any, A: Any, backend: Backend) -> Any:
         raise ValueError(f"M must have the shape of A, {A.shape}, got {getattr(M, 'shape', type(M).__name__)}")
     if getattr(M, "dtype", None) is not None and M.dtype.kind == "c" and A.dtype.kind != "c":
         raise TypeError(f"M holds {M.dtype} and A {A.dtype}; convert A with A.astype(complex), or take a real M")
-    if isinstance(M, Preconditioner):
+    if isinstance(M, Preconditioner | Diagonal):
         return M
     dense = isinstance(M, np.ndarray | backend.xp.ndarray)
     if backend_of(M).name != backend.name and (dense or hasattr(M, "tocsr")):

@@ -124,7 +124,7 @@ MEASURED = {
         },
         work={
             "none": (NOTHING, Work(10e-6, 3e-12, 30e-12)),
-            "Jacobi": (Work(0.3e-3, 0, 30e-12), Work(13e-6, 3e-12, 42e-12)),
+            "Jacobi": (Work(1.5e-3, 0, 0), Work(13e-6, 3e-12, 58e-12)),
             "SGS": (Work(3.5e-3, 40e-12, 0), NOTHING),
             "multigrid": (Work(10e-3, 0.25e-9, 1.7e-9), Work(0.3e-3, 14e-12, 0.17e-9)),
         },

@@ -16,18 +16,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mcprecond.tuning.cost_model import Speeds
 
 #: What was spent, relative to the setup of the next stage, and how many times as long as that stage with its setup what
 #: is left has to take.
 RULES = (0.25, 1.4), (1.0, 1.1)
-LEAST_ITERATIONS = 4  # that tell a rate
+LEAST_ITERATIONS = 8  # that tell a rate
 #: Iterations of SGS relative to those of Jacobi, on meshes as the theory of SSOR has it for omega = 1; and iterations
 #: of multigrid for each decimal digit of the residual, and in all.
 OF_JACOBI, PER_DIGIT, AT_LEAST = 0.55, 1.6, 2.0
-#: A stage that was left is returned to if that is so many times as fast.
+#: A stage that was left is returned to if that is so many times as fast, and once the current one has taken as long as
+#: that had, and as its own setup: the first iterations after a change win less than later ones.
 RETURN = 1.5
+MOST_SLOWER = 3.0
 
 
 @dataclass(frozen=True)
@@ -54,24 +57,30 @@ def iterations_of_multigrid(digits: float) -> float:
     return PER_DIGIT * digits + AT_LEAST
 
 
-@dataclass
-class Progress:
-    """How a stage has done so far: iterations, and the decimal digits that the residual has fallen by."""
+class Progress(NamedTuple):
+    """How a stage has done so far: its iterations, and how many digits each of the next ones is expected to win."""
 
-    iterations: int = 0
-    digits: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Digits of an iteration; 0 if there was no progress."""
-        return max(self.digits, 0.0) / self.iterations if self.iterations else 0.0
+    iterations: int
+    rate: float
 
 
-def iterations_left(residuals: Sequence[float], limit: float, digits: float) -> float:
-    """At the rate of the later half of the residuals; infinite if they have not fallen."""
+def expected_rate(residuals: Sequence[float]) -> float:
+    """The decimal digits that each of the next iterations is expected to win; 0 if the residuals do not fall.
+
+    That is what those of the later half have won. But as long as CG has not seen the small eigenvalues, its residuals
+    fall more slowly from one doubling of the iterations to the next: then the rate is lowered as it was before.
+    """
     window = max(len(residuals) // 2, 1)
-    won = math.log10(residuals[-1 - window] / residuals[-1]) if residuals[-1] > 0 else math.inf
-    return digits * window / won if won > 0 else math.inf
+    rate = _digits(residuals[-1 - window], residuals[-1]) / window
+    before = max(window // 2, 1)
+    if len(residuals) <= window + before or rate <= 0:
+        return max(rate, 0.0)
+    earlier = _digits(residuals[-1 - window - before], residuals[-1 - window]) / before
+    return rate * min(max(rate / earlier if earlier > 0 else 1.0, 1 / MOST_SLOWER), 1.0)
+
+
+def _digits(first: float, last: float) -> float:
+    return math.log10(first / last) if last > 0 else math.inf
 
 
 def next_stage(
@@ -99,19 +108,22 @@ def next_stage(
     left_of_first = left if current == first else digits / progress[first].rate if progress[first].rate else math.inf
 
     def cost(name: str) -> tuple[float, float]:
-        """Seconds of its setup, and in all."""
+        """Seconds to spend before it is considered, its setup for a new one; and seconds that it takes in all."""
         setup, iteration = predicted[name].setup, predicted[name].iteration
         if name in progress:
+            patience = max(predicted[current].setup, progress[name].iterations * iteration)
             rate = progress[name].rate
-            return 0.0, RETURN * digits / rate * iteration if rate else math.inf
+            return patience, RETURN * digits / rate * iteration if rate else math.inf
         iterations = iterations_of_multigrid(digits) if name == "multigrid" else OF_JACOBI * left_of_first
         return setup, setup + iterations * iteration
 
-    costs = {name: cost(name) for name in predicted if name != current}
+    # How many iterations multigrid takes is a guess, by which others may have been left too early.
+    costs = {name: cost(name) for name in predicted if name not in progress or current == "multigrid" != name}
     best = min(costs, key=lambda name: costs[name][1], default=None)
     if best is None or costs[best][1] == math.inf:
         return None
     setup, total = costs[best]
     spent = progress[current].iterations * predicted[current].iteration
     staying = left * predicted[current].iteration
-    return best if any(spent >= share * setup and staying > margin * total for share, margin in RULES) else None
+    rules = RULES[1:] if best in progress else RULES
+    return best if any(spent >= share * setup and staying > margin * total for share, margin in rules) else None
