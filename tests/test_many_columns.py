@@ -61,14 +61,15 @@ def mixed(A, k: int, dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_columns(A, B, X0, M, backend, to_device, *, atol=1e-7, **options) -> SolveResult:
-    """Solve for all columns and for each of them alone, and compare."""
+    """Solve for all columns at once and for each of them alone, in the plain form, and compare."""
+    options = {"form": "plain"} | options
     result = pcg(A, to_device(B), None if X0 is None else to_device(X0), M=M, **options)
     k, X = B.shape[1], backend.to_host(result.x)
     assert X.shape == B.shape and len(result.reasons) == k
     assert result.residuals.shape == (max(result.iterations) + 1, k)
     for c in range(k):
         guess = None if X0 is None else to_device(X0[:, c].copy())
-        alone = pcg(A, to_device(B[:, c].copy()), guess, M=M, **({"form": "plain"} | options))
+        alone = pcg(A, to_device(B[:, c].copy()), guess, M=M, **options)
         assert result.reasons[c] is alone.reason
         assert abs(result.iterations[c] - alone.iterations) <= 1
         x = backend.to_host(alone.x)
@@ -115,6 +116,27 @@ def test_complex_columns_are_pairs_of_real_ones_to_M(name, of_A, backend, to_dev
     B = values(216, 3, np.complex128)
     M = PRECONDITIONERS[name](A, backend)
     assert check_columns(A, B, None, M, backend, to_device, rtol=1e-9).x.dtype == np.complex128
+
+
+def test_eisenstat_s_form_takes_one_column_after_the_other(backend, to_device, monkeypatch):
+    """On a grid, whose rows are short; where each row has many entries, all columns share the passes over A."""
+    used = []
+    load = ColumnsIteration.load
+    monkeypatch.setattr(ColumnsIteration, "load", lambda self, *args: used.append(1) or load(self, *args))
+    for A, together in ((grid5(12), False), (spd(stencil27(6)), True)):
+        A, n = to_device(A), A.shape[0]
+        used.clear()
+        B, X0, M = to_device(values(n, 8)), to_device(values(n, 8, seed=1)), MulticolorSGS(A, "greedy")
+        result = pcg(A, B, X0, M=M, rtol=1e-9)
+        assert result.converged and len(result.reasons) == 8 and bool(used) == together
+        alone = pcg(A, B[:, 5].copy(), X0[:, 5].copy(), M=M, rtol=1e-9)
+        np.testing.assert_allclose(*map(backend.to_host, (result.x[:, 5], alone.x)), rtol=0, atol=1e-7)
+        together_in_any_case = pcg(A, B, X0, M=M, rtol=1e-9, form="plain")
+        assert used and together_in_any_case.converged
+        assert abs(together_in_any_case.iterations - result.iterations).max() <= 1
+    B[3, 2] = np.nan
+    with pytest.raises(ValueError, match="b holds nan in row 3, column 2"):
+        pcg(to_device(grid5(12)), B[:144], M=MulticolorSGS(to_device(grid5(12))))
 
 
 @settings(suppress_health_check=FIXTURES)

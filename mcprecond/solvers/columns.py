@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ from mcprecond.solvers.iteration import (
     take_rz,
     wide,
 )
-from mcprecond.solvers.result import CAUSES, ColumnsResult, Reason, worst
+from mcprecond.solvers.result import CAUSES, ColumnsResult, Reason, SolveResult, worst
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LONG_ROWS=0")
 
@@ -298,7 +298,7 @@ def solve_columns(
     started : float
         When the solve began.
     """
-    (rtol, atol, maxiter), columns, xp = limits, iteration.columns, iteration.backend.xp
+    (rtol, atol, maxiter), columns = limits, iteration.columns
     norms = [choose_units(column, b, guess, exponent_of_A, iteration.backend)[0] for column in columns]
     for column, norm in zip(columns, norms, strict=True):
         if norm == 0:
@@ -313,26 +313,34 @@ def solve_columns(
     why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
     ready = time.perf_counter()
     stopped_by = iterate_columns(iteration, callback, progress, why)
-    solutions, reasons = [], []
+    results: list[SolveResult[Any]] = []
     for column, reason in zip(columns, stopped_by, strict=True):
         x, reason = solution_of(column, reason)
         if reason not in (Reason.CONVERGED, *CAUSES):
             reason = why(column, reason) or reason
-        solutions.append(x)
-        reasons.append(reason)
-    finished = time.perf_counter()
-    residuals = np.full((iteration.count + 1, iteration.k), np.nan)
-    for column in columns:
-        residuals[: column.count + 1, column.number] = [column.norm_in_units(norm) for norm in column.residuals]
+        residuals = np.array([column.norm_in_units(norm) for norm in column.residuals])
+        norm = column.norm_in_units(column.true_residual_norm)
+        results.append(SolveResult(x, reason, column.count, residuals, norm, 0.0, 0.0))
+    return joined(results, iteration.backend, ready - started, time.perf_counter() - ready)
+
+
+def joined(
+    results: Sequence[SolveResult[Any]], backend: Backend, setup_seconds: float, solve_seconds: float
+) -> ColumnsResult[Any]:
+    """The results of all columns as one."""
+    residuals = np.full((max(len(result.residuals) for result in results), len(results)), np.nan)
+    for column, result in enumerate(results):
+        residuals[: len(result.residuals), column] = result.residuals
+    reasons = tuple(result.reason for result in results)
     return ColumnsResult(
-        x=xp.stack(solutions, axis=1),
+        x=backend.xp.stack([result.x for result in results], axis=1),
         reason=worst(reasons),
-        iterations=np.array([column.count for column in columns]),
+        iterations=np.array([result.iterations for result in results]),
         residuals=residuals,
-        residual_norm=np.array([column.norm_in_units(column.true_residual_norm) for column in columns]),
-        setup_seconds=ready - started,
-        solve_seconds=finished - ready,
-        reasons=tuple(reasons),
+        residual_norm=np.array([result.residual_norm for result in results]),
+        setup_seconds=setup_seconds,
+        solve_seconds=solve_seconds,
+        reasons=reasons,
     )
 
 

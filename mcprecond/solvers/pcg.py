@@ -75,8 +75,9 @@ def pcg(
         found out about A.
     b : array, shape (n,), (n, 1) or (n, k)
         On the device of A. Where it is zero, so is the solution, whatever x0. Up to 256 columns are systems that share
-        each pass over A and M, in less time than one after the other. Each of them has its own tolerance and units,
-        stops by itself, and has the solution that it has alone. A has to be a matrix for that.
+        each pass over A and M. Each of them has its own tolerance and units, stops by itself, and has the solution that
+        it has alone. Where A has few entries in a row and M fits Eisenstat's form, which is for one column, they are
+        solved in this form one after the other. A has to be a matrix for several columns.
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float

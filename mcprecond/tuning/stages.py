@@ -27,6 +27,8 @@ LEAST_ITERATIONS = 8  # that tell a rate
 #: Iterations of SGS relative to those of Jacobi, on meshes as the theory of SSOR has it for omega = 1; and iterations
 #: of multigrid for each decimal digit of the residual, and in all.
 OF_JACOBI, PER_DIGIT, AT_LEAST = 0.55, 1.6, 2.0
+#: The products that make coarse levels take as long as for rows of few entries up to about so many.
+USUAL_ROW = 50
 #: A stage that was left is returned to if that is so many times as fast, and once the current one has taken as long as
 #: that had, and as its own setup: the first iterations after a change win less than later ones.
 RETURN = 1.5
@@ -49,7 +51,12 @@ def predictions(n: int, entries: int, value_bytes: int, n_colors: float, speeds:
         for name, (setup, iteration) in work.items()
     }
     sweeps = speeds.iteration_seconds(n, entries, value_bytes, n_colors)
-    return found | {"SGS": Prediction(found["SGS"].setup, sweeps)}
+    setup = work["multigrid"][0]
+    products = entries * (1 + (entries / max(n, 1) / USUAL_ROW) ** 2)
+    return found | {
+        "SGS": Prediction(found["SGS"].setup, sweeps),
+        "multigrid": Prediction(setup.seconds(n, round(products), value_bytes), found["multigrid"].iteration),
+    }
 
 
 def iterations_of_multigrid(digits: float) -> float:
