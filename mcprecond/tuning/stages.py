@@ -29,9 +29,9 @@ LEAST_ITERATIONS = 8  # that tell a rate
 OF_JACOBI, PER_DIGIT, AT_LEAST = 0.55, 1.6, 2.0
 #: The products that make coarse levels take as long as for rows of few entries up to about so many.
 USUAL_ROW = 50
-#: A stage that was left is returned to if that is so many times as fast, and once the current one has taken as long as
-#: that had, and as its own setup: the first iterations after a change win less than later ones.
-RETURN = 1.5
+#: A stage that was left is returned to if that is so many times as fast, since its first iterations had won more than
+#: later ones would; and once the current one has taken as long as that had, and as its own setup.
+RETURN = 4.0
 MOST_SLOWER = 3.0
 
 
