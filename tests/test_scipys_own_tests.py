@@ -31,6 +31,7 @@ def scipys_tests() -> ModuleType:
         pytest.skip("this SciPy comes without its tests", allow_module_level=True)
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pytest.mark, "_config", None)  # by which marks of others would be refused
         for name, ours in OURS.items():
             patch.setattr(package, name, ours)
         spec.loader.exec_module(module)

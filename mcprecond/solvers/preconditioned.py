@@ -63,6 +63,8 @@ class PreconditionedCG(Solver):
             return super().run(b, x0, *limits, **hooks)
         refuse_not_finite(b, self._backend)
         guess, results = self._guess(x0, b), []
+        if guess is not None:
+            refuse_not_finite(guess, self._backend, "x0")
         for column in range(b.shape[1]):
             own = None if guess is None else guess[:, column].copy()
             results.append(super().run(b[:, column].copy(), own, *limits))

@@ -112,8 +112,8 @@ def table(t: Trial) -> dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, 
             {"rtol": (*NO_NUMBER, "x"), "atol": (*NO_NUMBER, "x"), "callback": (5, "x"), "x0": ("x", 5, object())},
         ),
         "pcg, b": (lambda b: pcg(A, b), {"b": ("x", None, 5, {}, ["a"] * 16, object())}),
-        "pcg, A": (lambda A: pcg(A, ones), {"A": ("x", None, 5, {}, [[1.0]], np.ones((16, 16)), object())}),
-        "color, A": (lambda A: color(A), {"A": ("x", None, 5, {}, [[1.0]], np.ones((16, 16)), object())}),
+        "pcg, A": (lambda A: pcg(A, ones), {"A": ("x", None, 5, {}, [[1.0]], np.ones((16, 15)), object())}),
+        "color, A": (lambda A: color(A), {"A": ("x", None, 5, {}, [[1.0]], np.ones((16, 15)), object())}),
         "smooth": (
             lambda **k: smooth(A, **({"x": zeros, "b": ones} | k)),
             {
