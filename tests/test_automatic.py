@@ -63,7 +63,7 @@ def test_a_solve_takes_at_most_twice_as_long_as_the_best(setup, first, other, it
 
 def test_what_was_left_is_returned_to_if_it_was_faster():
     predicted = {"Jacobi": Prediction(0.0, 1.0), "multigrid": Prediction(10.0, 5.0)}
-    progress = {"Jacobi": Progress(50, 0.04), "multigrid": Progress(20, 0.005)}
+    progress = {"Jacobi": Progress(50, 0.04), "multigrid": Progress(60, 0.005)}
     assert next_stage("multigrid", 800, 4.0, progress, predicted) == "Jacobi"
     progress["multigrid"] = Progress(8, 0.005)  # 40 seconds, fewer than those of Jacobi
     assert next_stage("multigrid", 800, 4.0, progress, predicted) is None

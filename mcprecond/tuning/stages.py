@@ -29,9 +29,10 @@ LEAST_ITERATIONS = 8  # that tell a rate
 OF_JACOBI, PER_DIGIT, AT_LEAST = 0.55, 1.6, 2.0
 #: The products that make coarse levels take as long as for rows of few entries up to about so many.
 USUAL_ROW = 50
-#: A stage that was left is returned to if that is so many times as fast, since its first iterations had won more than
-#: later ones would; and once the current one has taken as long as that had, and as its own setup.
-RETURN = 4.0
+#: From multigrid a solve returns to a stage that it has left if that is so many times as fast, since its first
+#: iterations had won more than later ones would; if multigrid has taken as long as that stage had, and so many times as
+#: long as expected; and if so many times as many iterations are left as were expected.
+RETURN, PATIENCE, HOPELESS = 4.0, 3.0, 20.0
 MOST_SLOWER = 3.0
 
 
@@ -91,6 +92,14 @@ def _digits(first: float, last: float) -> float:
     return math.log10(first / last) if last > 0 else math.inf
 
 
+def _left_after(progress: Progress, digits: float) -> float:
+    """Iterations that a stage would take. The more of them beside those that told the rate, the lower that will be."""
+    if not progress.rate:
+        return math.inf
+    left = digits / progress.rate
+    return left * max(1.0, math.sqrt(left / progress.iterations))
+
+
 def next_stage(
     current: str,
     left: float,
@@ -119,14 +128,15 @@ def next_stage(
         """Seconds to spend before it is considered, its setup for a new one; and seconds that it takes in all."""
         setup, iteration = predicted[name].setup, predicted[name].iteration
         if name in progress:
-            patience = max(predicted[current].setup, progress[name].iterations * iteration)
-            rate = progress[name].rate
-            return patience, RETURN * digits / rate * iteration if rate else math.inf
+            expected = iterations_of_multigrid(digits) * predicted[current].iteration
+            patience = max(PATIENCE * expected, progress[name].iterations * iteration)
+            return patience, RETURN * _left_after(progress[name], digits) * iteration
         iterations = iterations_of_multigrid(digits) if name == "multigrid" else OF_JACOBI * left_of_first
         return setup, setup + iterations * iteration
 
     # How many iterations multigrid takes is a guess, by which others may have been left too early.
-    costs = {name: cost(name) for name in predicted if name not in progress or current == "multigrid" != name}
+    may_return = current == "multigrid" and left > HOPELESS * iterations_of_multigrid(digits)
+    costs = {name: cost(name) for name in predicted if name != current and (name not in progress or may_return)}
     best = min(costs, key=lambda name: costs[name][1], default=None)
     if best is None or costs[best][1] == math.inf:
         return None
