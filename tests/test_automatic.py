@@ -173,6 +173,14 @@ def test_a_preconditioner_that_fails_is_left(backend, to_device, monkeypatch, ea
     assert result.converged and [stage.name for stage in result.stages] == ["none", "multigrid", "none"]
 
 
+def test_what_no_preconditioner_reaches_is_told(backend, to_device, eager):
+    """Each stage stagnates at the rounding of r; the last one tells, and no stage is begun again."""
+    A = grid5(30)
+    result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=0.0, atol=1e-300)
+    assert result.reason is Reason.STAGNATED and 1 < len(result.stages) <= 4
+    assert result.residual_norm < 1e-12 * result.residuals[0]
+
+
 def test_callbacks_count_on(backend, to_device, eager):
     A, seen, told = grid5(40), [], []
     result = pcg(

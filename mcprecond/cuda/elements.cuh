@@ -38,8 +38,8 @@ typedef TruncatedOf<VectorEntry>::Type WorkEntry;
 typedef VectorEntry WorkEntry;
 #endif
 
-// Element i of a vector in the order of the matrix. Where that has more columns than a pass takes (PITCHED), its rows
-// have `pitch` numbers, and the element is of those RHS columns that begin at v.
+// Element i of a vector in the order of the matrix. If the vector has more columns than a pass takes (PITCHED), its rows
+// are `pitch` numbers apart, v points to the first column of the pass, and the element consists of RHS columns.
 #ifdef PITCHED
 #define ROWS_OF_ENTRY (int)(sizeof(VectorEntry) / sizeof(VALUE) / RHS)
 __device__ __forceinline__ VectorEntry load_row(const VectorEntry* v, long long i, long long pitch) {

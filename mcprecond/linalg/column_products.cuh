@@ -14,9 +14,10 @@ struct Column {
     __device__ __forceinline__ T operator[](long long i) const { return values[i * k + column]; }
 };
 
-// All rows of A times the columns of x. `row_done(i, column, total)` is called by one thread for each number of the
-// product, and returns what it adds to an inner product; the sum of that over the short rows of this thread is returned,
-// and the long rows' share is in `work`, at `pitch` for each column. Threads whose column is not wanted do nothing.
+// Multiply all rows of A with the columns of x. For each number of the product one thread calls
+// `row_done(i, column, total)`, which returns a term of an inner product. The function returns the sum of the terms of
+// this thread's short rows. The terms of the long rows are in `work`, those of each column `pitch` numbers behind those of
+// the column before. Columns that are not wanted are skipped.
 //
 // The threads of a block load the entries of its rows in the order of memory, each of them once for all columns, into
 // shared memory. If the rows have so many entries that this takes too many rounds, each thread reads those of its row.

@@ -11,10 +11,9 @@
 // that share it, or 0 beyond row n and for rows with more than `longest` entries, which others multiply. Sums are
 // accumulated in the type SUM. x is a pointer, or an object whose operator[] loads an element of the vector.
 //
-// The entries of neighboring rows are contiguous in memory. In each round the threads of the block load AT_ONCE entries,
-// whichever rows these belong to, and store their products with x in shared memory. Then the threads of each row add up
-// its products. If the rows have so many entries that this takes too many rounds, the threads of each row load its entries
-// themselves.
+// The entries of neighboring rows are contiguous in memory. In each round the block loads the next AT_ONCE of them, and
+// stores their products with x in shared memory. Then the threads of each row add up the products of the row. If the rows
+// have too many entries for MOST_ROUNDS rounds, the threads of each row load its entries themselves.
 template <typename SUM, typename STORED_VALUE, typename Vector>
 __device__ __forceinline__ SUM block_row_product(long long first, long long n, const OFFSET* indptr, const int* indices,
                                                  const STORED_VALUE* values, Vector x,
@@ -52,8 +51,8 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
     return lane_sum<LANES>(sum);
 }
 
-// All rows of A times x. `row_done(i, total)` is called by one thread for each row, and returns what the row adds to an
-// inner product; the sum of that over the short rows of this thread is returned, and the long rows' share is in `work`.
+// Multiply all rows of A with x. For each row one thread calls `row_done(i, total)`, which returns a term of an inner
+// product. The function returns the sum of the terms of this thread's short rows; those of the long rows are in `work`.
 template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
 __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indptr, const int* indices,
                                                 const STORED_VALUE* values, const LongRows& long_rows, Vector x,

@@ -244,7 +244,7 @@ class MulticolorGS(Colored):
         Parameters
         ----------
         x, b : array, shape (n,), or (n, k) in C order
-            Of the operator's dtype, on the device of its sweeps, and not the same.
+            Two different arrays of the operator's dtype, on the device where it sweeps.
         direction : {"forward", "backward", "symmetric"}, optional
             That of the operator by default.
         sweeps : int

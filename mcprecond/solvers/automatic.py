@@ -26,9 +26,9 @@ from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expe
 #: What makes a preconditioner of an admitted matrix, by the name of its stage. Multigrid, which stands above this
 #: package, puts itself here.
 BUILDERS: dict[str, Callable[[Any], Any]] = {"SGS": MulticolorSGS}
-#: Diagonals whose entries differ by no more than this share are as good as constant.
+#: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
-#: A stage that ends so has failed, not the solve.
+#: If a later stage ends for one of these reasons, its preconditioner has failed, and the solve goes on without it.
 FAILURES = Reason.INDEFINITE_M, Reason.STAGNATED, Reason.NOT_FINITE
 
 
@@ -90,8 +90,8 @@ class Stages:
             before = stages.pop().iterations if stages and stages[-1].name == self._name else 0
             stages.append(Stage(self._name, before + result.iterations))
             name = decision.name
-            if result.reason in FAILURES and len(results) > 1:
-                self._predicted.pop(self._name, None)
+            if result.reason in FAILURES and self._name != stages[0].name:
+                del self._predicted[self._name]
                 name = stages[0].name
             if name is None or result.converged or done + result.iterations >= maxiter:
                 return merged(results, stages, self._solvers[self._name].M)

@@ -1,4 +1,5 @@
-// The steps of BiCGSTAB. Kernels are launched with at most as many blocks as the device holds and stride over the rows.
+// The steps of BiCGSTAB. A kernel has at most as many blocks as the device runs at once, and its threads stride over the
+// rows.
 
 #include "iteration.cuh"
 
@@ -11,7 +12,7 @@ extern "C" __global__ void change_direction(long long n, const VALUE* r, const V
     for (long long i = thread_id(); i < n; i += thread_count()) p[i] = r[i] + beta * (p[i] - omega * v[i]);
 }
 
-// The inner products of a and b, and of b and b, handed to a function.
+// Sum the inner products of a and b, and of b and b, over all rows, and call `take` with both.
 template <typename Function>
 __device__ __forceinline__ void finish_products(long long n, const VALUE* a, const VALUE* b, long long* control,
                                                 double* partials, Function take) {

@@ -35,8 +35,9 @@ from mcprecond.solvers.solver import Solver, in_unit_of
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-# Behind ALPHA and BETA: what the device keeps in double precision, and complex for complex vectors. RHO is shadow'r. At
-# `LEAST_RZ` times the norm of a vector, its inner product with the shadow residual is rounding.
+# Places of the coefficients; ALPHA and BETA are the first two. They stay on the device in double precision, and
+# are complex for complex vectors. RHO is the inner product of the shadow residual and r. If the inner product of the
+# shadow residual and a vector is at most scalars[LEAST_RZ] times the norm of the vector, it is only rounding.
 OMEGA, RHO = 2, 3
 CUDA_CONSTANTS = {"OMEGA": OMEGA, "RHO": RHO}
 

@@ -1,4 +1,5 @@
-// The steps of PCG. Kernels are launched with at most as many blocks as the device holds and stride over the rows.
+// The steps of PCG. A kernel has at most as many blocks as the device runs at once, and its threads stride over the
+// rows.
 
 #include "iteration.cuh"
 #include "linalg/csr.cuh"

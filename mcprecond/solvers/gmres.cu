@@ -1,5 +1,5 @@
-// The steps of GMRES. Kernels are launched with at most as many blocks as the device holds and stride over the rows, but
-// for `add_vectors`, which has a thread for each.
+// The steps of GMRES. A kernel has at most as many blocks as the device runs at once, and its threads stride over the
+// rows; only `add_vectors` has a thread for each row.
 
 #include "iteration.cuh"
 

@@ -1,5 +1,5 @@
-// What solvers need beside their iterations. Kernels are launched with at most as many blocks as the device holds and
-// stride over the rows.
+// What solvers need beside their iterations. A kernel has at most as many blocks as the device runs at once, and its
+// threads stride over the rows.
 
 #include "iteration.cuh"
 #include "linalg/csr.cuh"

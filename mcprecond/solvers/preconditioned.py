@@ -34,25 +34,28 @@ VALUES_OF_PLAIN = 24
 
 
 class PreconditionedCG(Solver):
-    """CG with M; the arguments are those of `PCG`."""
+    """CG with M. The arguments are those of `PCG`, and `basis` is that of the null space, where it is known already."""
 
     most_columns = MOST_COLUMNS
 
-    def __init__(self, A: Any, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
+    def __init__(
+        self, A: Any, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None, basis: Any = None
+    ) -> None:
         super().__init__(A, M)
-        self.options: dict[str, Any] = {"form": form, "nullspace": nullspace}
         if isinstance(self._M, Preconditioner) and not self._M.symmetric:
             raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
         self._form = one_of(form, "form", FORMS)
-        self._is_projected, self._basis = nullspace is not None, None
+        self._is_projected, self._basis = nullspace is not None, basis
         if incompatibility := self._incompatibility():
             self._refuse_eisenstat(incompatibility)
-            if nullspace is not None:
+            if nullspace is not None and basis is None:
                 if self.A_is_operator:
                     raise TypeError("nullspace needs a sparse or dense A, got an operator")
                 self._basis = null_space_basis(nullspace, self.matrix)
             elif not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
+        #: For another solver of the same system.
+        self.options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis}
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where

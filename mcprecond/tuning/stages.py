@@ -93,7 +93,7 @@ def _digits(first: float, last: float) -> float:
 
 
 def _left_after(progress: Progress, digits: float) -> float:
-    """Iterations that a stage would take. The more of them beside those that told the rate, the lower that will be."""
+    """How many more iterations a stage would take. Its rate falls if these are many more than it has been known for."""
     if not progress.rate:
         return math.inf
     left = digits / progress.rate
@@ -125,7 +125,7 @@ def next_stage(
     left_of_first = left if current == first else digits / progress[first].rate if progress[first].rate else math.inf
 
     def cost(name: str) -> tuple[float, float]:
-        """Seconds to spend before it is considered, its setup for a new one; and seconds that it takes in all."""
+        """The seconds to spend before the stage is considered, and the seconds that it takes, setup included."""
         setup, iteration = predicted[name].setup, predicted[name].iteration
         if name in progress:
             expected = iterations_of_multigrid(digits) * predicted[current].iteration
@@ -134,7 +134,7 @@ def next_stage(
         iterations = iterations_of_multigrid(digits) if name == "multigrid" else OF_JACOBI * left_of_first
         return setup, setup + iterations * iteration
 
-    # How many iterations multigrid takes is a guess, by which others may have been left too early.
+    # The iterations of multigrid are only estimated, so the solve may have left a faster stage for it.
     may_return = current == "multigrid" and left > HOPELESS * iterations_of_multigrid(digits)
     costs = {name: cost(name) for name in predicted if name != current and (name not in progress or may_return)}
     best = min(costs, key=lambda name: costs[name][1], default=None)
