@@ -439,7 +439,7 @@ def test_forms_that_do_not_fit_are_refused(backend, to_device):
     for M, why in (
         (None, "no preconditioner of this package"),
         (MulticolorSGS(A, sweeps=2), "several sweeps"),
-        (MulticolorSGS(A, dtype="float32"), "another dtype"),
+        (MulticolorSGS(A.astype(np.float32)), "another dtype"),
         (MulticolorSGS(2 * A), "another matrix"),
     ):
         with pytest.raises(ValueError, match=why):

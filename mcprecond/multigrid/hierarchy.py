@@ -154,6 +154,10 @@ class Multigrid(Preconditioner):
         """See `Operator`."""
         return min((self.dtype, *(level.dtype for level in self.levels)), key=lambda dtype: dtype.itemsize)
 
+    def takes(self, dtype: np.dtype[Any]) -> bool:
+        """See `Operator`: also those of the finest level."""
+        return dtype in (self.dtype, self.levels[0].dtype)
+
     @property
     def n_colors(self) -> int | None:  # type: ignore[override]
         """The number of colors of the finest level; None if its smoother has no colors."""

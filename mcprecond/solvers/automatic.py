@@ -18,7 +18,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.preconditioned import PreconditionedCG
-from mcprecond.solvers.result import Reason, SolveResult, Stage
+from mcprecond.solvers.result import Reason, SolveResult, Stage, merged
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.least_time import choose
 from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
@@ -94,7 +94,7 @@ class Stages:
                 del self._predicted[self._name]
                 name = stages[0].name
             if name is None or result.converged or done + result.iterations >= maxiter:
-                return merged(results, stages, self._solvers[self._name].M)
+                return merged(results, stages, M=self._solvers[self._name].M)
             if result.reason is not Reason.NOT_FINITE:
                 x0 = result.x
             self._go_to(name)
@@ -163,17 +163,3 @@ def inverse_diagonal(matrix: AdmittedMatrix) -> Diagonal | None:
     if least <= 0 or largest - least <= ALIKE * largest:
         return None
     return Diagonal((1 / diagonal).astype(matrix.dtype), matrix.backend)
-
-
-def merged(results: list[SolveResult[Any]], stages: list[Stage], M: Any) -> SolveResult[Any]:
-    """The results of the stages of a solve as one."""
-    last = results[-1]
-    return replace(
-        last,
-        iterations=sum(result.iterations for result in results),
-        residuals=np.concatenate([results[0].residuals, *(result.residuals[1:] for result in results[1:])]),
-        setup_seconds=sum(result.setup_seconds for result in results),
-        solve_seconds=sum(result.solve_seconds for result in results),
-        stages=tuple(stages),
-        M=M,
-    )

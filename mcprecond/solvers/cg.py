@@ -11,6 +11,8 @@ from mcprecond.linalg.powers import exponent_of, power_times
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
+    LEAST_RZ,
+    ROUNDING,
     RUNNING,
     RZ,
     STATE,
@@ -67,6 +69,14 @@ class ConjugateGradients(Iteration):
             self.M.enqueue(self._of_M, self.r, self.z)
             self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
             self._choose_unit_of_z(self._exponent_of_M)
+
+    def go_on(self, r: Any) -> None:
+        """See `Iteration`. M is applied by the next step, which finds beta."""
+        self._go_to(RUNNING)
+        self.r[...] = r
+        self.x.fill(0)
+        rz, rounding, least = (self.scalars[slot : slot + 1] for slot in (RZ, ROUNDING, LEAST_RZ))
+        self.backend.xp.multiply(rz, rounding, out=least)
 
     def _step(self) -> None:
         """See `Iteration`. It begins with M, which is therefore not applied to the last residual."""

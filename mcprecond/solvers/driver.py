@@ -112,7 +112,7 @@ def iterate(
         if state == RUNNING:
             if adapts:
                 more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
-                left = _iterations_left(iteration.residuals, iteration.limit, more)
+                left = _iterations_left(iteration.residuals, iteration.next_limit, more)
                 most = min(MOST_PER_READ, iteration.room)
                 iterations = min(more if left is None else max(left - running, least), most)
                 running = 0 if takes_long and left is not None and left <= MOST_PER_READ else ahead

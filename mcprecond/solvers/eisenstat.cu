@@ -31,11 +31,20 @@ struct EisenstatRecurrence : Recurrence {
         scalars[STEP] = left + scalars[BETA] * scalars[STEP];
     }
 
-    __device__ void begin(double first_rr, double first_rz, double rz) {
+    // Where the direction is kept, beta changes as r'z has changed, and so does the share of that direction in q.
+    __device__ void begin(bool keeps, double first_rr, double first_rz, double rz) {
+        double beta = 0, of_first = 0;
+        if (keeps) {
+            double left = scalars[LEFT], change = rz / scalars[RZ];
+            beta = scalars[BETA] * change;
+            if (first_rz > 0) of_first = (scalars[STEP] - left) * left * scalars[FIRST_RZ] / first_rz * change;
+        }
         scalars[FIRST_RR] = first_rr;
         scalars[FIRST_RZ] = first_rz;
-        scalars[LEFT] = scalars[STEP] = first_rz > 0;
+        scalars[LEFT] = first_rz > 0;
+        scalars[STEP] = scalars[LEFT] + of_first;
         take_first_rz(rz);
+        scalars[BETA] = beta;
     }
 };
 
@@ -120,9 +129,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
     finish<1>({product}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 }
 
-extern "C" __global__ void begin_all(long long n, long long first_rows, const DiagonalEntry* T, const VectorEntry* r,
-                                     const VectorEntry* rho, VectorEntry* q, long long* control, double* scalars,
-                                     double* history, double* partials) {
+extern "C" __global__ void begin_all(long long n, long long first_rows, long long keeps, const DiagonalEntry* T,
+                                     const VectorEntry* r, const VectorEntry* rho, VectorEntry* q, long long* control,
+                                     double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double first_rr = 0, first_rz = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
@@ -133,11 +142,11 @@ extern "C" __global__ void begin_all(long long n, long long first_rows, const Di
             first_rz += inner(r_i, rho_i);
         }
         rz += inner(T[i] * rho_i, rho_i);
-        q[i] = VectorEntry();
+        if (!keeps) q[i] = VectorEntry();
     }
     EisenstatRecurrence recurrence{control, scalars, history};
     finish<3>({first_rr, first_rz, rz}, control, partials,
-              [&](const double* totals) { recurrence.begin(totals[0], totals[1], totals[2]); });
+              [&](const double* totals) { recurrence.begin(keeps, totals[0], totals[1], totals[2]); });
 }
 
 extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const VectorEntry* At,

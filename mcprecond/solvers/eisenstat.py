@@ -14,9 +14,10 @@ kernels: the two sweeps, and one that advances all vectors.
 
 The first color has no entries in L. Where T = D in its rows, A t = T q and w = q there, number by number. So, with r
 and rho as they are at the start, in every later iteration r and rho are `LEFT` times these, and q is `STEP` times rho:
-two numbers that follow alpha and beta. These vectors are not touched again, their share of each inner product is known,
-and the sweep over V finds s = V t together with t. x is found from the other colors when it is asked for. On a grid of
-two colors two fifths of all that is read and written of vectors are saved.
+two numbers that follow alpha and beta. (If another residual replaces r while the direction is kept, `go_on`, then q in
+these rows is the multiple of the new rho that comes nearest to it.) These vectors are not touched again, their share of
+each inner product is known, and the sweep over V finds s = V t together with t. x is found from the other colors when
+it is asked for. On a grid of two colors two fifths of all that is read and written of vectors are saved.
 
 For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
 adjoint of inv(T + U), and t*A t = q*T w, r*z = rho*T rho.
@@ -39,6 +40,7 @@ from mcprecond.solvers.iteration import (
     BETA,
     ITERATION,
     RUNNING,
+    RZ,
     SCALARS,
     SHARED,
     STATE,
@@ -69,34 +71,38 @@ def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
         return M.eisenstat_incompatibility
     if M.backend is not backend_of(csr.data) or not M.captures:
         return "M is on another device than A"
-    if M.dtype != csr.dtype or M.blocks.lower.values.dtype != csr.dtype:
-        return "M is stored in another dtype than A"
+    if M.dtype != csr.dtype:
+        return "M has another dtype than A"
     return None
 
 
 class EisenstatIteration(Iteration):
-    """CG on the transformed system; all vectors in the order of the colors."""
+    """CG on the transformed system; all vectors in the order of the colors, and in the dtype that M is stored in."""
 
     def __init__(self, csr: Any, M: Colored, backend: Backend) -> None:
-        super().__init__(Csr(csr, backend, longest_row=M.blocks.longest_row), backend)
+        dtype = M.blocks.lower.values.dtype
+        super().__init__(Csr(csr, backend, dtype=dtype, longest_row=M.blocks.longest_row), backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
-        macros = {**blocks.macros, "OFFSET": offset, "VALUE": csr.dtype, "STORED": csr.dtype}
+        macros = {**blocks.macros, "OFFSET": offset, "VALUE": dtype, "STORED": dtype}
         self.sweep, self.vector = backend.kernels(KERNELS, LANES=32, **macros), backend.kernels(KERNELS, **macros)
         sums = blocks.new_sums()
         self.blocks, self.slices = blocks, (blocks.n_slices, blocks.slices, sums)
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
-        self.T, self.Tinv, self.omega = M.splitting
+        T, Tinv, self.omega = M.splitting
+        self.T, self.Tinv, self.diagonal, self.dinv = (
+            part.astype(dtype, copy=False) for part in (T, Tinv, blocks.diagonal, blocks.dinv)
+        )
         # Rows and slices of the first color, if T = D there and others follow; see above.
         apart = M.keeps_diagonal and blocks.n_colors > 1
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
         self.first_slices = (first, blocks.slices, sums)
         self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
-        self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, csr.dtype) for _ in range(5))
-        self._awaited = xp.empty((2, *shape), csr.dtype)  # one store for both
+        self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, dtype) for _ in range(5))
+        self._awaited = xp.empty((2, *shape), dtype)  # one store for both
         self.rho, self.t = self._awaited
         # t and s side by side: the forward sweep needs both of a neighbor.
-        self.ts = xp.empty((shape[0], 2, *shape[1:]), csr.dtype)
+        self.ts = xp.empty((shape[0], 2, *shape[1:]), dtype)
 
     def _in_own_order(self, v: Any) -> Any:
         """See `Iteration`."""
@@ -107,7 +113,7 @@ class EisenstatIteration(Iteration):
         self.sweep.solve_first(
             *self.first_slices,
             *self.upper,
-            self.blocks.dinv,
+            self.dinv,
             self.omega,
             self.b,
             self.r,
@@ -127,17 +133,29 @@ class EisenstatIteration(Iteration):
 
     def begin(self) -> None:
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q of it."""
+        self._transform(keeps=0)
+
+    def go_on(self, r: Any) -> None:
+        """See `Iteration`."""
+        self._go_to(RUNNING)
+        self.r[...] = self._in_own_order(r)
+        self.b[...] = self.r
+        self.x.fill(0)
+        self._transform(keeps=1)
+
+    def _transform(self, keeps: int) -> None:
+        """Find rho and what follows from it, with or without the direction of before."""
         store_sentinel(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
-        self.vector.begin_all(len(self.rho), self.first_rows, self.T, self.r, self.rho, self.q, *self.reduction)
+        self.vector.begin_all(len(self.rho), self.first_rows, keeps, self.T, self.r, self.rho, self.q, *self.reduction)
 
     def _step(self) -> None:
-        blocks, rows = self.blocks, self.first_rows
+        rows = self.first_rows
         self.sweep.sweep_back(
             *self.slices,
             *self.upper,
             rows,
-            blocks.dinv,
+            self.dinv,
             self.omega,
             self.rho,
             self.q,
@@ -152,7 +170,7 @@ class EisenstatIteration(Iteration):
             self.first_slices[0],
             self.T,
             self.Tinv,
-            blocks.diagonal,
+            self.diagonal,
             self.q,
             self.ts,
             self.At,
@@ -227,7 +245,7 @@ def sweep_back(
     """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
         return
-    beta, step = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP])
+    beta, step, omega = t.dtype.type(scalars[BETA]), t.dtype.type(scalars[STEP]), dinv.dtype.type(omega)
     for c in range(n_slices - 1, -1, -1):
         apart = c == 0 and first_rows > 0
         sweep_back_rows(
@@ -246,19 +264,24 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
                 L_t += values[k] * ts[columns[k], 0]
                 L_s += values[k] * ts[columns[k], 1]
             t, T_q = ts[i, 0], T[i] * q[i]
-            s = (T_q - (2 * T[i] - diagonal[i]) * t - L_s) * Tinv[i]
+            s = (T_q - (T[i] + T[i] - diagonal[i]) * t - L_s) * Tinv[i]
             ts[i, 1] = s
             At[i] = T_q + L_t + (diagonal[i] - T[i]) * t
             product += inner(T_q, t + s)
         else:
             t, s = ts[i, 0], ts[i, 1]
             L_t, T_q, sums = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
-            add_products(i, indptr, columns, values, ts[:, 0], L_t)
-            add_products(i, indptr, columns, values, ts[:, 1], sums)
+            for k in range(indptr[i], indptr[i + 1]):
+                j = columns[k]
+                for p in range(len(t)):
+                    for c in range(len(t)):
+                        a = values[k, p, c]
+                        L_t[p] += a * ts[j, 0, c]
+                        sums[p] += a * ts[j, 1, c]
             for p in range(len(t)):
                 T_q[p], T_t = block_product(T[i], q[i], p), block_product(T[i], t, p)
                 D_t = block_product(diagonal[i], t, p)
-                sums[p] = T_q[p] - (2 * T_t - D_t) - sums[p]
+                sums[p] = T_q[p] - (T_t + T_t - D_t) - sums[p]
                 At[i, p] = T_q[p] + L_t[p] + (D_t - T_t)
             for p in range(len(t)):
                 s[p] = block_product(Tinv[i], sums, p)
@@ -299,18 +322,26 @@ def sweep_forward(
 
 
 @KERNELS.strided
-def begin_all(n, first_rows, T, r, rho, q, control, scalars, history, partials):
-    """r'r and r'rho of the first rows, z'rho, and q = 0."""
+def begin_all(n, first_rows, keeps, T, r, rho, q, control, scalars, history, partials):
+    """r'r and r'rho of the first rows, and z'rho; q = 0, unless the direction is kept."""
     if control[STATE] != RUNNING:
         return
-    first_rr, first_rz, rz = begin_rows(0, n, first_rows, T, r, rho, q)
+    first_rr, first_rz, rz = begin_rows(0, n, first_rows, keeps, T, r, rho, q)
+    beta = of_first = 0.0
+    if keeps:
+        left, change = scalars[LEFT], rz / scalars[RZ]
+        beta = scalars[BETA] * change
+        if first_rz > 0:
+            of_first = (scalars[STEP] - left) * left * scalars[FIRST_RZ] / first_rz * change
     scalars[FIRST_RR], scalars[FIRST_RZ] = first_rr, first_rz
-    scalars[LEFT] = scalars[STEP] = np.float64(first_rz > 0)
+    scalars[LEFT] = np.float64(first_rz > 0)
+    scalars[STEP] = scalars[LEFT] + of_first
     take_first_rz(rz, control, scalars)
+    scalars[BETA] = beta
 
 
 @compile_loop(grain=NUMBERS)
-def begin_rows(first, end, first_rows, T, r, rho, q):
+def begin_rows(first, end, first_rows, keeps, T, r, rho, q):
     """The rows of `begin_all`."""
     first_rr, first_rz, rz = 0.0, 0.0, 0.0
     for i in range(first, end):
@@ -319,14 +350,16 @@ def begin_rows(first, end, first_rows, T, r, rho, q):
                 first_rr += inner(r[i], r[i])
                 first_rz += inner(r[i], rho[i])
             rz += inner(T[i] * rho[i], rho[i])
-            q[i] = 0
+            if not keeps:
+                q[i] = 0
         else:
             for p in range(r.shape[1]):
                 if i < first_rows:
                     first_rr += inner(r[i, p], r[i, p])
                     first_rz += inner(r[i, p], rho[i, p])
                 rz += inner(block_product(T[i], rho[i], p), rho[i, p])
-                q[i, p] = 0
+                if not keeps:
+                    q[i, p] = 0
     return first_rr, first_rz, rz
 
 
@@ -387,6 +420,5 @@ def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, lef
 def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
-        solve_first_rows(
-            0, slices[n_slices], indptr, columns, values, dinv, omega, b, r, x.dtype.type(scalars[LEFT]), x
-        )
+        left, omega = x.dtype.type(scalars[LEFT]), dinv.dtype.type(omega)
+        solve_first_rows(0, slices[n_slices], indptr, columns, values, dinv, omega, b, r, left, x)

@@ -88,6 +88,8 @@ class Iteration:
     x: Any
     #: The preconditioner, or None.
     M: Any = None
+    #: That of the vectors of the steps where it is a narrower one than that of A.
+    dtype_of_steps: np.dtype[Any] | None = None
 
     def __init__(self, A: Operator, backend: Backend) -> None:
         xp = backend.xp
@@ -132,6 +134,11 @@ class Iteration:
             self.x.fill(0)
         else:
             self.x[...] = self._in_own_order(x0)
+
+    @property
+    def next_limit(self) -> float:
+        """The norm of the residual at which the host has something to do."""
+        return self.limit
 
     @property
     def room(self) -> int:
@@ -191,6 +198,12 @@ class Iteration:
     def begin(self) -> None:
         """Prepare the first step, which starts from the residual."""
 
+    def go_on(self, r: Any) -> None:
+        """Go on from x = 0 with r, in the order of A, for right-hand side and residual; the last residual was about r,
+        and the direction is kept.
+        """
+        raise NotImplementedError
+
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
         a = a.reshape(-1)
@@ -217,9 +230,9 @@ class Iteration:
 
     def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
         """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
-        self.limit, self.maxiter = limit, min(maxiter, 2**62)
+        self.maxiter = min(maxiter, 2**62)
         self.control[MAXITER] = self.maxiter
-        self.scalars[TOLERANCE] = limit * limit
+        self.change_limit(limit)
         if norm is None:
             self.measure_residual()
         else:
@@ -227,6 +240,11 @@ class Iteration:
             self.true_residual_norm = norm
         self.residuals = [self.true_residual_norm]
         self.start_over()
+
+    def change_limit(self, limit: float) -> None:
+        """Stop where the norm of the residual is at most this one."""
+        self.limit = limit
+        self.scalars[TOLERANCE] = limit * limit
 
     def measure_residual(self) -> None:
         """The residual from scratch; its norm."""
@@ -242,8 +260,7 @@ class Iteration:
             shift = 0
         if abs(shift) > self.near_of_r:
             self._rescale(shift, self.b, self.x, self.r)
-            self.limit = power_times(self.limit, shift)
-            self.scalars[TOLERANCE] = self.limit * self.limit
+            self.change_limit(power_times(self.limit, shift))
             self.residuals = [power_times(norm, shift) for norm in self.residuals]
             self.true_residual_norm = power_times(self.true_residual_norm, shift)
         self._go_to(

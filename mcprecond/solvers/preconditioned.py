@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import time
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import one_of
+from mcprecond.backends.arguments import one_of, single
 from mcprecond.backends.inputs import promoted, refuse_not_finite
 from mcprecond.linalg.columns import MOST_COLUMNS
-from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.operator import Operator, operator_for
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import admitted
 from mcprecond.preconditioners import Preconditioner
@@ -21,9 +23,10 @@ from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration, joined
 from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
-from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.iteration import Iteration, near_exponent
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
-from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.solvers.reliable import ReliableUpdates
+from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merged
 from mcprecond.solvers.solver import Solver
 from mcprecond.tuning.cost_model import ROW_VALUES
 from mcprecond.typing import Form, NullSpace
@@ -34,14 +37,28 @@ VALUES_OF_PLAIN = 24
 
 
 class PreconditionedCG(Solver):
-    """CG with M. The arguments are those of `PCG`, and `basis` is that of the null space, where it is known already."""
+    """CG with M.
+
+    The arguments are those of `PCG`, and `basis` is that of the null space, where it is known already. `narrows` says
+    whether to iterate in the dtype that M is stored in where that is narrower than that of the system.
+    """
 
     most_columns = MOST_COLUMNS
 
     def __init__(
-        self, A: Any, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None, basis: Any = None
+        self,
+        A: Any,
+        M: Any = None,
+        *,
+        form: Form = "auto",
+        nullspace: NullSpace = None,
+        basis: Any = None,
+        narrows: bool = True,
     ) -> None:
         super().__init__(A, M)
+        self._narrows = narrows
+        #: What takes over where a narrow dtype fails, by the dtype of the system.
+        self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}
         if isinstance(self._M, Preconditioner) and not self._M.symmetric:
             raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
         self._form = one_of(form, "form", FORMS)
@@ -63,16 +80,53 @@ class PreconditionedCG(Solver):
         """
         b = self._shaped(b, "b")
         if b.ndim == 1 or any(hooks.values()) or not self._goes_one_by_one(b, x0):
-            return super().run(b, x0, *limits, **hooks)
+            return self._run_together(b, x0, *limits, **hooks)
         refuse_not_finite(b, self._backend)
         guess, results = self._guess(x0, b), []
         if guess is not None:
             refuse_not_finite(guess, self._backend, "x0")
         for column in range(b.shape[1]):
             own = None if guess is None else guess[:, column].copy()
-            results.append(super().run(b[:, column].copy(), own, *limits))
+            results.append(self._run_together(b[:, column].copy(), own, *limits))
         setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
         return joined(results, self._backend, setup, solve)
+
+    def _run_together(
+        self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: int | None, *, progress: Any = None, **hooks: Any
+    ) -> SolveResult[Any]:
+        """Solve for one right-hand side, or for several at once. What single precision fails at, double precision
+        completes.
+        """
+        first = super().run(b, x0, rtol, atol, maxiter, progress=progress, **hooks)
+        done, left = first.iterations, None if maxiter is None else maxiter - first.iterations
+        if not first.stages or first.reason in (*SUCCESSES, *CAUSES) or left == 0:
+            return first
+        told = None if progress is None else lambda count, norm: progress(done + count, norm)
+        best, dtype = first.x if first.residual_norm < first.residuals[0] else x0, first.x.dtype
+        second = self._wide_solver(dtype).run(b, best, rtol, atol, left, progress=told, **hooks)
+        stages = [*first.stages, Stage(str(dtype), second.iterations)]
+        reason = Reason.CONVERGED_IN_DOUBLE if second.converged else second.reason
+        return merged([first, second], stages, reason=reason)
+
+    def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
+        """The same method with all in one dtype, also what M stores."""
+        if dtype not in self._wide_solvers:
+            started, A = time.perf_counter(), self._A.astype(dtype, copy=False)
+            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A, dtype=None), narrows=False)
+            self._wide_solvers[dtype].started = started
+        return self._wide_solvers[dtype]
+
+    def release(self) -> None:
+        """See `Solver`."""
+        super().release()
+        self._wide_solvers = {}
+
+    def _take_note_of_updates(self) -> None:
+        """See `Solver`."""
+        updates = self._updates
+        super()._take_note_of_updates()
+        if updates != self._updates:
+            self._wide_solvers = {}
 
     def _goes_one_by_one(self, b: Any, x0: Any) -> bool:
         """Whether Eisenstat's form, for one column after the other, reads and writes fewer bytes than the plain form
@@ -97,17 +151,31 @@ class PreconditionedCG(Solver):
             backend, M = self._backend, self._M
             was_built_from_A = M.blocks.compared_with(self._A)  # while the rest is made ready
             key = backend.stream, dtype, "eisenstat"
-            iteration, stack = self._free_one(key) or (EisenstatIteration(self._A, M, backend), ExitStack())
+            iteration, stack = self._free_one(key) or (self._new_eisenstat_iteration(dtype), ExitStack())
             if was_built_from_A():
                 return key, iteration, stack, M.blocks.exponent
             incompatibility = "M was built from another matrix"
         self._refuse_eisenstat(incompatibility)
         return super()._borrow(dtype, columns)
 
+    def _new_eisenstat_iteration(self, dtype: np.dtype[Any]) -> Iteration:
+        """An iteration for vectors of a dtype in Eisenstat's form; its steps have the dtype that M is stored in."""
+        iteration = EisenstatIteration(self._A, self._M, self._backend)
+        if iteration.dtype == dtype:
+            return iteration
+        A = Csr(self._A.astype(dtype, copy=False), self._backend, longest_row=self._M.blocks.longest_row)
+        return ReliableUpdates(A, self._backend, iteration)
+
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """See `Solver`."""
         if self._is_projected:
             M = Projected(M, self._basis, A.dtype, self._backend)
+        elif columns == 1 and self._takes_narrow(A):
+            narrow = single(A.dtype)
+            M = operator_for(self._M, narrow, self._backend)
+            steps_A = product_with(replace(self.matrix, csr=self.matrix.csr.astype(narrow)))
+            steps = ConjugateGradients(steps_A, self._backend, M, stack.enter_context(M.lend_state()))
+            return ReliableUpdates(A, self._backend, steps)
         state = None if M is None else stack.enter_context(M.lend_state(columns))
         if columns > 1:
             if not isinstance(A, Csr):
@@ -116,6 +184,13 @@ class PreconditionedCG(Solver):
             return of_columns(A, self._backend, columns, M, state)
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
         return method(A, self._backend, M, state)
+
+    def _takes_narrow(self, A: Operator) -> bool:
+        """Whether M takes vectors of half of the bytes, which have room for A."""
+        M, narrow = self._M, single(A.dtype)
+        if not (self._narrows and isinstance(A, Csr) and isinstance(M, Preconditioner) and M.captures):
+            return False
+        return narrow != A.dtype and M.takes(narrow) and abs(self.matrix.exponent) <= near_exponent(narrow)
 
     def _projected(self, b: Any, iteration: Iteration) -> Any:
         """See `Solver`."""
@@ -131,9 +206,11 @@ class PreconditionedCG(Solver):
             return "A is no matrix"
         if found := eisenstat_incompatibility(self._A, self._M):
             return found
-        if dtype is None or dtype == self._A.dtype:  # to NumPy None is float64
+        dtype = self._A.dtype if dtype is None else dtype
+        stored = self._M.blocks.lower.values.dtype
+        if stored == dtype or (self._narrows and stored == single(dtype)):
             return None
-        return f"the system is solved in {dtype}, as b or x0 needs it"
+        return f"the system is solved in {dtype}, as A, b or x0 needs it, and M is stored in {stored}"
 
     def _refuse_eisenstat(self, incompatibility: str) -> None:
         """Raise ValueError if Eisenstat's form is asked for."""

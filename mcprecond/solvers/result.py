@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
@@ -24,6 +24,10 @@ class Reason(Enum):
     """Why a solver stopped. The value says what to try."""
 
     CONVERGED = "converged: the true residual is within the tolerance"
+    CONVERGED_IN_DOUBLE = (
+        "converged: the true residual is within the tolerance; single precision, which M is stored in, could not reach "
+        "it, so that double precision took over; build M without dtype for such systems"
+    )
     MAX_ITERATIONS = "not converged within maxiter; raise maxiter or rtol, or use a stronger preconditioner"
     STAGNATED = (
         "the residual cannot be reduced further in this precision; raise rtol, use float64, or scale the equations"
@@ -46,12 +50,18 @@ class Reason(Enum):
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
 
 
+#: That the tolerance was met.
+SUCCESSES = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE
 #: What is found out about A and b.
 CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
 
 class Stage(NamedTuple):
-    """A preconditioner that ``pcg(M="auto")`` used: its name, and the number of iterations with it."""
+    """What was used for a part of a solve, and the number of iterations with it.
+
+    The name is that of a preconditioner with ``pcg(M="auto")``, and that of a dtype, such as "float32", with an M that
+    is stored in a narrower dtype than that of the system.
+    """
 
     name: str
     iterations: int
@@ -76,7 +86,8 @@ class SolveResult(Generic[ArrayT]):
     cycles : int, optional
         Of `gmres`, unless iterations are what its `maxiter` counts.
     stages : tuple of Stage
-        With `pcg(M="auto")` the preconditioners that were used, in their order.
+        With `pcg(M="auto")` the preconditioners that were used, in their order; with an M that is stored in a narrower
+        dtype, the dtypes that were iterated in.
     M : preconditioner or diagonal operator, optional
         The last one of these, to be used again; None for none.
     """
@@ -95,7 +106,7 @@ class SolveResult(Generic[ArrayT]):
     @property
     def converged(self) -> bool:
         """Whether the tolerance was met."""
-        return self.reason is Reason.CONVERGED
+        return self.reason in SUCCESSES
 
     @property
     def info(self) -> int:
@@ -123,7 +134,7 @@ class ColumnsResult(SolveResult[ArrayT]):
     x : array, shape (n, k)
         The last iterates, on the device of A.
     reason : Reason
-        That of the column that fares worst: `Reason.CONVERGED` only if all columns have converged.
+        That of the column that fares worst: that it has converged only if all columns have.
     iterations : numpy.ndarray of int64, shape (k,)
     residuals : numpy.ndarray of float64, shape (most iterations + 1, k)
         ``||r||`` of each column at the start and after every iteration, as the recurrence has it; NaN after its last
@@ -151,7 +162,7 @@ class ColumnsResult(SolveResult[ArrayT]):
     reasons: tuple[Reason, ...] = ()
 
     def __repr__(self) -> str:
-        k, converged = len(self.reasons), self.reasons.count(Reason.CONVERGED)
+        k, converged = len(self.reasons), sum(reason in SUCCESSES for reason in self.reasons)
         few, most = int(self.iterations.min()), int(self.iterations.max())
         return (
             f"<ColumnsResult: {self.reason.value}; {converged} of {k} columns converged, {few} to {most} iterations, "
@@ -162,3 +173,16 @@ class ColumnsResult(SolveResult[ArrayT]):
 def worst(reasons: Sequence[Reason]) -> Reason:
     """The reason of the column that fares worst: the last one in the order in which reasons are declared."""
     return max(reasons, key=list(Reason).index)
+
+
+def merged(results: Sequence[SolveResult[Any]], stages: Sequence[Stage], **changes: Any) -> SolveResult[Any]:
+    """The results of the parts of a solve as one, with other changes to that of the last part."""
+    return replace(
+        results[-1],
+        iterations=sum(result.iterations for result in results),
+        residuals=np.concatenate([results[0].residuals, *(result.residuals[1:] for result in results[1:])]),
+        setup_seconds=sum(result.setup_seconds for result in results),
+        solve_seconds=sum(result.solve_seconds for result in results),
+        stages=tuple(stages),
+        **changes,
+    )

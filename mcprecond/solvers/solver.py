@@ -30,7 +30,7 @@ from mcprecond.solvers.columns import ColumnsIteration, solve_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration, near_exponent
-from mcprecond.solvers.result import CAUSES, Reason, SolveResult
+from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 
 
 class Solver:
@@ -139,14 +139,17 @@ class Solver:
         ready = time.perf_counter()
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
-        if reason not in (Reason.CONVERGED, *CAUSES):
+        narrow = iteration.dtype_of_steps
+        if reason not in (Reason.CONVERGED, *CAUSES) and not narrow:
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
         residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
         true_norm = iteration.norm_in_units(iteration.true_residual_norm)
         # Not after an exception: it may have been left halfway.
         self._free.setdefault(key, []).append((iteration, stack))
-        return SolveResult(x, reason, iteration.count, residuals, true_norm, ready - started, finished - ready)
+        stages = (Stage(str(narrow), iteration.count),) if narrow else ()
+        seconds = ready - started, finished - ready
+        return SolveResult(x, reason, iteration.count, residuals, true_norm, *seconds, stages=stages)
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""
