@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import grid5, patterns, random_values, spd, stencil27
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorSGS, SmoothedAggregation, pcg
@@ -54,11 +54,11 @@ def test_nodes_of_several_unknowns_and_first_colors(options, backend, to_device)
     b = A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0])
     on_device, b_on_device = to_device(A), to_device(b)
     wide, narrow = (
-        pcg(on_device, b_on_device, M=MulticolorSGS(on_device, dtype=dtype, **options), rtol=1e-10)
+        pcg(on_device, b_on_device, M=MulticolorSGS(on_device, dtype=dtype, **options), rtol=1e-8)
         for dtype in (None, "float32")
     )
     assert narrow.reason is Reason.CONVERGED and narrow.iterations <= 1.1 * wide.iterations
-    assert relative_residual(A, b, backend.to_host(narrow.x)) <= 1e-10
+    assert relative_residual(A, b, backend.to_host(narrow.x)) <= 1e-8
 
 
 def test_the_direction_is_kept(backend, to_device):
@@ -104,9 +104,8 @@ def test_what_double_precision_solves_is_solved(seed, n, condition, kind, method
     on_device, b_on_device = to_device(A), to_device(b)
     try:
         wide_M, narrow_M = method(on_device), method(on_device, dtype="float32")
-    except ValueError as error:  # pivots or coarse diagonals that cancel
-        assert "float32" in str(error) or "definite" in str(error) or "pivot" in str(error)
-        return
+    except ValueError:  # pivots or coarse diagonals cancel
+        reject()
     wide = pcg(on_device, b_on_device, M=wide_M, rtol=rtol)
     narrow = pcg(on_device, b_on_device, M=narrow_M, rtol=rtol)
     assert narrow.converged or not wide.converged
@@ -128,8 +127,23 @@ def test_double_precision_takes_over_and_the_reason_says_so(backend, to_device):
     assert relative_residual(A, b, backend.to_host(result.x)) <= 1e-6
     few = solver.solve(to_device(b), rtol=1e-6, maxiter=3)
     assert few.iterations == 3 and few.reason is Reason.MAX_ITERATIONS
-    again = pcg(on_device, to_device(b), M=pickle.loads(pickle.dumps(M)), rtol=1e-3)  # which has lost its arguments
-    assert relative_residual(A, b, backend.to_host(again.x)) <= 1e-3
+    again = pcg(on_device, to_device(b), M=pickle.loads(pickle.dumps(M)), rtol=1e-6)
+    assert again.reason is Reason.CONVERGED_IN_DOUBLE
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda A: SmoothedAggregation(A, dtype="float32", max_coarse=20).aspreconditioner("W"),
+        lambda A: MulticolorDILU(A, dtype="float32").T,
+        lambda A: MulticolorSGS(A, "greedy", omega=1.3, dtype="float32"),
+    ],
+)
+def test_it_takes_over_from_any_preconditioner(method, backend, to_device):
+    A, b = ill_conditioned(1, 200, 1e12, 1)
+    result = pcg(to_device(A), to_device(b), M=method(to_device(A)), rtol=1e-6)
+    assert result.reason is Reason.CONVERGED_IN_DOUBLE
+    assert relative_residual(A, b, backend.to_host(result.x)) <= 1e-6
 
 
 @given(A=patterns(), method=st.sampled_from(METHODS[:3]))
@@ -193,7 +207,8 @@ def test_a_solver_is_used_again_and_takes_new_values(backend, to_device):
 def test_which_iteration_runs(backend, to_device, monkeypatch):
     used: list[str] = []
     for kind in (ReliableUpdates, EisenstatIteration):
-        monkeypatch.setattr(kind, "load", lambda self, *args, old=kind.load: (used.append(type(self)), old(self, *args)))
+        begin = lambda self, old=kind.begin: (used.append(type(self)), old(self))  # noqa: E731
+        monkeypatch.setattr(kind, "begin", begin)
     A, b = to_device(grid5(12)), to_device(grid5(12) @ np.ones(144))
     pcg(A, b, M=MulticolorSGS(A, dtype="float32"))
     assert used == [ReliableUpdates, EisenstatIteration]
@@ -202,7 +217,7 @@ def test_which_iteration_runs(backend, to_device, monkeypatch):
     assert used == [ReliableUpdates]
     del used[:]
     pcg(A, b, M=SmoothedAggregation(A))
-    pcg(A, b, M=ILU0(A, ordering="natural", dtype="float32"))
+    pcg(A, b, M=ILU0(A, ordering="natural", dtype="float32"), form="plain")
     pcg(A, b, M=MulticolorSGS(A, sweeps=2, dtype="float32"))
     pcg(A, b, M=MulticolorSGS(A, dtype="float32"), form="plain")
     pcg(A, b - b.mean(), M=MulticolorSGS(A, dtype="float32"), maxiter=3, form="plain")

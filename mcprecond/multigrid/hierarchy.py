@@ -553,6 +553,11 @@ class OtherCycle(Multigrid):
             self._at, self._free, self.levels, self._coarse = self.updates, {}, self._of.levels, self._of._coarse
         return super().workspace(columns)
 
+    def built_for(self, A: Any, **changes: Any) -> Preconditioner:
+        """See `Preconditioner`."""
+        other: Any = self._of.built_for(A, **changes)
+        return self if other is self._of else OtherCycle(other, self.cycle, other._origin)
+
     def update(self, A: Matrix) -> None:
         """Update the hierarchy, and so all cycles over its levels."""
         self._of.update(A)

@@ -102,7 +102,7 @@ class Preconditioner(Operator):
     _may_be_mapped = False
     #: The class without that of a LinearOperator.
     _plain_class: type
-    #: What it was made with beside the matrix, by position and by keyword; None once it was unpickled.
+    #: What it was made with beside the matrix, by position and by keyword; None where that is not what a user passes.
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 
     if TYPE_CHECKING:  # what the LinearOperator of a library gives it
@@ -151,8 +151,8 @@ class Preconditioner(Operator):
         return self
 
     def built_for(self, A: Any, **changes: Any) -> Preconditioner:
-        """The same preconditioner of another matrix, with other arguments by keyword; for one that was unpickled, which
-        has lost its arguments, itself.
+        """The same preconditioner of another matrix, with other arguments by keyword; itself where it was made of more
+        than a matrix.
         """
         if self._arguments is None:
             return self
@@ -161,14 +161,13 @@ class Preconditioner(Operator):
         return made
 
     def __reduce__(self) -> Any:
-        """Pickle everything but the workspaces, whose buffers and captured graphs belong to a stream of this process,
-        and the arguments, which may be functions. What else a LinearOperator keeps, such as the module of its arrays,
-        is found again.
+        """Pickle everything but the workspaces, whose buffers and captured graphs belong to a stream of this process.
+        What else a LinearOperator keeps, such as the module of its arrays, is found again.
         """
         state = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("_free", "_may_be_mapped", "_arguments") and not isinstance(value, types.ModuleType)
+            if name not in ("_free", "_may_be_mapped") and not isinstance(value, types.ModuleType)
         }
         return _empty_operator, (self._plain_class, self._origin.name), state
 

@@ -154,7 +154,7 @@ class Factored(Colored):
         for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
             other[...] = own.conj() if conjugate else own
         turned.blocks.divide_upper(turned._pivots)
-        turned.shifted = self.shifted
+        turned.shifted, turned._arguments = self.shifted, self._arguments
         turned._keeps_diagonal, turned._cancels = self._keeps_diagonal, self._cancels
         return turned
 

@@ -11,8 +11,6 @@ from mcprecond.linalg.powers import exponent_of, power_times
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
-    LEAST_RZ,
-    ROUNDING,
     RUNNING,
     RZ,
     STATE,
@@ -70,13 +68,8 @@ class ConjugateGradients(Iteration):
             self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
             self._choose_unit_of_z(self._exponent_of_M)
 
-    def go_on(self, r: Any) -> None:
-        """See `Iteration`. M is applied by the next step, which finds beta."""
-        self._go_to(RUNNING)
-        self.r[...] = r
-        self.x.fill(0)
-        rz, rounding, least = (self.scalars[slot : slot + 1] for slot in (RZ, ROUNDING, LEAST_RZ))
-        self.backend.xp.multiply(rz, rounding, out=least)
+    def go_on(self) -> None:
+        """See `Iteration`: the next step applies M and finds beta."""
 
     def _step(self) -> None:
         """See `Iteration`. It begins with M, which is therefore not applied to the last residual."""

@@ -98,6 +98,7 @@ class EisenstatIteration(Iteration):
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
         self.first_slices = (first, blocks.slices, sums)
         self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
+        self.own_order = blocks.perm, shape[1] if len(shape) > 1 else 1
         self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, dtype) for _ in range(5))
         self._awaited = xp.empty((2, *shape), dtype)  # one store for both
         self.rho, self.t = self._awaited
@@ -108,8 +109,8 @@ class EisenstatIteration(Iteration):
         """See `Iteration`."""
         return v.reshape(self.x.shape)[self.blocks.perm]
 
-    def iterate(self) -> Any:
-        """See `Iteration`."""
+    def complete(self) -> None:
+        """See `Iteration`: the first color."""
         self.sweep.solve_first(
             *self.first_slices,
             *self.upper,
@@ -121,6 +122,10 @@ class EisenstatIteration(Iteration):
             self.control,
             self.scalars,
         )
+
+    def iterate(self) -> Any:
+        """See `Iteration`."""
+        self.complete()
         return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self) -> None:
@@ -135,12 +140,8 @@ class EisenstatIteration(Iteration):
         """See `Iteration`: rho = inv(T + L) r; the first sweep makes q of it."""
         self._transform(keeps=0)
 
-    def go_on(self, r: Any) -> None:
+    def go_on(self) -> None:
         """See `Iteration`."""
-        self._go_to(RUNNING)
-        self.r[...] = self._in_own_order(r)
-        self.b[...] = self.r
-        self.x.fill(0)
         self._transform(keeps=1)
 
     def _transform(self, keeps: int) -> None:

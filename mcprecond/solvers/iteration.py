@@ -88,6 +88,10 @@ class Iteration:
     x: Any
     #: The preconditioner, or None.
     M: Any = None
+    #: The numbers of nodes of how many unknowns, in the order of the vectors; None if that is the order of A.
+    own_order: tuple[Any, int] = (None, 1)
+    #: The square of the norm at which an iteration stops, as the device had it when the host read last.
+    tolerance: float
     #: That of the vectors of the steps where it is a narrower one than that of A.
     dtype_of_steps: np.dtype[Any] | None = None
 
@@ -122,6 +126,15 @@ class Iteration:
 
     def load(self, b: Any, x0: Any) -> None:
         """Begin a solve: take the right-hand side and the initial guess, zero for None, in the order of A."""
+        self.reset()
+        self.b[...] = self._in_own_order(b)
+        if x0 is None:
+            self.x.fill(0)
+        else:
+            self.x[...] = self._in_own_order(x0)
+
+    def reset(self, maxiter: int = 0) -> None:
+        """Begin a solve, whose vectors are taken later."""
         # As floats, for which CuPy has compiled a copy.
         self._control_block.view(np.float64)[...] = self._first_block.view(np.float64)
         self._state, self.count = RUNNING, 0
@@ -129,11 +142,8 @@ class Iteration:
         self.true_residual_norm = math.inf
         # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
         self.shift = self.home = 0
-        self.b[...] = self._in_own_order(b)
-        if x0 is None:
-            self.x.fill(0)
-        else:
-            self.x[...] = self._in_own_order(x0)
+        if maxiter:
+            self.limit_iterations(maxiter)
 
     @property
     def next_limit(self) -> float:
@@ -198,11 +208,14 @@ class Iteration:
     def begin(self) -> None:
         """Prepare the first step, which starts from the residual."""
 
-    def go_on(self, r: Any) -> None:
-        """Go on from x = 0 with r, in the order of A, for right-hand side and residual; the last residual was about r,
-        and the direction is kept.
+    def go_on(self) -> None:
+        """Go on with x = 0, after b and r were replaced by another residual, which is about the last one: the direction
+        is kept. Launches kernels only.
         """
         raise NotImplementedError
+
+    def complete(self) -> None:
+        """Find all of x, where an iteration leaves a part of it open. Launches kernels only."""
 
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""
@@ -230,8 +243,7 @@ class Iteration:
 
     def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
         """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
-        self.maxiter = min(maxiter, 2**62)
-        self.control[MAXITER] = self.maxiter
+        self.limit_iterations(maxiter)
         self.change_limit(limit)
         if norm is None:
             self.measure_residual()
@@ -240,6 +252,11 @@ class Iteration:
             self.true_residual_norm = norm
         self.residuals = [self.true_residual_norm]
         self.start_over()
+
+    def limit_iterations(self, maxiter: int) -> None:
+        """Stop after so many iterations."""
+        self.maxiter = min(maxiter, 2**62)
+        self.control[MAXITER] = self.maxiter
 
     def change_limit(self, limit: float) -> None:
         """Stop where the norm of the residual is at most this one."""
@@ -313,6 +330,7 @@ class Iteration:
         count = int(control[ITERATION])
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
         self.count, self._state = count, int(control[STATE])
+        self.tolerance = float(fetched()[4 + TOLERANCE : 5 + TOLERANCE].view(np.float64)[0])
         return self._state
 
 

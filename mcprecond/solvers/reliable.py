@@ -3,10 +3,11 @@
 The iteration runs on vectors of a narrower dtype than that of the system, and so on half of the bytes. What its
 recurrence has for the residual drifts away from b - A x. So whenever its norm has fallen by some factor, x and the
 residual are brought up to date in the dtype of the system, and the iteration goes on with that residual. It keeps its
-direction: what CG has learned of the spectrum is not lost, as it is in restarts.
+direction: what CG has learned of the spectrum is not lost, as it would be in restarts. On a GPU an update is one
+captured graph, which also finds out when the next one is due.
 
-The factor is 10 at first. Later ones follow from the drift: how much the square of the norm of the residual was off,
-as a share of what it was at the update before. Unlike in QUDA, where the factor is a constant.
+The factor is `LEAST` at first. Later ones follow from the drift, which is how much the square of the norm of the
+residual was off, as a share of what it was at the update before. In QUDA the factor is a constant.
 
 Clark, Babich, Barros, Brower, Rebbi: Solving lattice QCD systems of equations using mixed precision solvers on GPUs,
 Comput. Phys. Commun. 181, 2010, Section 4.
@@ -15,16 +16,46 @@ Comput. Phys. Commun. 181, 2010, Section 4.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
-from mcprecond.backends import Backend
-from mcprecond.linalg.operator import Operator
-from mcprecond.linalg.powers import power_times, times_power
-from mcprecond.solvers.iteration import REACHED, RUNNING, Iteration
+import numpy as np
 
-#: By how much the norm of the residual falls until the next update: at least and at most, and so many times the drift
-#: in between.
-LEAST, MOST, DRIFTS = 0.1, 1e-3, 100
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_part
+from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.powers import power_times
+from mcprecond.solvers.iteration import (
+    EXHAUSTED,
+    HISTORY,
+    ITERATION,
+    LEAST_RZ,
+    NAN,
+    REACHED,
+    ROUNDING,
+    RR,
+    RUNNING,
+    RZ,
+    STATE,
+    TOLERANCE,
+    Iteration,
+    wide,
+)
+
+KERNELS = KernelSet(__file__, "VALUE STORED PERMUTED=0")
+
+#: By what factor the norm of the residual falls until the next update, at least and at most. In between the factor
+#: times the drift is the inverse of `DRIFTS`.
+LEAST, MOST, DRIFTS = 10, 10**4, 30
+#: If the square of the norm falls by less than this factor from update to update, the narrow dtype has failed.
+LEFT_AT_MOST = 4
+# The settings: squares of the norm where the solve ends, and of that at the last update; and the powers of two between
+# the units of the system and those of the narrow vectors.
+LIMIT, BEFORE, TO_NARROW, TO_WIDE = range(4)
+CUDA_CONSTANTS = {
+    **{"LEAST": LEAST, "MOST": MOST, "DRIFTS": DRIFTS, "LEFT_AT_MOST": LEFT_AT_MOST},
+    **{"LIMIT": LIMIT, "BEFORE": BEFORE, "TO_NARROW": TO_NARROW, "TO_WIDE": TO_WIDE},
+}
 
 
 def patience(n: int) -> int:
@@ -45,7 +76,7 @@ class ReliableUpdates(Iteration):
     A : Operator
     backend : Backend
     inner : Iteration
-        With an M, and with `go_on`. Its vectors are those of this iteration times a power of two.
+        With an M, and able to `go_on`. Its vectors are those of this iteration times a power of two.
     """
 
     def __init__(self, A: Operator, backend: Backend, inner: Iteration) -> None:
@@ -53,13 +84,19 @@ class ReliableUpdates(Iteration):
         self.inner, self.M, self.dtype_of_steps = inner, inner.M, inner.dtype
         self.captures, self.bundle, self.ahead = inner.captures, inner.bundle, inner.ahead
         self.b, self.x, self.r = (backend.xp.empty(self.n, A.dtype) for _ in range(3))
+        self._settings = backend.xp.empty(4, np.float64)
+        perm, size = inner.own_order
+        self._steps = backend.kernels(KERNELS, VALUE=A.dtype, STORED=inner.dtype, PERMUTED=int(perm is not None))
+        self._places = self.n, size, backend.xp.empty(0, np.int32) if perm is None else perm
 
     def load(self, b: Any, x0: Any) -> None:
         """See `Iteration`."""
         super().load(b, x0)
-        self._began = self._has_steps = False
         self._exponent_of_A = 0
-        self._falls_by = LEAST
+        #: The state that was read last, None before the inner iteration has begun.
+        self._read: int | None = None
+        #: After how many iterations x was up to date.
+        self._updated = 0
         self._halved = math.inf, 0  # a norm, and after how many iterations it was there
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
@@ -73,24 +110,50 @@ class ReliableUpdates(Iteration):
         return self._next_limit
 
     def begin(self) -> None:
-        """See `Iteration`: hand the residual to the inner iteration."""
+        """See `Iteration`: hand the residual to the inner iteration, which keeps its direction if it had one to go on
+        with.
+        """
         if self._state != RUNNING:
             return
         inner, norm = self.inner, self.true_residual_norm
-        self._next_limit = max(self.limit, self._falls_by * norm)
-        if not self._began:
-            exponent = math.frexp(norm)[1]
-            inner.load(times_power(self.r, -exponent, self.backend.xp), None)
+        if self._read is None:
+            inner.reset(self.maxiter)
             inner.choose_units(self._exponent_of_A, 0)
-            self._shift_of_inner = self.shift - exponent + inner.shift  # from the units of the caller
-            shift = self._shift_of_inner - self.shift
-            inner.start(power_times(self._next_limit, shift), self.maxiter, power_times(norm, shift))
-            self._shift_of_inner = self.shift - exponent + inner.shift  # which may have changed
+            self._shift_of_inner = self.shift + inner.shift - math.frexp(norm)[1]  # from the units of the caller
+        scale = power_times(1.0, self._shift_of_inner - self.shift)
+        self._settings[...] = self.backend.xp.asarray([self.limit**2, math.inf, scale, 1 / scale])
+        self.scalars[RR] = norm * norm
+        self._hand_over()
+        if self._read == REACHED:
+            inner.go_on()
         else:
-            shift = self._shift_of_inner - self.shift
-            inner.change_limit(power_times(self._next_limit, shift))
-            inner.go_on(times_power(self.r, shift, self.backend.xp))
-        self._began = self._has_steps = True
+            inner.begin()
+        self._read, self._updated = RUNNING, self.count
+        self._next_limit = max(self.limit, norm / LEAST)
+
+    def _hand_over(self) -> None:
+        """Set the limit of the inner iteration and its residual."""
+        inner = self.inner
+        self._steps.set_limit(1, self.scalars, self._settings, inner.control, inner.scalars, inner.history)
+        own = (v.reshape(-1) for v in (inner.r, inner.b, inner.x))
+        self._steps.hand_over(*self._places, self.r, self._settings, *own)
+
+    def _add_steps(self, x: Any) -> None:
+        """Add what the inner iteration has found since the last update."""
+        self.inner.complete()
+        self._steps.add_steps(*self._places, self.inner.x.reshape(-1), self._settings, x)
+
+    @cached_property
+    def _update(self) -> Callable[[], None]:
+        """Bring x and the residual up to date, and let the inner iteration go on if it has to."""
+
+        def run() -> None:
+            self._add_steps(self.x)
+            self._residual(self.x, self.b, self.r)
+            self._hand_over()
+            self.inner.go_on()
+
+        return self.backend.repeatable(run) if self.captures else run
 
     def _step(self) -> None:
         self.inner.enqueue(1)
@@ -100,42 +163,89 @@ class ReliableUpdates(Iteration):
         self.inner.enqueue(iterations)
 
     def read_state(self, ahead: int = 0) -> int:
-        """See `Iteration`."""
-        if not self._has_steps:
+        """See `Iteration`; enqueue an update if one is due."""
+        if self._read is None:
             return self._state
-        known = len(self.inner.residuals)
-        state, shift = self.inner.read_state(ahead), self.shift - self._shift_of_inner
-        for norm in self.inner.residuals[known:]:
+        inner = self.inner
+        known = len(inner.residuals)
+        state, shift = inner.read_state(ahead), self.shift - self._shift_of_inner
+        for norm in inner.residuals[known:]:
             self.residuals.append(power_times(norm, shift))
             self.count += 1
             if self.residuals[-1] < self._halved[0] / 2:
                 self._halved = self.residuals[-1], self.count
-        stalls = self.count - self._halved[1] > patience(self.n)
-        return REACHED if state == RUNNING and stalls else state
+        last, self._read = self.residuals[-1], state
+        self._next_limit = power_times(math.sqrt(inner.tolerance), shift)
+        if self.count - self._halved[1] > patience(self.n):
+            return EXHAUSTED
+        if state == REACHED and last > self.limit:
+            if self.count >= self.maxiter:
+                return EXHAUSTED
+            self._update()
+            self._updated, self._next_limit = self.count, max(self.limit, last / LEAST)
+            return RUNNING
+        return state
 
     def iterate(self) -> Any:
         """See `Iteration`."""
-        if not self._has_steps:
-            return self.x
-        steps = self.inner.iterate().astype(self.dtype)
-        return self.x + times_power(steps, self.shift - self._shift_of_inner, self.backend.xp)
+        x = self.x.copy()
+        if self.count > self._updated:
+            self._add_steps(x)
+        return x
 
     def replace_iterate(self, x: Any) -> None:
         """See `Iteration`."""
         super().replace_iterate(x)
-        self._has_steps = False
+        self._updated = self.count
 
     def find_residual(self) -> None:
         """See `Iteration`, with the steps so far in x."""
-        if self._has_steps:
-            self.replace_iterate(self.iterate())
+        if self.count > self._updated:
+            self._add_steps(self.x)
+            self._updated = self.count
         super().find_residual()
 
-    def measure_residual(self) -> None:
-        """See `Iteration`. The next update is due the later, the less the residual has drifted."""
-        before, had_steps = self.true_residual_norm, self._has_steps
-        super().measure_residual()
-        if had_steps and before > 0:
-            new, old = (norm / before for norm in (self.true_residual_norm, self.residuals[-1]))
-            drift = math.sqrt(abs(new * new - old * old))
-            self._falls_by = min(max(DRIFTS * drift, MOST), LEAST)
+
+# On the CPU.
+
+
+@compile_part
+def place_of(k, size, perm):
+    """Where number k of a narrow vector is in the order of A."""
+    return perm[k // size] * size + k % size if len(perm) else k
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def add_steps(first, end, size, perm, steps, settings, x):
+    """x += the steps."""
+    for k in range(first, end):
+        x[place_of(k, size, perm)] += settings[TO_WIDE] * wide(steps[k])
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def hand_over(first, end, size, perm, r, settings, own_r, own_b, own_x):
+    """r in the narrow dtype, also as the right-hand side; x = 0."""
+    for k in range(first, end):
+        own_r[k] = settings[TO_NARROW] * r[place_of(k, size, perm)]
+        own_b[k] = own_r[k]
+        own_x[k] = 0
+
+
+@KERNELS.strided
+def set_limit(one, of_system, settings, control, scalars, history):
+    """Find out where the next update is due, by the residual and its drift; or end the iteration."""
+    now, before, scale = of_system[RR], settings[BEFORE], settings[TO_NARROW]
+    last = history[control[ITERATION] % HISTORY] * settings[TO_WIDE]
+    if not np.isfinite(now):
+        control[STATE] = NAN
+    elif now <= settings[LIMIT] or now > before / LEFT_AT_MOST:
+        control[STATE] = EXHAUSTED
+    else:
+        falls = float(LEAST**2)
+        if np.isfinite(before):
+            drift = abs(now - last * last) / before * DRIFTS**2
+            falls = min(max(1 / drift, falls), float(MOST**2))
+        settings[BEFORE] = now
+        scalars[TOLERANCE] = max(settings[LIMIT], now / falls) * scale * scale
+        scalars[LEAST_RZ] = scalars[RZ] * scalars[ROUNDING]
+        control[STATE] = RUNNING
