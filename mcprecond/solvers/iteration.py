@@ -133,7 +133,7 @@ class Iteration:
         else:
             self.x[...] = self._in_own_order(x0)
 
-    def reset(self, maxiter: int = 0) -> None:
+    def reset(self) -> None:
         """Begin a solve, whose vectors are taken later."""
         # As floats, for which CuPy has compiled a copy.
         self._control_block.view(np.float64)[...] = self._first_block.view(np.float64)
@@ -142,8 +142,6 @@ class Iteration:
         self.true_residual_norm = math.inf
         # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
         self.shift = self.home = 0
-        if maxiter:
-            self.limit_iterations(maxiter)
 
     @property
     def next_limit(self) -> float:
@@ -243,7 +241,8 @@ class Iteration:
 
     def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
         """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
-        self.limit_iterations(maxiter)
+        self.maxiter = min(maxiter, 2**62)
+        self.control[MAXITER] = self.maxiter
         self.change_limit(limit)
         if norm is None:
             self.measure_residual()
@@ -252,11 +251,6 @@ class Iteration:
             self.true_residual_norm = norm
         self.residuals = [self.true_residual_norm]
         self.start_over()
-
-    def limit_iterations(self, maxiter: int) -> None:
-        """Stop after so many iterations."""
-        self.maxiter = min(maxiter, 2**62)
-        self.control[MAXITER] = self.maxiter
 
     def change_limit(self, limit: float) -> None:
         """Stop where the norm of the residual is at most this one."""

@@ -31,6 +31,17 @@ extern "C" __global__ void hand_over(long long n, long long size, const int* per
     own_x[k] = (STORED)0;
 }
 
+extern "C" __global__ void begin_updates(long long one, double limit, double norm, double scale, long long maxiter,
+                                         double* of_system, double* settings, long long* control) {
+    if (thread_id() > 0) return;
+    settings[LIMIT] = limit;
+    settings[BEFORE] = 1.0 / 0.0;
+    settings[TO_NARROW] = scale;
+    settings[TO_WIDE] = 1 / scale;
+    of_system[RR] = norm;
+    control[MAXITER] = maxiter;
+}
+
 extern "C" __global__ void set_limit(long long one, const double* of_system, double* settings, long long* control,
                                      double* scalars, const double* history) {
     if (thread_id() > 0) return;

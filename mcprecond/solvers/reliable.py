@@ -30,6 +30,7 @@ from mcprecond.solvers.iteration import (
     HISTORY,
     ITERATION,
     LEAST_RZ,
+    MAXITER,
     NAN,
     REACHED,
     ROUNDING,
@@ -117,12 +118,11 @@ class ReliableUpdates(Iteration):
             return
         inner, norm = self.inner, self.true_residual_norm
         if self._read is None:
-            inner.reset(self.maxiter)
+            inner.reset()
             inner.choose_units(self._exponent_of_A, 0)
             self._shift_of_inner = self.shift + inner.shift - math.frexp(norm)[1]  # from the units of the caller
-        scale = power_times(1.0, self._shift_of_inner - self.shift)
-        self._settings[...] = self.backend.xp.asarray([self.limit**2, math.inf, scale, 1 / scale])
-        self.scalars[RR] = norm * norm
+        scale, shared = power_times(1.0, self._shift_of_inner - self.shift), (self.scalars, self._settings, inner.control)
+        self._steps.begin_updates(1, self.limit**2, norm * norm, scale, self.maxiter, *shared)
         self._hand_over()
         if self._read == REACHED:
             inner.go_on()
@@ -229,6 +229,14 @@ def hand_over(first, end, size, perm, r, settings, own_r, own_b, own_x):
         own_r[k] = settings[TO_NARROW] * r[place_of(k, size, perm)]
         own_b[k] = own_r[k]
         own_x[k] = 0
+
+
+@KERNELS.strided
+def begin_updates(one, limit, norm, scale, maxiter, of_system, settings, control):
+    """Take the squares of the norms at the end and now, the units and the number of iterations."""
+    settings[LIMIT], settings[BEFORE] = limit, np.inf
+    settings[TO_NARROW], settings[TO_WIDE] = scale, 1 / scale
+    of_system[RR], control[MAXITER] = norm, maxiter
 
 
 @KERNELS.strided
