@@ -24,16 +24,16 @@ def with_rest(coloring: Coloring, max_colors: int | None) -> Coloring:
     return renumbered(coloring, np.sort(by_size(coloring)[:max_colors]))
 
 
-def shares_of_rest(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
+def shares_of_rest(matrix: AdmittedMatrix, coloring: Coloring) -> tuple[np.ndarray, np.ndarray]:
     """Return how much is left for the rest if the k largest colors are kept: entry k.
 
-    That is the share of the vertices that belong to the rest, or of the entries that are among them, whichever is
-    larger. k goes up to the number of colors, or to 63. In rows with more than 1024 entries some are counted for all.
+    That is the share of the vertices that belong to the rest, and that of the entries that are among them. k goes up to
+    the number of colors, or to 63. In rows with more than 1024 entries some are counted for all.
     """
     ranked = renumbered(coloring, by_size(coloring)[: MOST_COLORS - 1])
     table = couplings_of(matrix, ranked, samples=matrix.shape[0])
     entries = np.array([table[k:, k:].sum() for k in range(ranked.n_colors)]) / max(matrix.indices.size, 1)
-    return np.maximum(entries, ranked.sizes[::-1].cumsum()[::-1] / max(matrix.shape[0], 1))
+    return ranked.sizes[::-1].cumsum()[::-1] / max(matrix.shape[0], 1), entries
 
 
 def by_size(coloring: Coloring) -> np.ndarray:

@@ -87,7 +87,8 @@ class Speeds:
     """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names; the setup of
     preconditioners and an iteration of CG with them.
 
-    A color with fewer than `step_rows` rows takes no step: one thread sweeps it, and no other one waits.
+    A color with fewer than `step_rows` rows takes no step: one thread sweeps it, and no other one waits. With hubs a
+    step is a longer one, since rows are cut into pieces, whose sums have to be added up.
     """
 
     bandwidth: float
@@ -96,6 +97,7 @@ class Speeds:
     start: float
     colorings: dict[str, ColoringSpeed]
     work: dict[str, tuple[Work, Work]]
+    step_with_hubs: float
     step_rows: int = 1
 
     def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1) -> float:
@@ -117,6 +119,7 @@ MEASURED = {
         bandwidth=4.75e12,
         cache=50e6,
         step=1.2e-6,
+        step_with_hubs=11e-6,
         start=8e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
@@ -133,6 +136,7 @@ MEASURED = {
         bandwidth=24e9,
         cache=32e6,
         step=20e-6,
+        step_with_hubs=20e-6,
         start=20e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.3e-3, 9.5e-9, 0.1e-9),

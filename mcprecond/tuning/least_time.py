@@ -43,10 +43,11 @@ NEARLY_EQUAL = 0.5
 IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
 #: A graph has hubs if its longest row has so many times the mean number of entries. No mesh has.
 HUBS = 8
-#: Iterations are multiplied by about 1 + SLOWER times the share of the rows or entries that the rest has, and this
-#: share is at most MOST_LEFT. On R-MAT and power-law graphs there were at most 1.25 times as many where the identity
-#: was added to the Laplacian, and with less of it hardly more than with all colors.
-SLOWER, MOST_LEFT = 3.0, 0.05
+#: With a rest iterations are multiplied by 1 + x, where x is the larger one of OF_ROWS times the share of the rows that
+#: the rest has, and of c times the square root of the share of the entries among them. c grows from the first to the
+#: last of OF_ENTRIES with the surplus of the diagonal. x is at most MOST_SLOWER. Found on R-MAT, power-law and
+#: preferential graphs of 10^2.5 to 10^4.5 vertices, with 10^-4 to 1 added to the diagonal of the Laplacian.
+OF_ROWS, OF_ENTRIES, OF_SURPLUS, MOST_SLOWER = 2.0, (0.3, 1.05), 12.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -220,15 +221,29 @@ def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: 
 def colors_to_keep(matrix: AdmittedMatrix, coloring: Coloring, speeds: Speeds) -> int | None:
     """With how many colors, and a rest, a solve is predicted to take least time; None if with all of them."""
     size = matrix.shape[0], matrix.indices.size, matrix.dtype.itemsize
+    speeds = replace(speeds, step=speeds.step_with_hubs)
     waits = np.cumsum(-np.sort(-coloring.sizes) >= speeds.step_rows).tolist()  # by how many colors are kept, less one
     best, least = None, speeds.iteration_seconds(*size, waits[-1])
     product = speeds.product_seconds(*size[1:])  # which Eisenstat's form gets from the sweep
-    shares = shares_of_rest(matrix, coloring)[: coloring.n_colors - 1].tolist()
-    for kept in range(1, len(shares)):
-        seconds = (speeds.iteration_seconds(*size, waits[kept - 1] + 1) + product) * (1 + SLOWER * shares[kept])
-        if shares[kept] <= MOST_LEFT and seconds < least:
+    slower = slowdowns(matrix, coloring)[: coloring.n_colors - 1].tolist()
+    for kept in range(1, len(slower)):
+        seconds = (speeds.iteration_seconds(*size, waits[kept - 1] + 1) + product) * (1 + slower[kept])
+        if slower[kept] <= MOST_SLOWER and seconds < least:
             best, least = kept, seconds
     return best
+
+
+def slowdowns(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
+    """By what share of the iterations more are needed if the k largest colors are kept: entry k.
+
+    Of a row of the rest with hardly any neighbor there little is lost. If the diagonal is much larger than the sum of
+    the other entries, few iterations are needed, and each entry that is left out counts.
+    """
+    rows, entries = shares_of_rest(matrix, coloring)
+    diagonal = float(abs(matrix.diagonal()).sum())
+    surplus = max(2 - float(abs(matrix.data).sum()) / diagonal, 0.0) if diagonal > 0 else 0.0
+    least, most = OF_ENTRIES
+    return np.maximum(OF_ROWS * rows, min(least + OF_SURPLUS * surplus, most) * np.sqrt(entries))
 
 
 def has_hubs(matrix: AdmittedMatrix) -> bool:
