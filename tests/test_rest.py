@@ -286,7 +286,7 @@ def test_hubs_need_few_colors_and_hardly_more_iterations(graph, shift, speeds_of
     assert f"only the {M.n_colors} largest colors are kept" in M.choice.reason
     b = np.random.default_rng(0).uniform(-1, 1, A.shape[0])
     iterations, of_full = (pcg(A, b, M=operator, rtol=1e-8).iterations for operator in (M, full))
-    assert iterations <= 1.3 * of_full
+    assert iterations <= 1.3 * of_full + 1
 
 
 @pytest.mark.parametrize("A", [grid5(30), stencil27(9), spd(star(500))], ids=["grid", "stencil", "star"])
