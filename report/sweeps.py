@@ -43,7 +43,9 @@ LIMIT_COLUMNS = {
 def load(results: Path = RESULTS) -> dict[str, Document]:
     """The runs that exist; those of the sweeps come first."""
     sweeps = sorted(path.stem for path in results.glob("sweeps-*.json"))
-    return runs([*sweeps, "limits-gpu", "half-gpu", "weak-scaling-gpu", "large-gpu", "marks-cpu"], results)
+    return runs(
+        [*sweeps, "limits-gpu", "precision-gpu", "half-gpu", "weak-scaling-gpu", "large-gpu", "marks-cpu"], results
+    )
 
 
 def page(documents: dict[str, Document]) -> str:
@@ -51,6 +53,7 @@ def page(documents: dict[str, Document]) -> str:
     sweeps = [document for name, document in documents.items() if name.startswith("sweeps-")]
     parts = {
         "limits": ("limits-gpu", limits),
+        "precision": ("precision-gpu", precisions),
         "half": ("half-gpu", short_formats),
         "weak_scaling": ("weak-scaling-gpu", weak_scaling),
         "large": ("large-gpu", large),
@@ -180,6 +183,19 @@ def limits(document: Document) -> str:
             counters = (number(row[key]) for key in LIMIT_COLUMNS.values())
             lines.append([case["name"], ", ".join(variant), f"`{row['kernel']}`", *counters])
     return table(["matrix", "coloring", "kernel", *LIMIT_COLUMNS], lines, names=3)
+
+
+def precisions(document: Document) -> str:
+    """Iterations and times of solves in both precisions."""
+    lines = []
+    for case in document["cases"]:
+        for row in case["solves"]:
+            both = [row[f"iterations_{dtype}"] for dtype in ("float64", "float32")]
+            relation = row["float64"] / row["float32"]
+            lines.append([case["name"], row["M"], *map(str, both), *(number(row[d]) for d in ("float64", "float32"))])
+            lines[-1].append(number(relation))
+    names = ["matrix", "M", "iterations", "in float32", "float64, ms", "float32, ms", "times faster"]
+    return table(names, lines, names=2)
 
 
 def short_formats(document: Document) -> str:

@@ -26,6 +26,7 @@ to the end; a single move hardly changes the number of iterations.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -156,9 +157,16 @@ def couplings_of(matrix: AdmittedMatrix, coloring: Coloring, samples: int = SAMP
 
 def best_order(couplings: np.ndarray) -> tuple[np.ndarray, float]:
     """The colors in the best order found, and its remainder as a share of that of their own order."""
-    own, edges = np.arange(len(couplings)), (couplings + couplings.T) / 2
+    edges = (couplings + couplings.T) / 2
+    return best_from(first_orders(len(couplings)).copy(), edges, np.maximum(edges.sum(axis=1), 1))
+
+
+@functools.cache
+def first_orders(n_colors: int) -> np.ndarray:
+    """Where the search for the best order begins: in the order of the numbers, and in some random ones; a row each."""
+    own = np.arange(n_colors)
     random = (np.argsort(mix.py_func(own, start), kind="stable") for start in range(1, STARTS))
-    return best_from(np.stack([own, *random]), edges, np.maximum(edges.sum(axis=1), 1))
+    return np.stack([own, *random])
 
 
 @compile_part

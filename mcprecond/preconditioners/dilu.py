@@ -38,7 +38,8 @@ class MulticolorDILU(Factored):
         symmetric or Hermitian with a positive diagonal, about an E_i below 0.02 a_ii. Where sums are shifted, all E_i
         become larger than a_ii / 2.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        Of the stored triangles; that of A by default.
+        Of the stored triangles; that of A by default. With float32 `pcg` iterates in float32, to the accuracy of
+        float64.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 

@@ -68,8 +68,9 @@ class MulticolorGS(Colored):
     sweeps : int
         How many sweeps one application makes.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory. On a
-        GPU the sweeps then keep 20 bits of what they compute, with the range of float64.
+        Of the stored triangles; that of A by default. With float32 `pcg` iterates in float32 where Eisenstat's form
+        fits, to the accuracy of float64. For other solvers the values take half of the memory; on a GPU the sweeps then
+        keep 20 bits of what they compute, with the range of float64.
     block_size : int, optional
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
         of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other
@@ -311,7 +312,8 @@ class MulticolorSGS(MulticolorGS):
     sweeps : int
         How many symmetric sweeps one application makes.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
-        Of the stored triangles; that of A by default. float32 under a float64 solver halves the values' memory.
+        Of the stored triangles; that of A by default. With float32 `pcg` iterates in float32, to the accuracy of
+        float64.
     block_size : int, optional
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
         the b x b blocks of the diagonal. By default that of the blocks of a BSR matrix, if they are square and small

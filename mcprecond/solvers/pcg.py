@@ -65,7 +65,9 @@ def pcg(
     """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
     The system is solved in the dtype that A, b, x0 and a sparse M promote to, and in any units: scaling A or b by a
-    power of two changes no digit of the solution, as long as the dtype has room for it.
+    power of two changes no digit of the solution, as long as the dtype has room for it. Where M is stored in single
+    precision, the iteration runs in that, to the accuracy of the dtype of the system; what it cannot do, double
+    precision completes.
 
     Parameters
     ----------
