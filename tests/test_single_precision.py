@@ -192,6 +192,24 @@ def test_a_system_in_double_precision_with_a_matrix_in_single(backend, to_device
         assert relative_residual(A.astype(np.float64), b, backend.to_host(result.x)) <= 1e-12 * (1 + 1e-6)
 
 
+def test_causes_are_found_all_the_same(backend, to_device):
+    A = grid5(20).tolil()
+    A[3, 2] = 0.5
+    A = to_device(A.tocsr())
+    b = to_device(np.ones(400))
+    result = pcg(A, b, M=MulticolorSGS(A, dtype="float32"), rtol=1e-14, maxiter=5)
+    assert result.reason is Reason.UNSYMMETRIC_A
+    ring = sp.diags([-1.0, -1.0, 2.0, -1.0, -1.0], [-49, -1, 0, 1, 49], (50, 50)).tocsr()
+    b = np.arange(50.0)
+    on_device = to_device(ring)
+    result = pcg(on_device, to_device(b), M=MulticolorSGS(on_device, dtype="float32"), rtol=1e-8)
+    assert result.reason is Reason.INCONSISTENT
+    result = pcg(on_device, to_device(b - b.mean()), M=MulticolorSGS(on_device, dtype="float32"), rtol=1e-8)
+    assert result.converged
+    M = MulticolorSGS(on_device, dtype="float32")
+    assert pcg(on_device, to_device(b), M=M, rtol=1e-8, nullspace="constant").converged
+
+
 def test_a_solver_is_used_again_and_takes_new_values(backend, to_device):
     A = spd(stencil27(8))
     solver = PCG(on_device := to_device(A), M := MulticolorSGS(on_device, dtype="float32"))

@@ -121,11 +121,9 @@ class ReliableUpdates(Iteration):
             inner.reset()
             inner.choose_units(self._exponent_of_A, 0)
             self._shift_of_inner = self.shift + inner.shift - math.frexp(norm)[1]  # from the units of the caller
-        scale, shared = (
-            power_times(1.0, self._shift_of_inner - self.shift),
-            (self.scalars, self._settings, inner.control),
-        )
-        self._steps.begin_updates(1, self.limit**2, norm * norm, scale, self.maxiter, *shared)
+        scale = power_times(1.0, self._shift_of_inner - self.shift)
+        numbers = self.limit**2, norm * norm, scale, self.maxiter
+        self._steps.begin_updates(1, *numbers, self.scalars, self._settings, inner.control)
         self._hand_over()
         if self._read == REACHED:
             inner.go_on()
