@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -27,11 +28,14 @@ import numpy as np
 import scipy.sparse
 
 from mcprecond import multigrid, preconditioners
-from mcprecond.backends import gpu_problem
+from mcprecond.backends import backend_of, gpu_problem
+from mcprecond.interop import petsc_device
 from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
+#: Pairs of vectors for which launches are kept.
+MOST_CAPTURED = 16
 __all__ = ["ILU0", "MulticolorDILU", "MulticolorGS", "MulticolorSGS", "SmoothedAggregation"]
 
 
@@ -74,6 +78,11 @@ class Context:
         self.M: Any = None
         self._built_with: dict[str, Any] = {}
         self._transposed: Any = None
+        #: That of the matrix.
+        self._backend: Any = None
+        #: What an application to vectors in place writes, and its launches by the addresses of these.
+        self._state: Any = None
+        self._captured: dict[tuple[int, int], Callable[[], None]] = {}
         self.builds = self.updates = 0
 
     @classmethod
@@ -107,14 +116,14 @@ class Context:
         arguments = self._complete(P)
         try:
             with on_device(arguments["device"]):
-                self._take(local_block(P), arguments, self._candidates(P))
+                self._take(local_block(P, arguments["device"]), arguments, self._candidates(P))
         except (TypeError, ValueError) as error:
             error.add_note(f"PC with prefix {pc.getOptionsPrefix() or ''!r}: {type(self).__name__}, {arguments}")
             raise
 
     def _take(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any]) -> None:
         """Update M, or build it if there is none, or none of this pattern with these arguments."""
-        self._transposed = None
+        self._transposed, self._captured, self._backend = None, {}, backend_of(A)
         if self.M is not None and self.M.shape == A.shape and arguments == self._built_with:
             try:
                 self.M.update(A)
@@ -122,7 +131,7 @@ class Context:
                 return
             except PatternChangedError:
                 pass
-        self.M = None  # its memory goes before the next one needs some
+        self.M = self._state = None  # its memory goes before the next one needs some
         self.M = self.operator(A, **arguments, **candidates)
         self._built_with = arguments
         self.builds += 1
@@ -139,19 +148,38 @@ class Context:
         return arguments | self.arguments
 
     def apply(self, pc: Any, x: Any, y: Any) -> None:
-        """y = inv(M) x, each rank for itself."""
+        """y = inv(M) x, each rank for itself; on a GPU in the memory of PETSc's vectors, if it is there."""
         backend = self.M.backend
-        with on_device(backend.name), self.M.workspace() as own:
-            own.r[:, 0] = backend.xp.asarray(x.array_r)
-            own.apply(self.M)
-            y.setArray(backend.to_host(own.z[:, 0]))
+        with on_device(backend.name):
+            if backend.name == "gpu" and petsc_device.is_on_gpu(x) and petsc_device.is_on_gpu(y):
+                with petsc_device.arrays_of((x, "r"), (y, "w")) as (r, z), petsc_device.stream():
+                    self._apply_in_place(r, z)
+                return
+            with self.M.workspace() as own:
+                own.r[:, 0] = backend.xp.asarray(x.array_r)
+                own.apply(self.M)
+                y.setArray(backend.to_host(own.z[:, 0]))
+
+    def _apply_in_place(self, r: Any, z: Any) -> None:
+        """z = inv(M) r on the current stream. Solvers use few vectors, so that launches are captured for each pair."""
+        key, M = (r.data.ptr, z.data.ptr), self.M
+        if key not in self._captured:
+            if len(self._captured) == MOST_CAPTURED:
+                self._captured.clear()
+            self._state = state = self._state or M.new_state()
+            M.enqueue(state, r, z)  # which compiles what it needs
+            run = lambda: M.enqueue(state, r, z)  # noqa: E731
+            self._captured[key] = M.backend.repeatable(run) if M.only_launches else run
+        else:
+            self._captured[key]()
 
     def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:
         """y = inv(M)ᵀ x, each rank for itself. The transpose of M is built at the first call."""
         with on_device(self.M.backend.name):
             if self._transposed is None:
                 self._transposed = self.M.T
-            y.setArray(self._transposed @ x.array_r)
+            z = self._transposed @ self._backend.xp.asarray(x.array_r)
+            y.setArray(self._backend.to_host(z))
 
     def view(self, pc: Any, viewer: Any) -> None:
         """Say how many colors there are and how much memory M takes, over all ranks of the PC."""
@@ -171,7 +199,8 @@ class Context:
 
     def destroy(self, pc: Any) -> None:
         """Let go of M."""
-        self.M = self._transposed = None
+        self.M = self._transposed = self._state = None
+        self._captured = {}
 
 
 class MulticolorGS(Context):
@@ -265,8 +294,8 @@ def parsed(text: str, annotation: str, option: str) -> Any:
         raise ValueError(f"option {option} must be {wanted}, got {text!r}") from None
 
 
-def local_block(P: Any) -> scipy.sparse.csr_matrix:
-    """The block on the diagonal that this rank owns, copied.
+def local_block(P: Any, device: str) -> Any:
+    """The block on the diagonal that this rank owns, copied: on the GPU that it is on, if that is where it is wanted.
 
     Raises
     ------
@@ -278,10 +307,13 @@ def local_block(P: Any) -> scipy.sparse.csr_matrix:
     try:
         block = P.getDiagonalBlock() if P.getComm().getSize() > 1 else P
         own = block if block.getType().startswith("seqaij") else block.convert("aij", PETSc.Mat())
-        indptr, indices, data = own.getValuesCSR()
+        if device == "gpu" and petsc_device.is_on_gpu(own):
+            csr = petsc_device.matrix_of(own)
+        else:
+            indptr, indices, data = own.getValuesCSR()
+            csr = scipy.sparse.csr_matrix((data, indices, indptr), shape=own.getSize())
     except PETSc.Error as error:
         raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
-    csr = scipy.sparse.csr_matrix((data, indices, indptr), shape=own.getSize())
     if own is not block:
         own.destroy()
     return csr
