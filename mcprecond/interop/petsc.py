@@ -18,6 +18,7 @@ The module is imported without petsc4py; its types need it.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 from collections.abc import Callable
@@ -82,7 +83,7 @@ class Context:
         self._backend: Any = None
         #: What an application to vectors in place writes, and its launches by the addresses of these.
         self._state: Any = None
-        self._captured: dict[tuple[int, int], Callable[[], None]] = {}
+        self._captured: dict[tuple[int, ...], Callable[..., None]] = {}
         self.builds = self.updates = 0
 
     @classmethod
@@ -150,28 +151,25 @@ class Context:
     def apply(self, pc: Any, x: Any, y: Any) -> None:
         """y = inv(M) x, each rank for itself; on a GPU in the memory of PETSc's vectors, if it is there."""
         backend = self.M.backend
-        with on_device(backend.name):
+        with own_device() if backend.name == "gpu" else nullcontext():
             if backend.name == "gpu" and petsc_device.is_on_gpu(x) and petsc_device.is_on_gpu(y):
-                with petsc_device.arrays_of((x, "r"), (y, "w")) as (r, z), petsc_device.stream():
-                    self._apply_in_place(r, z)
+                with petsc_device.addresses_of((x, "r"), (y, "w")) as addresses, petsc_device.stream():
+                    (self._captured.get(addresses) or self._capture)(x, y, addresses)
                 return
             with self.M.workspace() as own:
                 own.r[:, 0] = backend.xp.asarray(x.array_r)
                 own.apply(self.M)
                 y.setArray(backend.to_host(own.z[:, 0]))
 
-    def _apply_in_place(self, r: Any, z: Any) -> None:
-        """z = inv(M) r on the current stream. Solvers use few vectors, so that launches are captured for each pair."""
-        key, M = (r.data.ptr, z.data.ptr), self.M
-        if key not in self._captured:
-            if len(self._captured) == MOST_CAPTURED:
-                self._captured.clear()
-            self._state = state = self._state or M.new_state()
-            M.enqueue(state, r, z)  # which compiles what it needs
-            run = lambda: M.enqueue(state, r, z)  # noqa: E731
-            self._captured[key] = M.backend.repeatable(run) if M.only_launches else run
-        else:
-            self._captured[key]()
+    def _capture(self, x: Any, y: Any, addresses: tuple[int, ...]) -> None:
+        """Apply M to vectors at two addresses, and capture the launches: solvers use few vectors."""
+        if len(self._captured) == MOST_CAPTURED:
+            self._captured.clear()
+        self._state = self._state or self.M.new_state()
+        run = functools.partial(self.M.enqueue, self._state, *map(petsc_device.array_of, (x, y), addresses))
+        run()  # which compiles what it needs
+        repeated = self.M.backend.repeatable(run) if self.M.only_launches else run
+        self._captured[addresses] = lambda *_: repeated()
 
     def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:
         """y = inv(M)ᵀ x, each rank for itself. The transpose of M is built at the first call."""
@@ -321,8 +319,12 @@ def local_block(P: Any, device: str) -> Any:
 
 def on_device(device: str) -> Any:
     """A context in which this rank's GPU is the current one."""
-    if device != "gpu" or gpu_problem():
-        return nullcontext()
+    return nullcontext() if device != "gpu" or gpu_problem() else own_device()
+
+
+@functools.cache
+def own_device() -> Any:
+    """The GPU of this rank."""
     import cupy
     from petsc4py import PETSc
 

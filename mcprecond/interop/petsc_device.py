@@ -21,24 +21,34 @@ def is_on_gpu(v: Any) -> bool:
 
 
 @contextmanager
-def arrays_of(*vectors: tuple[Any, str]) -> Iterator[list[Any]]:
-    """The local parts of vectors of a CUDA type, each for reading ("r") or writing ("w"), with no copy."""
+def addresses_of(*vectors: tuple[Any, str]) -> Iterator[tuple[int, ...]]:
+    """Where the local parts of vectors of a CUDA type are, each for reading ("r") or writing ("w")."""
     handles = [(v, v.getCUDAHandle(mode), mode) for v, mode in vectors]
     try:
-        yield [_array(handle, v.getLocalSize(), scalar_type(), v) for v, handle, _ in handles]
+        yield tuple(handle for _, handle, _ in handles)
     finally:
         for v, handle, mode in handles:
             v.restoreCUDAHandle(handle, mode)
 
 
+def array_of(v: Any, address: int) -> Any:
+    """The local part of a vector, which is at an address, with no copy."""
+    return _array(address, v.getLocalSize(), scalar_type(), v)
+
+
 def stream() -> Any:
     """The stream of PETSc's current device context, as CuPy's."""
-    import cupy
-
     context, place = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)()
     _call("PetscDeviceContextGetCurrentContext", ctypes.byref(context))
     _call("PetscDeviceContextGetStreamHandle", context, ctypes.byref(place))
-    return cupy.cuda.ExternalStream(place[0] or 0)
+    return _stream_at(place[0] or 0)
+
+
+@functools.cache
+def _stream_at(address: int) -> Any:
+    import cupy
+
+    return cupy.cuda.ExternalStream(address)
 
 
 def matrix_of(own: Any) -> Any:

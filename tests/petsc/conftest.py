@@ -14,7 +14,8 @@ else:
     import petsc4py
     from mpi4py import MPI
 
-    petsc4py.init(["pytest", "-options_left", "no"])
+    # MPI may not know of the memory of a GPU.
+    petsc4py.init(["pytest", "-options_left", "no", "-use_gpu_aware_mpi", "0"])
 
     COMM = MPI.COMM_WORLD
 
