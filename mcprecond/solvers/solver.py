@@ -140,7 +140,8 @@ class Solver:
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
         narrow = iteration.dtype_of_steps
-        if reason not in (Reason.CONVERGED, *CAUSES) and not narrow:
+        is_left = leaves is not None and reason is Reason.MAX_ITERATIONS and iteration.count < maxiter
+        if reason not in (Reason.CONVERGED, *CAUSES) and not narrow and not is_left:
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
         residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
