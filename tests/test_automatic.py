@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcprecond import PCG, MulticolorSGS, SmoothedAggregation, pcg, problems
-from mcprecond.solvers import Reason, automatic
+from mcprecond.solvers import Reason, automatic, preconditioned
 from mcprecond.tuning.cost_model import MEASURED
 from mcprecond.tuning.stages import OF_JACOBI, Prediction, Progress, expected_rate, next_stage, predictions
 
@@ -179,6 +179,16 @@ def test_what_no_preconditioner_reaches_is_told(backend, to_device, eager):
     result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=0.0, atol=1e-300)
     assert result.reason is Reason.STAGNATED and 1 < len(result.stages) <= 4
     assert result.residual_norm < 1e-12 * result.residuals[0]
+
+
+def test_no_stage_that_is_left_is_examined(backend, to_device, monkeypatch, eager):
+    """Whether A is symmetric takes as long to find out as many iterations."""
+    A, asked = grid5(40), []
+    monkeypatch.setattr(preconditioned, "is_hermitian", lambda matrix: asked.append(matrix) or True)
+    result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=1e-8)
+    assert result.converged and len(result.stages) > 1 and not asked
+    limited = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=1e-8, maxiter=5)
+    assert limited.reason is Reason.MAX_ITERATIONS and len(asked) == 1
 
 
 def test_callbacks_count_on(backend, to_device, eager):

@@ -140,8 +140,9 @@ class Solver:
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
         narrow = iteration.dtype_of_steps
-        # What a narrow dtype has failed at says nothing of A: another solve goes on from there.
-        if reason not in (Reason.CONVERGED, *CAUSES) and not (narrow and iteration.count < maxiter):
+        # Where another solve goes on from there, nobody asks why this one ended: it was left, or its dtype is too narrow.
+        is_left = narrow or (leaves is not None and reason is Reason.MAX_ITERATIONS)
+        if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and iteration.count < maxiter):
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
         residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
