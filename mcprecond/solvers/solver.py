@@ -140,7 +140,7 @@ class Solver:
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
         narrow = iteration.dtype_of_steps
-        # Where another solve goes on from there, nobody asks why this one ended: it was left, or its dtype is too narrow.
+        # Nobody asks why a solve ended that another one goes on from: it was left, or its dtype is too narrow.
         is_left = narrow or (leaves is not None and reason is Reason.MAX_ITERATIONS)
         if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and iteration.count < maxiter):
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
