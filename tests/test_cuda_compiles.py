@@ -109,7 +109,6 @@ CHOICES: dict[str, list[dict[str, int]]] = {
         *PITCHED,
     ],
     "solvers/columns.cu": [{}, {"LONG_ROWS": 1}],
-    "solvers/reliable.cu": [{}, {"PERMUTED": 1}],
     "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.

@@ -50,10 +50,6 @@ class Operator:
         """The narrowest dtype that an application computes in: it needs vectors that have room there."""
         return self.dtype
 
-    def takes(self, dtype: np.dtype[Any]) -> bool:
-        """Whether `enqueue` takes vectors of a dtype."""
-        return dtype == self.dtype
-
     def new_state(self, columns: int = 1) -> Any:
         """Return the workspace of one application to that many right-hand sides, or None if it needs none."""
         return None
@@ -175,4 +171,4 @@ def operator_for(M: Any, dtype: Any, backend: Backend) -> Operator:
     """Return what applies M, an `Operator` or anything with a shape and ``@``, to vectors of a dtype on a device."""
     if not (isinstance(M, Operator) and M.captures and getattr(M, "backend", backend) is backend):
         return Foreign(M, dtype, backend)
-    return M if M.takes(np.dtype(dtype)) else Converted(M, np.dtype(dtype), backend)
+    return M if M.dtype == dtype else Converted(M, np.dtype(dtype), backend)

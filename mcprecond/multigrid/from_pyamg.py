@@ -24,7 +24,6 @@ class PyAMGHierarchy(Multigrid):
 
     def __init__(self, A: Any, levels: list[Level], coarse: Dense | None, **options: Any) -> None:
         self.presweeps, self.postsweeps, self.cycle = (options[name] for name in ("presweeps", "postsweeps", "cycle"))
-        self._arguments = None
         matrix = self._moved(A, None)
         self._open_levels(levels, coarse, matrix.backend)
         self.symmetric = self.symmetric and options["symmetric"]

@@ -154,10 +154,6 @@ class Multigrid(Preconditioner):
         """See `Operator`."""
         return min((self.dtype, *(level.dtype for level in self.levels)), key=lambda dtype: dtype.itemsize)
 
-    def takes(self, dtype: np.dtype[Any]) -> bool:
-        """See `Operator`: also those of the finest level."""
-        return dtype in (self.dtype, self.levels[0].dtype)
-
     @property
     def n_colors(self) -> int | None:  # type: ignore[override]
         """The number of colors of the finest level; None if its smoother has no colors."""
@@ -552,11 +548,6 @@ class OtherCycle(Multigrid):
         if self._at != self.updates:  # graphs that were captured hold the damping of before
             self._at, self._free, self.levels, self._coarse = self.updates, {}, self._of.levels, self._of._coarse
         return super().workspace(columns)
-
-    def built_for(self, A: Any, **changes: Any) -> Preconditioner:
-        """See `Preconditioner`."""
-        other: Any = self._of.built_for(A, **changes)
-        return self if other is self._of else OtherCycle(other, self.cycle, other._origin)
 
     def update(self, A: Matrix) -> None:
         """Update the hierarchy, and so all cycles over its levels."""

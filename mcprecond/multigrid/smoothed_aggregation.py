@@ -91,8 +91,7 @@ class SmoothedAggregation(Multigrid):
         precision, with two exceptions: the vectors of the finest level, and the values that sweeps read there, have
         the dtype of A; and all levels have that dtype where `smoother` is a function, or where the largest diagonal
         entry of A is more than 10^6 times the smallest one, since rounding might then hide weak couplings. r, M r, the
-        matrices in `levels` and a dense coarsest level always have the dtype of A. With float32 `pcg` iterates in
-        float32, to the accuracy of float64.
+        matrices in `levels` and a dense coarsest level always have the dtype of A.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 

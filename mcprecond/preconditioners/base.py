@@ -102,8 +102,8 @@ class Preconditioner(Operator):
     _may_be_mapped = False
     #: The class without that of a LinearOperator.
     _plain_class: type
-    #: What it was made with beside the matrix, by position and by keyword; None where that is not what a user passes.
-    _arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    #: What it was made with beside the matrix, by position and by keyword.
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     if TYPE_CHECKING:  # what the LinearOperator of a library gives it
 
@@ -151,11 +151,7 @@ class Preconditioner(Operator):
         return self
 
     def built_for(self, A: Any, **changes: Any) -> Preconditioner:
-        """The same preconditioner of another matrix, with other arguments by keyword; itself where it was made of more
-        than a matrix.
-        """
-        if self._arguments is None:
-            return self
+        """The same preconditioner of another matrix, with other arguments by keyword."""
         args, kwargs = self._arguments
         made: Preconditioner = self._plain_class(A, *args, **(kwargs | changes))
         return made

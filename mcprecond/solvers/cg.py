@@ -68,9 +68,6 @@ class ConjugateGradients(Iteration):
             self._exponent_of_M = exponent_of(self.z, self.backend.xp) - exponent_of(self.r, self.backend.xp)
             self._choose_unit_of_z(self._exponent_of_M)
 
-    def go_on(self) -> None:
-        """See `Iteration`: the next step applies M and finds beta."""
-
     def _step(self) -> None:
         """See `Iteration`. It begins with M, which is therefore not applied to the last residual."""
         run, n, workspace = self.run, self.n, self.reduction

@@ -34,7 +34,7 @@ struct EisenstatRecurrence : Recurrence {
     // Where the direction is kept, beta changes as r'z has changed, and so does the share of that direction in q.
     __device__ void begin(bool keeps, double first_rr, double first_rz, double rz) {
         double beta = 0, of_first = 0;
-        if (keeps) {
+        if (keeps && scalars[RZ] > 0) {
             double left = scalars[LEFT], change = rz / scalars[RZ];
             beta = scalars[BETA] * change;
             if (first_rz > 0) of_first = (scalars[STEP] - left) * left * scalars[FIRST_RZ] / first_rz * change;

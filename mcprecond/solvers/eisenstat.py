@@ -98,7 +98,6 @@ class EisenstatIteration(Iteration):
         self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
         self.first_slices = (first, blocks.slices, sums)
         self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
-        self.own_order = blocks.perm, shape[1] if len(shape) > 1 else 1
         self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, dtype) for _ in range(5))
         self._awaited = xp.empty((2, *shape), dtype)  # one store for both
         self.rho, self.t = self._awaited
@@ -110,7 +109,7 @@ class EisenstatIteration(Iteration):
         return v.reshape(self.x.shape)[self.blocks.perm]
 
     def complete(self) -> None:
-        """See `Iteration`: the first color."""
+        """Find x in the rows of the first color. Launches a kernel only."""
         self.sweep.solve_first(
             *self.first_slices,
             *self.upper,
@@ -141,7 +140,9 @@ class EisenstatIteration(Iteration):
         self._transform(keeps=0)
 
     def go_on(self) -> None:
-        """See `Iteration`."""
+        """Go on with x = 0, after b and r were replaced by another residual, which is about the last one: the direction
+        is kept, unless the scalar r'z is 0. Launches kernels only.
+        """
         self._transform(keeps=1)
 
     def _transform(self, keeps: int) -> None:
@@ -329,7 +330,7 @@ def begin_all(n, first_rows, keeps, T, r, rho, q, control, scalars, history, par
         return
     first_rr, first_rz, rz = begin_rows(0, n, first_rows, keeps, T, r, rho, q)
     beta = of_first = 0.0
-    if keeps:
+    if keeps and scalars[RZ] > 0:
         left, change = scalars[LEFT], rz / scalars[RZ]
         beta = scalars[BETA] * change
         if first_rz > 0:

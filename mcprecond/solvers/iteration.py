@@ -88,8 +88,6 @@ class Iteration:
     x: Any
     #: The preconditioner, or None.
     M: Any = None
-    #: The numbers of nodes of how many unknowns, in the order of the vectors; None if that is the order of A.
-    own_order: tuple[Any, int] = (None, 1)
     #: The square of the norm at which an iteration stops, as the device had it when the host read last.
     tolerance: float
     #: That of the vectors of the steps where it is a narrower one than that of A.
@@ -205,15 +203,6 @@ class Iteration:
     @abstractmethod
     def begin(self) -> None:
         """Prepare the first step, which starts from the residual."""
-
-    def go_on(self) -> None:
-        """Go on with x = 0, after b and r were replaced by another residual, which is about the last one: the direction
-        is kept. Launches kernels only.
-        """
-        raise NotImplementedError
-
-    def complete(self) -> None:
-        """Find all of x, where an iteration leaves a part of it open. Launches kernels only."""
 
     def dot(self, a: Any) -> float:
         """a'a, as a number on the host."""

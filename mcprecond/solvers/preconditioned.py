@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ import numpy as np
 from mcprecond.backends.arguments import one_of, single
 from mcprecond.backends.inputs import promoted, refuse_not_finite
 from mcprecond.linalg.columns import MOST_COLUMNS
-from mcprecond.linalg.csr import Csr, product_with
+from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.linalg.operator import Operator, operator_for
+from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import admitted
 from mcprecond.preconditioners import Preconditioner
@@ -23,7 +22,7 @@ from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration, joined
 from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
-from mcprecond.solvers.iteration import Iteration, near_exponent
+from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
 from mcprecond.solvers.reliable import ReliableUpdates
 from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merged
@@ -170,12 +169,6 @@ class PreconditionedCG(Solver):
         """See `Solver`."""
         if self._is_projected:
             M = Projected(M, self._basis, A.dtype, self._backend)
-        elif columns == 1 and self._takes_narrow(A):
-            narrow = single(A.dtype)
-            M = operator_for(self._M, narrow, self._backend)
-            steps_A = product_with(replace(self.matrix, csr=self.matrix.csr.astype(narrow)))
-            steps = ConjugateGradients(steps_A, self._backend, M, stack.enter_context(M.lend_state()))
-            return ReliableUpdates(A, self._backend, steps)
         state = None if M is None else stack.enter_context(M.lend_state(columns))
         if columns > 1:
             if not isinstance(A, Csr):
@@ -184,13 +177,6 @@ class PreconditionedCG(Solver):
             return of_columns(A, self._backend, columns, M, state)
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
         return method(A, self._backend, M, state)
-
-    def _takes_narrow(self, A: Operator) -> bool:
-        """Whether M takes vectors of half of the bytes, which have room for A."""
-        M, narrow = self._M, single(A.dtype)
-        if not (self._narrows and isinstance(A, Csr) and isinstance(M, Preconditioner) and M.captures):
-            return False
-        return narrow != A.dtype and M.takes(narrow) and abs(self.matrix.exponent) <= near_exponent(narrow)
 
     def _projected(self, b: Any, iteration: Iteration) -> Any:
         """See `Solver`."""

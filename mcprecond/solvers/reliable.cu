@@ -1,16 +1,12 @@
-// Reliable updates: what goes between an iteration in a narrow dtype and the iterate and the residual in the dtype of
-// the system. Where PERMUTED is 1 the narrow vectors are in the order of the colors, node by node. See reliable.py.
+// Reliable updates: what goes between an iteration in a narrow dtype, whose vectors are in the order of the colors, and
+// the iterate and the residual in the dtype of the system. See reliable.py.
 
 #include "cuda/numbers.cuh"
 #include "iteration.cuh"
 
 // Where number k of a narrow vector is in the order of A.
 __device__ __forceinline__ long long place_of(long long k, long long size, const int* perm) {
-#if PERMUTED
     return size == 1 ? perm[k] : perm[k / size] * size + k % size;
-#else
-    return k;
-#endif
 }
 
 extern "C" __global__ void add_steps(long long n, long long size, const int* perm, const STORED* steps,
@@ -63,5 +59,6 @@ extern "C" __global__ void set_limit(long long one, const double* of_system, dou
     settings[BEFORE] = now;
     scalars[TOLERANCE] = fmax(settings[LIMIT], now / falls) * scale * scale;
     scalars[LEAST_RZ] = scalars[RZ] * scalars[ROUNDING];
+    if (now > ANOTHER * last * last) scalars[RZ] = 0;
     control[STATE] = RUNNING;
 }

@@ -25,6 +25,7 @@ import numpy as np
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_part
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times
+from mcprecond.solvers.eisenstat import EisenstatIteration
 from mcprecond.solvers.iteration import (
     EXHAUSTED,
     HISTORY,
@@ -43,18 +44,21 @@ from mcprecond.solvers.iteration import (
     wide,
 )
 
-KERNELS = KernelSet(__file__, "VALUE STORED PERMUTED=0")
+KERNELS = KernelSet(__file__, "VALUE STORED")
 
 #: By what factor the norm of the residual falls until the next update, at least and at most. In between the factor
 #: times the drift is the inverse of `DRIFTS`.
-LEAST, MOST, DRIFTS = 10, 10**4, 30
+LEAST, MOST, DRIFTS = 10, 1000, 100
 #: If the square of the norm falls by less than this factor from update to update, the narrow dtype has failed.
 LEFT_AT_MOST = 4
+#: If the square of the norm was off by this factor, the direction belongs to another residual, and is dropped.
+ANOTHER = 2
 # The settings: squares of the norm where the solve ends, and of that at the last update; and the powers of two between
 # the units of the system and those of the narrow vectors.
 LIMIT, BEFORE, TO_NARROW, TO_WIDE = range(4)
 CUDA_CONSTANTS = {
     **{"LEAST": LEAST, "MOST": MOST, "DRIFTS": DRIFTS, "LEFT_AT_MOST": LEFT_AT_MOST},
+    **{"ANOTHER": ANOTHER},
     **{"LIMIT": LIMIT, "BEFORE": BEFORE, "TO_NARROW": TO_NARROW, "TO_WIDE": TO_WIDE},
 }
 
@@ -76,19 +80,18 @@ class ReliableUpdates(Iteration):
     ----------
     A : Operator
     backend : Backend
-    inner : Iteration
-        With an M, and able to `go_on`. Its vectors are those of this iteration times a power of two.
+    inner : EisenstatIteration
+        Its vectors are those of this iteration times a power of two.
     """
 
-    def __init__(self, A: Operator, backend: Backend, inner: Iteration) -> None:
+    def __init__(self, A: Operator, backend: Backend, inner: EisenstatIteration) -> None:
         super().__init__(A, backend)
-        self.inner, self.M, self.dtype_of_steps = inner, inner.M, inner.dtype
+        self.inner, self.dtype_of_steps = inner, inner.dtype
         self.captures, self.bundle, self.ahead = inner.captures, inner.bundle, inner.ahead
         self.b, self.x, self.r = (backend.xp.empty(self.n, A.dtype) for _ in range(3))
         self._settings = backend.xp.empty(4, np.float64)
-        perm, size = inner.own_order
-        self._steps = backend.kernels(KERNELS, VALUE=A.dtype, STORED=inner.dtype, PERMUTED=int(perm is not None))
-        self._places = self.n, size, backend.xp.empty(0, np.int32) if perm is None else perm
+        self._steps = backend.kernels(KERNELS, VALUE=A.dtype, STORED=inner.dtype)
+        self._places = self.n, inner.blocks.block_size, inner.blocks.perm
 
     def load(self, b: Any, x0: Any) -> None:
         """See `Iteration`."""
@@ -212,8 +215,8 @@ class ReliableUpdates(Iteration):
 
 @compile_part
 def place_of(k, size, perm):
-    """Where number k of a narrow vector is in the order of A."""
-    return perm[k // size] * size + k % size if len(perm) else k
+    """Where number k of a narrow vector, in the order of the colors, is in that of A."""
+    return perm[k // size] * size + k % size
 
 
 @KERNELS.per_item(grain=NUMBERS)
@@ -257,4 +260,6 @@ def set_limit(one, of_system, settings, control, scalars, history):
         settings[BEFORE] = now
         scalars[TOLERANCE] = max(settings[LIMIT], now / falls) * scale * scale
         scalars[LEAST_RZ] = scalars[RZ] * scalars[ROUNDING]
+        if now > ANOTHER * last * last:
+            scalars[RZ] = 0
         control[STATE] = RUNNING
