@@ -177,7 +177,7 @@ def test_what_no_preconditioner_reaches_is_told(backend, to_device, eager):
     """Each stage stagnates at the rounding of r; the last one tells, and no stage is begun again."""
     A = grid5(30)
     result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=0.0, atol=1e-300)
-    assert result.reason is Reason.STAGNATED and 1 < len(result.stages) <= 4
+    assert result.reason is Reason.STAGNATED and 1 < len(result.stages) <= 5
     assert result.residual_norm < 1e-12 * result.residuals[0]
 
 
