@@ -39,11 +39,7 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
     theta : float or None
         See `strong_connections`.
     """
-    backend, xp, k, nodes = A.backend, A.backend.xp, B.shape[1], A
-    if block_size > 1:
-        pattern = node_pattern(A, block_size)
-        longest = longest_rows(backend, pattern.indptr)[0]
-        nodes = AdmittedMatrix.computed(pattern, backend, longest, is_symmetric=A.is_symmetric)
+    backend, xp, k, nodes = A.backend, A.backend.xp, B.shape[1], nodes_of(A, block_size)
     for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
         strong = strong_connections(A, nodes, limit)
         labels, count = aggregates(strong.graph)
@@ -58,6 +54,15 @@ def coarsen(A: AdmittedMatrix, B: Any, block_size: int, theta: float | None) -> 
     filters = block_size == k == 1  # adding to the diagonal keeps one candidate only
     filtered = FilteredMatrix(A, *((strong.indptr, strong.indices) if filters else (A.indptr, A.indices)), B)
     return Coarsening(labels, B_c, GalerkinProduct(A, nodes, filtered, labels, T_pattern, count, T, vanished))
+
+
+def nodes_of(A: AdmittedMatrix, block_size: int) -> AdmittedMatrix:
+    """Return A with the pattern of its nodes; A itself where a node has one unknown."""
+    if block_size == 1:
+        return A
+    pattern = node_pattern(A, block_size)
+    longest = longest_rows(A.backend, pattern.indptr)[0]
+    return AdmittedMatrix.computed(pattern, A.backend, longest, is_symmetric=A.is_symmetric)
 
 
 @dataclass
