@@ -27,6 +27,8 @@ petsc4py.init(["petsc_gpu", "-use_gpu_aware_mpi", "0", "-options_left", "no"])
 from measure import MULTIGRID, RESULTS, application, graph_ms, record, save  # noqa: E402
 from petsc4py import PETSc  # noqa: E402
 
+from mcprecond.preconditioners import Preconditioner  # noqa: E402
+
 OURS = "-pc_type python -pc_python_type mcprecond.interop.petsc."
 GAMG = "-pc_type gamg -pc_gamg_threshold 0.01 -mg_levels_esteig_ksp_type cg -mg_levels_pc_type "
 CONFIGURATIONS = {
@@ -130,7 +132,7 @@ def measured(name: str, A: Any) -> dict[str, Any]:
         pc, z = ksp.getPC(), x.duplicate()
         row["application_ms"] = slowest_ms(lambda: [pc.apply(b, z) for _ in range(APPLICATIONS)]) / APPLICATIONS
         M = getattr(pc.getPythonContext(), "M", None) if pc.getType() == "python" else None
-        if M is not None:
+        if isinstance(M, Preconditioner):
             r = cupy.ones(M.shape[0])
             row["application_outside_ms"] = graph_ms(application(M, r, cupy.empty_like(r)))
         # What has been compiled before does not count: another setup from scratch.

@@ -31,13 +31,21 @@ import scipy.sparse
 from mcprecond import multigrid, preconditioners
 from mcprecond.backends import backend_of, gpu_problem
 from mcprecond.interop import petsc_device
+from mcprecond.interop.petsc_hierarchy import Hierarchy
 from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
 #: Pairs of vectors for which launches are kept.
 MOST_CAPTURED = 16
-__all__ = ["ILU0", "MulticolorDILU", "MulticolorGS", "MulticolorSGS", "SmoothedAggregation"]
+__all__ = [
+    "ILU0",
+    "DistributedSmoothedAggregation",
+    "MulticolorDILU",
+    "MulticolorGS",
+    "MulticolorSGS",
+    "SmoothedAggregation",
+]
 
 
 class Context:
@@ -274,6 +282,127 @@ class SmoothedAggregation(Context):
         if modes.hasConstant():
             columns.append(np.ones(P.getLocalSize()[0]))
         return {"B": np.column_stack(columns)}
+
+
+class DistributedSmoothedAggregation(SmoothedAggregation):
+    """PETSc's PC of type ``mcprecond.interop.petsc.DistributedSmoothedAggregation``: one hierarchy across all ranks.
+
+    Each rank aggregates its own rows, and prolongators are smoothed across the ranks. A PC of type mg cycles over the
+    levels; its options have the prefix ``mcprecond_``, as ``-mcprecond_mg_levels_ksp_type``. Smoothers are PETSc's
+    Chebyshev iteration, or sweeps of this package over the rows of each rank. All ranks solve the coarsest level.
+
+    Parameters
+    ----------
+    **arguments
+        As `SmoothedAggregation`; the cycle is V or W.
+
+    Attributes
+    ----------
+    M : Hierarchy or None
+    """
+
+    _copy: Any = None
+
+    def setUp(self, pc: Any) -> None:
+        """Build the levels, or give them new values where the matrix has the same pattern as before.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `mcprecond.SmoothedAggregation`, or if the matrix is not assembled; a note names the PC.
+        """
+        P, prefix = pc.getOperators()[1], pc.getOptionsPrefix() or ""
+        arguments = self._complete(P)
+        try:
+            A = as_aij(P)
+            with on_device(arguments["device"]):
+                self._take_levels(A, arguments, self._candidates(P), f"{prefix}mcprecond_")
+        except (TypeError, ValueError) as error:
+            error.add_note(f"PC with prefix {prefix!r}: {type(self).__name__}, {arguments}")
+            raise
+        if self._copy is not None:
+            self._copy.destroy()
+        self._copy = None if A is P else A
+
+    def _take_levels(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any], prefix: str) -> None:
+        """Update M, or build it if there is none, or none of this pattern with these arguments."""
+        if self.M is not None and arguments == self._built_with:
+            try:
+                self.M.update(A)
+                self.updates += 1
+                return
+            except PatternChangedError:
+                pass
+        self._free()
+        self.M = Hierarchy(A, candidates.get("B"), new_context, prefix, **arguments)
+        self._built_with = arguments
+        self.builds += 1
+
+    def apply(self, pc: Any, x: Any, y: Any) -> None:
+        """y = inv(M) x, one cycle."""
+        self.M.mg.apply(x, y)
+
+    def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:
+        """y = inv(M)ᵀ x, the same as `apply`.
+
+        Raises
+        ------
+        TypeError
+            If M is not symmetric.
+        """
+        if not self.M.symmetric:
+            raise TypeError("M is not symmetric, and its transpose is not available; take presweeps = postsweeps")
+        self.apply(pc, x, y)
+
+    def view(self, pc: Any, viewer: Any) -> None:
+        """Say how large the levels are, over all ranks, and what PETSc says of the cycle."""
+        if viewer.getType() != "ascii":
+            return
+        viewer.pushASCIITab()
+        if self.M is None:
+            viewer.printfASCII("not set up\n")
+        else:
+            said = ", ".join(f"{name} {value}" for name, value in self._built_with.items())
+            viewer.printfASCII(f"{said}\n")
+            for line in str(self.M).splitlines():
+                viewer.printfASCII(f"{line}\n")
+            viewer.printfASCII(f"built {self.builds} times, updated {self.updates} times\n")
+            self.M.mg.view(viewer)
+        viewer.popASCIITab()
+
+    def _free(self) -> None:
+        if self.M is not None:
+            self.M.destroy()
+        self.M = None
+
+    def destroy(self, pc: Any) -> None:
+        """Free the levels."""
+        self._free()
+        if self._copy is not None:
+            self._copy.destroy()
+        self._copy = None
+
+
+def new_context(name: str, **arguments: Any) -> Context:
+    """A context by the name of its type."""
+    made: Context = globals()[name](**arguments)
+    return made
+
+
+def as_aij(P: Any) -> Any:
+    """A matrix of type AIJ: the matrix itself, or a copy.
+
+    Raises
+    ------
+    TypeError
+        If PETSc cannot make one of it.
+    """
+    from petsc4py import PETSc
+
+    try:
+        return P if "aij" in P.getType() and "baij" not in P.getType() else P.convert("aij", PETSc.Mat())
+    except PETSc.Error as error:
+        raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
 
 
 def parsed(text: str, annotation: str, option: str) -> Any:

@@ -1,0 +1,340 @@
+"""Smoothed aggregation across ranks: one hierarchy, with about the iterations that one process takes."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from distributed import COMM, gathered, matrix, python_type, refused, solution, solver, vector
+from petsc4py import PETSc
+
+from mcprecond import SmoothedAggregation, pcg, problems
+from mcprecond.multigrid import rigid_body_modes
+
+CG = "-ksp_type cg -ksp_norm_type unpreconditioned "
+OURS = python_type("DistributedSmoothedAggregation")
+POISSON = problems.laplacian((16, 16, 16))
+
+
+def anisotropic(n: int, strong: int) -> sp.csr_array:
+    """Ranks own slabs of the first axis; the couplings along one of both axes are strong."""
+    line, one = sp.diags_array([-1.0, 2, -1], offsets=[-1, 0, 1], shape=(n, n)), sp.eye_array(n)
+    first, second = ((1, 0.01), (0.01, 1))[strong]
+    return sp.csr_array(first * sp.kron(line, one) + second * sp.kron(one, line))
+
+
+def modes_of_cube(n: int) -> np.ndarray:
+    z, y, x = np.meshgrid(*3 * [np.linspace(0, 1, n)], indexing="ij")
+    return rigid_body_modes(np.stack([x, y, z], axis=-1).reshape(-1, 3))
+
+
+def fenl(n: int):
+    problem = problems.fenl(n)
+    return problem.jacobian(problem.initial())
+
+
+#: Matrix, block size, candidates.
+SYSTEMS = {
+    "7 points": lambda: (POISSON, 1, None),
+    "27 points": lambda: (problems.laplacian((16, 16, 16), points=27), 1, None),
+    "FENL": lambda: (fenl(14), 1, None),
+    "strong along the first axis": lambda: (anisotropic(80, 0), 1, None),
+    "strong along the second axis": lambda: (anisotropic(80, 1), 1, None),
+    "elasticity": lambda: (problems.elasticity(9), 3, modes_of_cube(9)),
+}
+
+
+def distributed(A, block_size=1, B=None) -> PETSc.Mat:
+    P = matrix(A, block_size)
+    if B is not None:
+        P.setNearNullSpace(PETSc.NullSpace().create(vectors=[vector(column, P) for column in B.T.copy()]))
+    return P
+
+
+def right_hand_side(A) -> np.ndarray:
+    return A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0])
+
+
+def exact(A, b) -> np.ndarray:
+    return scipy.sparse.linalg.spsolve(sp.csc_array(A), b)
+
+
+def context(ksp):
+    return ksp.getPC().getPythonContext()
+
+
+def sizes(ksp) -> list[int]:
+    return [A.getSize()[0] for A in context(ksp).M.mats]
+
+
+@pytest.mark.parametrize("smoother", ["auto", "sgs", "gauss_seidel"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_iterations_are_at_most_a_quarter_more_than_those_of_one_process(name, smoother):
+    A, block_size, B = SYSTEMS[name]()
+    ksp = solver(distributed(A, block_size, B), CG + OURS + f"-mcprecond_smoother {smoother}")
+    b = right_hand_side(A)
+    x = solution(ksp, b)
+    assert np.linalg.norm(A @ x - b) < 1e-9 * np.linalg.norm(b)
+    ours = pcg(A, b, M=SmoothedAggregation(A, B, block_size=block_size, smoother=smoother), rtol=1e-10)
+    # Sweeps do not see what other ranks do meanwhile; four ranks have two to four layers of nodes each.
+    most = 1.25 if COMM.size <= 2 or smoother == "auto" else 1.5
+    assert ksp.getIterationNumber() <= most * ours.iterations
+    assert len(sizes(ksp)) > 1
+    ksp.destroy()
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="there are several ranks")
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_one_rank_has_the_levels_of_one_process(name):
+    A, block_size, B = SYSTEMS[name]()
+    ksp = solver(distributed(A, block_size, B), CG + OURS)
+    ksp.setUp()
+    levels = SmoothedAggregation(A, B, block_size=block_size, dtype="float64").levels
+    assert sizes(ksp) == [level.A.shape[0] for level in levels]
+    for P, level in zip(context(ksp).M.mats, levels, strict=True):
+        indptr, indices, values = P.getValuesCSR()
+        found = sp.csr_array((values, indices, indptr), shape=P.getSize())
+        assert abs(found - level.A).max() < 1e-12 * abs(level.A).max()
+    ksp.destroy()
+
+
+@pytest.mark.parametrize("smoother", ["chebyshev", "jacobi", "sgs", "gauss_seidel", "dilu"])
+def test_the_cycle_is_symmetric_and_positive(smoother):
+    ksp = solver(P := matrix(POISSON), OURS + f"-mcprecond_smoother {smoother}")
+    ksp.setUp()
+    pc, rng = ksp.getPC(), np.random.default_rng(0)
+    x, y = (vector(rng.uniform(-1, 1, 4096), P) for _ in range(2))
+    z, w = x.duplicate(), x.duplicate()
+    pc.apply(x, z)
+    pc.applyTranspose(y, w)
+    assert z.dot(y) == pytest.approx(w.dot(x), rel=1e-10) and z.dot(x) > 0
+    ksp.destroy()
+
+
+def test_a_cycle_with_other_sweeps_after_the_correction_is_not_symmetric():
+    ksp = solver(P := matrix(POISSON), OURS + "-mcprecond_presweeps 2")
+    ksp.setUp()
+    x, y = P.createVecs()
+    x.set(1.0)
+    with refused() as causes:
+        ksp.getPC().applyTranspose(x, y)
+    assert "M is not symmetric" in str(causes[0])
+    ksp.destroy()
+
+
+@pytest.mark.parametrize("smoother", ["chebyshev", "sgs"])
+def test_values_are_updated_and_patterns_are_built_anew(smoother):
+    ksp = solver(P := matrix(POISSON), CG + OURS + f"-mcprecond_smoother {smoother}")
+    b, M = right_hand_side(POISSON), context(ksp)
+    solution(ksp, b)
+    assert (M.builds, M.updates) == (1, 0)
+    prolongators, finest = [step.P.handle for step in M.M.steps], M.M.mats[1].norm()
+    other = sp.csr_array(POISSON + 0.1 * sp.diags_array(np.arange(4096.0) % 7))
+    P.axpy(1.0, matrix(other - POISSON), structure=PETSc.Mat.Structure.SUBSET_NONZERO_PATTERN)
+    np.testing.assert_allclose(solution(ksp, b), exact(other, b), rtol=1e-7, atol=1e-9)
+    assert (M.builds, M.updates) == (1, 1)
+    assert prolongators == [step.P.handle for step in M.M.steps] and M.M.mats[1].norm() > 1.01 * finest
+    again = solver(matrix(other), CG + OURS + f"-mcprecond_smoother {smoother}")
+    solution(again, b)
+    assert abs(again.getIterationNumber() - ksp.getIterationNumber()) <= 1
+    again.destroy()
+    ksp.setOperators(Q := matrix(2 * other))  # another matrix of the same pattern
+    np.testing.assert_allclose(solution(ksp, b), exact(other, b) / 2, rtol=1e-7, atol=1e-9)
+    assert (M.builds, M.updates) == (1, 2)
+    solution(ksp, b)
+    assert (M.builds, M.updates) == (1, 2) and M.M.mats[0] == Q
+    wider = sp.csr_array(other + 0.01 * sp.csr_array(other @ other))
+    ksp.setOperators(matrix(wider))
+    np.testing.assert_allclose(solution(ksp, b), exact(wider, b), rtol=1e-7, atol=1e-9)
+    assert (M.builds, M.updates) == (2, 2)
+    ksp.destroy()
+    assert M.M is None
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_levels_come_back_with_the_values(name):
+    """Other values, and then the first ones again."""
+    A, block_size, B = SYSTEMS[name]()
+    ksp = solver(P := distributed(A, block_size, B), OURS)
+    ksp.setUp()
+    pc, M = ksp.getPC(), context(ksp)
+    before = [level.copy() for level in M.M.mats]
+    P.shift(0.1)
+    pc.setUp()
+    assert all((level - old).norm() > 0.01 for level, old in zip(M.M.mats, before, strict=True))
+    P.shift(-0.1)
+    pc.setUp()
+    assert (M.builds, M.updates) == (1, 2)
+    for level, old in zip(M.M.mats, before, strict=True):
+        assert (level - old).norm() < 1e-12 * level.norm()
+        old.destroy()
+    ksp.destroy()
+
+
+@pytest.mark.parametrize("of_type", ["baij", "sbaij"])
+def test_other_types_of_matrices(of_type):
+    nodes = sp.csr_array(sp.kron(problems.laplacian((20, 20)), [[4.0, 1, 0], [1, 3, -1], [0, -1, 2]]))
+    b = right_hand_side(nodes)
+    ksp = solver(P := matrix(nodes, 3, of_type), CG + OURS)
+    np.testing.assert_allclose(solution(ksp, b), exact(nodes, b), rtol=1e-7, atol=1e-9)
+    assert len(sizes(ksp)) > 1 and sizes(ksp)[1] % 3 == 0
+    P.scale(2.0)
+    np.testing.assert_allclose(solution(ksp, b), exact(nodes, b) / 2, rtol=1e-7, atol=1e-9)
+    assert context(ksp).updates == 1
+    ksp.destroy()
+
+
+@pytest.mark.parametrize("rows", ["none", "few"])
+def test_a_rank_may_have_no_rows_or_few(rows):
+    """All ranks but the first one have none, or one or two each."""
+    n, own = 400, np.full(COMM.size, 0 if rows == "none" else 2)
+    own[0] = n - own[1:].sum()
+    A = problems.laplacian((20, 20))
+    first, end = own[: COMM.rank].sum(), own[: COMM.rank + 1].sum()
+    csr = sp.csr_array(A)[first:end]
+    P = PETSc.Mat().createAIJ(((end - first, n), (end - first, n)), csr=(csr.indptr, csr.indices, csr.data))
+    for smoother in ("chebyshev", "gauss_seidel"):
+        ksp = solver(P, CG + OURS + f"-mcprecond_max_coarse 20 -mcprecond_smoother {smoother}")
+        x, b = P.createVecs()
+        b.set(1.0)
+        ksp.solve(b, x)
+        np.testing.assert_allclose(gathered(x), exact(A, np.ones(n)), rtol=1e-7)
+        assert ksp.getIterationNumber() <= 14 and len(sizes(ksp)) > 2
+        ksp.destroy()
+
+
+def test_a_small_matrix_is_solved_at_once():
+    A = problems.laplacian((5, 5))
+    ksp = solver(matrix(A), CG + OURS)
+    b = right_hand_side(A)
+    np.testing.assert_allclose(solution(ksp, b), exact(A, b), rtol=1e-9)
+    assert len(sizes(ksp)) == 1 and ksp.getIterationNumber() == 1
+    ksp.destroy()
+
+
+def test_all_ranks_stop_where_levels_hardly_shrink():
+    """A diagonal matrix has no aggregates; with no smaller level a large one is smoothed."""
+    for n in (500, 3000):
+        A = sp.csr_array(sp.diags_array(np.arange(1.0, n + 1)))
+        ksp = solver(matrix(A), CG + OURS)
+        np.testing.assert_allclose(solution(ksp, np.ones(n)), 1 / np.arange(1.0, n + 1), rtol=1e-7)
+        assert sizes(ksp) == [n]
+        ksp.destroy()
+
+
+def test_candidates_that_depend_on_others_are_left_out():
+    A = sp.csr_array(sp.kron(problems.laplacian((20, 20)), np.eye(2)))
+    B = np.column_stack([np.ones(800), np.ones(800), np.tile([1.0, -1], 400)])
+    ksp = solver(distributed(A, 2, B), CG + OURS)
+    b = right_hand_side(A)
+    np.testing.assert_allclose(solution(ksp, b), exact(A, b), rtol=1e-6, atol=1e-8)
+    assert ksp.getIterationNumber() <= 15
+    ksp.destroy()
+
+
+def test_a_singular_matrix_with_a_consistent_right_hand_side():
+    A = sp.csr_array(POISSON - sp.diags_array(POISSON @ np.ones(4096)))  # no conditions at the boundary
+    P = matrix(A)
+    P.setNullSpace(PETSc.NullSpace().create(constant=True))
+    ksp = solver(P, CG + OURS)
+    b = right_hand_side(A)
+    x = solution(ksp, b)
+    assert np.linalg.norm(A @ x - b) < 1e-8 * np.linalg.norm(b) and ksp.getIterationNumber() <= 20
+    ksp.destroy()
+
+
+def test_options_for_levels():
+    ksp = solver(
+        matrix(POISSON),
+        CG
+        + "-my_pc_type none "
+        + OURS
+        + "-mcprecond_theta 0.1 -mcprecond_smoother sgs -mcprecond_coloring greedy -mcprecond_max_coarse 50 "
+        "-mcprecond_cycle W -mcprecond_postsweeps 2 -mcprecond_mg_levels_mcprecond_omega 1.2",
+    )
+    b = right_hand_side(POISSON)
+    np.testing.assert_allclose(solution(ksp, b), exact(POISSON, b), rtol=1e-7, atol=1e-9)
+    M = context(ksp).M
+    finest = M.mg.getMGSmootherUp(M.mg.getMGLevels() - 1)
+    own = finest.getPC().getPythonContext()
+    assert type(own).__name__ == "MulticolorSGS" and own.M.omega == 1.2 and own.M.coloring.method == "greedy"
+    assert finest.getTolerances()[3] == 2 and sizes(ksp)[-1] <= 50
+    ksp.destroy()
+    ksp = solver(matrix(POISSON), CG + OURS + "-mcprecond_mg_levels_ksp_chebyshev_kind first")
+    ksp.setUp()
+    assert PETSc.Options().getAll().get("mcprecond_mg_levels_ksp_chebyshev_eigenvalues") is None
+    assert PETSc.Options().getString("mcprecond_mg_levels_ksp_chebyshev_kind") == "first"
+    ksp.destroy()
+
+
+def test_view_says_levels_and_entries():
+    ksp = solver(matrix(POISSON), OURS)
+    folder = tempfile.TemporaryDirectory() if COMM.rank == 0 else nullcontext()
+    path = COMM.tompi4py().bcast(COMM.rank == 0 and f"{folder.name}/view.txt")
+
+    def viewed() -> str:
+        viewer = PETSc.Viewer().createASCII(path, "w")
+        ksp.getPC().view(viewer)
+        viewer.destroy()
+        COMM.tompi4py().Barrier()
+        with open(path) as file:
+            return file.read()
+
+    assert "not set up" in viewed()
+    ksp.setUp()
+    M = context(ksp).M
+    text = viewed()
+    entries = COMM.tompi4py().allreduce(sum(len(A.getValuesCSR()[2]) for A in M.mats))
+    COMM.tompi4py().Barrier()
+    if COMM.rank == 0:
+        folder.cleanup()
+    assert f"levels {len(M.mats)}, operator complexity {entries / POISSON.nnz:.3g}" in text
+    assert f"level 0: unknowns 4096, entries {POISSON.nnz}" in text and f"level 1: unknowns {sizes(ksp)[1]}" in text
+    assert "built 1 times, updated 0 times" in text and "type: mg" in text
+    ksp.destroy()
+
+
+def with_entry(row: int, column: int, value: float) -> sp.csr_array:
+    """The matrix of Poisson's equation with another entry."""
+    A = sp.lil_array(POISSON)
+    A[row, column] = value
+    return sp.csr_array(A)
+
+
+@pytest.mark.parametrize(
+    ("A", "options", "message"),
+    [
+        (POISSON, "-mcprecond_theta fast", "option -mcprecond_theta must be a number, got 'fast'"),
+        (POISSON, "-mcprecond_theta 2", "theta must be between 0 and 1, got 2.0"),
+        (POISSON, "-mcprecond_cycle K", "cycle must be"),
+        (POISSON, "-mcprecond_smoother ilu", "smoother must be"),
+        (POISSON, "-mcprecond_presweeps 0", "presweeps"),
+        (POISSON, "-mcprecond_block_size 3", "block_size 3 does not divide"),
+        (POISSON, "-mcprecond_device tpu", "device must be one of cpu, gpu, got 'tpu'"),
+        (with_entry(4000, 4000, -6.0), "", "no positive diagonal entry in row 4000"),
+        (with_entry(10, 4000, 1.0), "", "A is not symmetric"),
+        (with_entry(7, 8, -1.001), "", "A is not symmetric"),
+        (with_entry(9, 9, np.nan), "", "A holds NaN or infinity"),
+        (POISSON - 4 * sp.eye_array(4096), "", "negative entries on its diagonal"),
+    ],
+)
+def test_wrong_values_are_refused_by_all_ranks(A, options, message):
+    with refused() as causes:
+        solver(matrix(A), OURS + options).setUp()
+    (cause,) = causes
+    assert isinstance(cause, ValueError) and message in str(cause)
+    if not message.startswith("option"):
+        assert "PC with prefix '': DistributedSmoothedAggregation" in cause.__notes__[0]
+
+
+def test_a_matrix_without_entries_is_refused():
+    P = PETSc.Mat().createPython(((8, None), (8, None)), context=object())
+    P.setUp()
+    with refused() as causes:
+        solver(P, OURS).setUp()
+    (cause,) = causes
+    assert "P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type 'python'" in str(cause)
