@@ -47,7 +47,7 @@ HUBS = 8
 #: the rest has, and of c times the square root of the share of the entries among them. c grows from the first to the
 #: last of OF_ENTRIES with the surplus of the diagonal. x is at most MOST_SLOWER. Found on R-MAT, power-law and
 #: preferential graphs of 10^2.5 to 10^4.5 vertices, with 10^-4 to 1 added to the diagonal of the Laplacian.
-OF_ROWS, OF_ENTRIES, OF_SURPLUS, MOST_SLOWER = 2.0, (0.3, 1.05), 12.0, 0.25
+OF_ROWS, OF_ENTRIES, OF_SURPLUS, MOST_SLOWER = 2.5, (0.3, 1.05), 12.0, 0.25
 
 
 @dataclass(frozen=True)
