@@ -425,7 +425,7 @@ def test_several_columns_and_other_dtypes(to_device, backend):
     M = SmoothedAggregation(to_device(A), max_coarse=20, dtype="float64")
     R = np.random.default_rng(0).uniform(-1, 1, (400, 3))
     each = np.stack([backend.to_host(M @ to_device(R[:, c].copy())) for c in range(3)], axis=1)
-    # On a GPU the kernels for several columns add up the entries of a row in another order.
+    # On a GPU the kernel for several columns sums the entries of a row in a different order than that for one vector.
     np.testing.assert_allclose(backend.to_host(M @ to_device(R)), each, rtol=0, atol=1e-12)
     both = R[:, 0] + 1j * R[:, 1]
     np.testing.assert_allclose(backend.to_host(M @ to_device(both)), each[:, 0] + 1j * each[:, 1], rtol=0, atol=1e-12)

@@ -188,20 +188,23 @@ class Context:
             y.setArray(self._backend.to_host(z))
 
     def view(self, pc: Any, viewer: Any) -> None:
-        """Say how many colors there are and how much memory M takes, over all ranks of the PC."""
+        """Print the arguments, what M is over all ranks of the PC, and how often it was built and updated."""
         if viewer.getType() != "ascii":
             return
         viewer.pushASCIITab()
         if self.M is None:
             viewer.printfASCII("not set up\n")
         else:
-            colors, nbytes = self.M.n_colors or 0, self.M.nbytes
-            least, most, total = over_ranks(pc.getComm(), colors, nbytes)
             said = ", ".join(f"{name} {value}" for name, value in self._built_with.items())
-            viewer.printfASCII(f"{said}\n")
-            viewer.printfASCII(f"colors {least}{'' if least == most else f' to {most}'}, memory {total / 1e6:.3g} MB\n")
-            viewer.printfASCII(f"built {self.builds} times, updated {self.updates} times\n")
+            counts = f"built {self.builds} times, updated {self.updates} times"
+            for line in (said, *self._summary(pc), counts):
+                viewer.printfASCII(f"{line}\n")
         viewer.popASCIITab()
+
+    def _summary(self, pc: Any) -> list[str]:
+        """Lines on M, over all ranks: its colors and its memory."""
+        least, most, total = over_ranks(pc.getComm(), self.M.n_colors or 0, self.M.nbytes)
+        return [f"colors {least}{'' if least == most else f' to {most}'}, memory {total / 1e6:.3g} MB"]
 
     def destroy(self, pc: Any) -> None:
         """Let go of M."""
@@ -288,8 +291,9 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     """PETSc's PC of type ``mcprecond.interop.petsc.DistributedSmoothedAggregation``: one hierarchy across all ranks.
 
     Each rank aggregates its own rows, and prolongators are smoothed across the ranks. A PC of type mg cycles over the
-    levels; its options have the prefix ``mcprecond_``, as ``-mcprecond_mg_levels_ksp_type``. Smoothers are PETSc's
-    Chebyshev iteration, or sweeps of this package over the rows of each rank. All ranks solve the coarsest level.
+    levels; its options have the prefix ``mcprecond_``, as ``-mcprecond_mg_levels_ksp_type``. The smoother is
+    PETSc's Chebyshev iteration or a sweep of this package over the rows of each rank. Every rank solves the whole
+    coarsest level.
 
     Parameters
     ----------
@@ -355,20 +359,16 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
         self.apply(pc, x, y)
 
     def view(self, pc: Any, viewer: Any) -> None:
-        """Say how large the levels are, over all ranks, and what PETSc says of the cycle."""
-        if viewer.getType() != "ascii":
-            return
-        viewer.pushASCIITab()
-        if self.M is None:
-            viewer.printfASCII("not set up\n")
-        else:
-            said = ", ".join(f"{name} {value}" for name, value in self._built_with.items())
-            viewer.printfASCII(f"{said}\n")
-            for line in str(self.M).splitlines():
-                viewer.printfASCII(f"{line}\n")
-            viewer.printfASCII(f"built {self.builds} times, updated {self.updates} times\n")
+        """Also print what PETSc says of the cycle."""
+        super().view(pc, viewer)
+        if self.M is not None and viewer.getType() == "ascii":
+            viewer.pushASCIITab()
             self.M.mg.view(viewer)
-        viewer.popASCIITab()
+            viewer.popASCIITab()
+
+    def _summary(self, pc: Any) -> list[str]:
+        """Lines on the levels."""
+        return str(self.M).splitlines()
 
     def _free(self) -> None:
         if self.M is not None:

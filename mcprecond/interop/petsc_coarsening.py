@@ -102,8 +102,9 @@ class Rows:
     def damped(self, before: Any = None) -> Any:
         """The block of this rank, with half of the magnitudes of couplings to other ranks on its diagonal.
 
-        Sweeps over it converge for A, whatever the ranks, if A is positive definite: with the matrix M of a sweep,
-        ``M + M^T - A`` is, too. As a matrix of the type of A, or in the one from before.
+        If A is positive definite, sweeps over this block converge for A on any number of ranks: if M is the matrix of a
+        sweep, ``M + M^T - A`` is positive definite, too. The block is returned as a matrix of the type of A; its values
+        are written into `before` if that is given.
 
         Baker, Falgout, Kolev, Yang: Multigrid Smoothers for Ultraparallel Computing, SIAM J. Sci. Comput. 33, 2011.
         """

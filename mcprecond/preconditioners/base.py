@@ -102,7 +102,7 @@ class Preconditioner(Operator):
     _may_be_mapped = False
     #: The class without that of a LinearOperator.
     _plain_class: type
-    #: What it was made with beside the matrix, by position and by keyword.
+    #: The arguments of the constructor after the matrix: positional ones, and keywords.
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     if TYPE_CHECKING:  # what the LinearOperator of a library gives it

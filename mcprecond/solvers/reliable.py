@@ -51,14 +51,14 @@ KERNELS = KernelSet(__file__, "VALUE STORED")
 LEAST, MOST, DRIFTS = 10, 1000, 100
 #: If the square of the norm falls by less than this factor from update to update, the narrow dtype has failed.
 LEFT_AT_MOST = 4
-#: If the square of the norm was off by this factor, the direction belongs to another residual, and is dropped.
+#: If the true residual's squared norm is more than this many times that of the recurrence, the next step is one of
+#: steepest descent: the old direction is no longer conjugate to it.
 ANOTHER = 2
 # The settings: squares of the norm where the solve ends, and of that at the last update; and the powers of two between
 # the units of the system and those of the narrow vectors.
 LIMIT, BEFORE, TO_NARROW, TO_WIDE = range(4)
 CUDA_CONSTANTS = {
-    **{"LEAST": LEAST, "MOST": MOST, "DRIFTS": DRIFTS, "LEFT_AT_MOST": LEFT_AT_MOST},
-    **{"ANOTHER": ANOTHER},
+    **{"LEAST": LEAST, "MOST": MOST, "DRIFTS": DRIFTS, "LEFT_AT_MOST": LEFT_AT_MOST, "ANOTHER": ANOTHER},
     **{"LIMIT": LIMIT, "BEFORE": BEFORE, "TO_NARROW": TO_NARROW, "TO_WIDE": TO_WIDE},
 }
 

@@ -134,7 +134,7 @@ class ColumnsResult(SolveResult[ArrayT]):
     x : array, shape (n, k)
         The last iterates, on the device of A.
     reason : Reason
-        That of the column that fares worst: that it has converged only if all columns have.
+        The reason of the worst column. It says that the solve converged only if all columns converged.
     iterations : numpy.ndarray of int64, shape (k,)
     residuals : numpy.ndarray of float64, shape (most iterations + 1, k)
         ``||r||`` of each column at the start and after every iteration, as the recurrence has it; NaN after its last

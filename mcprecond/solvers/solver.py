@@ -140,7 +140,7 @@ class Solver:
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
         narrow = iteration.dtype_of_steps
-        # Nobody asks why a solve ended that another one goes on from: it was left, or its dtype is too narrow.
+        # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
         is_left = narrow or (leaves is not None and reason is Reason.MAX_ITERATIONS)
         if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and iteration.count < maxiter):
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason

@@ -43,10 +43,12 @@ NEARLY_EQUAL = 0.5
 IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
 #: A graph has hubs if its longest row has so many times the mean number of entries. No mesh has.
 HUBS = 8
-#: With a rest iterations are multiplied by 1 + x, where x is the larger one of OF_ROWS times the share of the rows that
-#: the rest has, and of c times the square root of the share of the entries among them. c grows from the first to the
-#: last of OF_ENTRIES with the surplus of the diagonal. x is at most MOST_SLOWER. Found on R-MAT, power-law and
-#: preferential graphs of 10^2.5 to 10^4.5 vertices, with 10^-4 to 1 added to the diagonal of the Laplacian.
+#: If some rows are left to l1-Jacobi, CG is estimated to need 1 + x times as many iterations as with all colors:
+#: x = max(OF_ROWS rows, c sqrt(entries)), where `rows` is the share of these rows, and `entries` is the share of the
+#: entries that couple two of them. c is min(first + OF_SURPLUS surplus, last), with both numbers of OF_ENTRIES and the
+#: share by which the diagonal exceeds the other entries. No choice with x above MOST_SLOWER is taken. The constants
+#: were fitted to R-MAT, power-law and preferential graphs of 300 to 30,000 vertices, with 10^-4 to 1 added to the
+#: diagonal of the Laplacian.
 OF_ROWS, OF_ENTRIES, OF_SURPLUS, MOST_SLOWER = 2.5, (0.3, 1.05), 12.0, 0.25
 
 

@@ -12,8 +12,8 @@ import gpu_record
 import pytest
 
 TESTS = Path(gpu_record.__file__).parent
-# Tests that skip: two that need another GPU where there is one only, and in records of before 2026-11-26 three of
-# methods that CuPy lacks.
+# How many tests may skip. Two need a second GPU. Three try methods that CuPy lacks; the record is older than the change
+# that no longer collects them on a GPU.
 TWO_DEVICES, LACKING = 2, 3
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,28 @@ def solution(ksp: PETSc.KSP, b: np.ndarray) -> np.ndarray:
     ksp.solve(right, x)
     assert ksp.getConvergedReason() > 0
     return gathered(x)
+
+
+@contextmanager
+def viewer_of(ksp: PETSc.KSP) -> Iterator[Callable[[], str]]:
+    """A function that returns what the PC of a solver says of itself; all ranks read what the first one has written."""
+    # Temporary folders of pytest are cleaned up by each of them.
+    folder = tempfile.TemporaryDirectory() if COMM.rank == 0 else nullcontext()
+    path = COMM.tompi4py().bcast(COMM.rank == 0 and f"{folder.name}/view.txt")
+
+    def viewed() -> str:
+        viewer = PETSc.Viewer().createASCII(path, "w")
+        ksp.getPC().view(viewer)
+        viewer.destroy()
+        COMM.tompi4py().Barrier()
+        with open(path) as file:
+            text = file.read()
+        COMM.tompi4py().Barrier()  # before the first rank writes again, or removes the file
+        return text
+
+    yield viewed
+    if COMM.rank == 0:
+        folder.cleanup()
 
 
 @contextmanager

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from distributed import COMM, gathered, matrix, python_type, refused, solution, solver, vector
+from distributed import COMM, gathered, matrix, python_type, refused, solution, solver, vector, viewer_of
 from petsc4py import PETSc
 
 from mcprecond import SmoothedAggregation, pcg, problems
@@ -273,25 +270,12 @@ def test_options_for_levels():
 
 def test_view_says_levels_and_entries():
     ksp = solver(matrix(POISSON), OURS)
-    folder = tempfile.TemporaryDirectory() if COMM.rank == 0 else nullcontext()
-    path = COMM.tompi4py().bcast(COMM.rank == 0 and f"{folder.name}/view.txt")
-
-    def viewed() -> str:
-        viewer = PETSc.Viewer().createASCII(path, "w")
-        ksp.getPC().view(viewer)
-        viewer.destroy()
-        COMM.tompi4py().Barrier()
-        with open(path) as file:
-            return file.read()
-
-    assert "not set up" in viewed()
-    ksp.setUp()
+    with viewer_of(ksp) as viewed:
+        assert "not set up" in viewed()
+        ksp.setUp()
+        text = viewed()
     M = context(ksp).M
-    text = viewed()
     entries = COMM.tompi4py().allreduce(sum(len(A.getValuesCSR()[2]) for A in M.mats))
-    COMM.tompi4py().Barrier()
-    if COMM.rank == 0:
-        folder.cleanup()
     assert f"levels {len(M.mats)}, operator complexity {entries / POISSON.nnz:.3g}" in text
     assert f"level 0: unknowns 4096, entries {POISSON.nnz}" in text and f"level 1: unknowns {sizes(ksp)[1]}" in text
     assert "built 1 times, updated 0 times" in text and "type: mg" in text

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from distributed import COMM, TYPES, gathered, in_blocks, matrix, python_type, refused, solution, solver, vector
+from distributed import (
+    COMM,
+    TYPES,
+    gathered,
+    in_blocks,
+    matrix,
+    python_type,
+    refused,
+    solution,
+    solver,
+    vector,
+    viewer_of,
+)
 from petsc4py import PETSc
 
 import mcprecond
@@ -206,30 +216,16 @@ def test_smoothed_aggregation_reads_the_near_null_space():
 
 @pytest.mark.parametrize("name", TYPES)
 def test_view_says_colors_and_memory(name):
-    """All ranks read what the first one has written. (Temporary folders of pytest are cleaned up by each of them.)"""
     ksp = solver(matrix(POISSON), python_type(name) + "-mcprecond_coloring greedy")
-    folder = tempfile.TemporaryDirectory() if COMM.rank == 0 else nullcontext()
-    path = COMM.tompi4py().bcast(COMM.rank == 0 and f"{folder.name}/view.txt")
-
-    def viewed() -> str:
-        viewer = PETSc.Viewer().createASCII(path, "w")
-        ksp.getPC().view(viewer)
-        viewer.destroy()
-        COMM.tompi4py().Barrier()
-        with open(path) as file:
-            return file.read()
-
-    assert "not set up" in viewed()
-    ksp.setUp()
+    with viewer_of(ksp) as viewed:
+        assert "not set up" in viewed()
+        ksp.setUp()
+        text = viewed()
     M = context(ksp).M
     colors = COMM.tompi4py().allgather(M.n_colors or 0)
     total = COMM.tompi4py().allreduce(M.nbytes)
     least, most = min(colors), max(colors)
-    text = viewed()
     assert f"colors {least}, " in text or f"colors {least} to {most}, " in text
-    COMM.tompi4py().Barrier()
-    if COMM.rank == 0:
-        folder.cleanup()
     assert f"memory {total / 1e6:.3g} MB" in text and "coloring greedy" in text and "built 1 times" in text
     ksp.destroy()
 
