@@ -26,11 +26,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from mcprecond import multigrid, preconditioners
 from mcprecond.backends import backend_of, gpu_problem
-from mcprecond.interop import petsc_device
+from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_hierarchy import Hierarchy
 from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import Preconditioner
@@ -160,8 +159,8 @@ class Context:
         """y = inv(M) x, each rank for itself; on a GPU in the memory of PETSc's vectors, if it is there."""
         backend = self.M.backend
         with own_device() if backend.name == "gpu" else nullcontext():
-            if backend.name == "gpu" and petsc_device.is_on_gpu(x) and petsc_device.is_on_gpu(y):
-                with petsc_device.addresses_of((x, "r"), (y, "w")) as addresses, petsc_device.stream():
+            if backend.name == "gpu" and petsc_memory.is_on_gpu(x) and petsc_memory.is_on_gpu(y):
+                with petsc_memory.addresses_of((x, "r"), (y, "w")) as addresses, petsc_memory.stream():
                     (self._captured.get(addresses) or self._capture)(x, y, addresses)
                 return
             with self.M.workspace() as own:
@@ -174,7 +173,7 @@ class Context:
         if len(self._captured) == MOST_CAPTURED:
             self._captured.clear()
         self._state = self._state or self.M.new_state()
-        run = functools.partial(self.M.enqueue, self._state, *map(petsc_device.array_of, (x, y), addresses))
+        run = functools.partial(self.M.enqueue, self._state, *map(petsc_memory.array_of, (x, y), addresses))
         run()  # which compiles what it needs
         repeated = self.M.backend.repeatable(run) if self.M.only_launches else run
         self._captured[addresses] = lambda *_: repeated()
@@ -434,11 +433,8 @@ def local_block(P: Any, device: str) -> Any:
     try:
         block = P.getDiagonalBlock() if P.getComm().getSize() > 1 else P
         own = block if block.getType().startswith("seqaij") else block.convert("aij", PETSc.Mat())
-        if device == "gpu" and petsc_device.is_on_gpu(own):
-            csr = petsc_device.matrix_of(own)
-        else:
-            indptr, indices, data = own.getValuesCSR()
-            csr = scipy.sparse.csr_matrix((data, indices, indptr), shape=own.getSize())
+        on_gpu = device == "gpu" and petsc_memory.is_on_gpu(own)
+        csr = petsc_memory.csr_of(petsc_memory.Block(own, own.handle), on_gpu=on_gpu)
     except PETSc.Error as error:
         raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
     if own is not block:

@@ -10,8 +10,10 @@ import numpy as np
 
 from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.interop.petsc_coarsening import Rows, Step, new_step, over
-from mcprecond.matrix import PatternChangedError
+from mcprecond.interop import petsc_memory
+from mcprecond.interop.petsc_coarsening import Step, matrix_of, new_step, set_values
+from mcprecond.interop.petsc_overlap import Rows, over
+from mcprecond.matrix import PatternChangedError, canonical_csr
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, chosen_smoother
 from mcprecond.multigrid.polynomial import DEGREE
@@ -21,10 +23,14 @@ from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 #: PCMG has no K cycle.
 CYCLES = ("V", "W")
 POLYNOMIALS = ("chebyshev", "jacobi")
-#: The polynomials of `mcprecond.multigrid.polynomial`, as options of PETSc.
-POLYNOMIAL = {"ksp_chebyshev_kind": "fourth", "ksp_chebyshev_eigenvalues": "0.1,1", "pc_jacobi_type": "rowl1"}
-#: How products P^T A P of one rank took least time.
-ON_ONE_RANK = {"matptap_via": "rap"}
+#: The polynomials of `mcprecond.multigrid.polynomial`, as options of PETSc. No diagonal entry is negative; where PETSc
+#: 3.26 looks for such on several GPUs, it loses the sums of rows.
+POLYNOMIAL = {
+    "ksp_chebyshev_kind": "fourth",
+    "ksp_chebyshev_eigenvalues": "0.1,1",
+    "pc_jacobi_type": "rowl1",
+    "pc_jacobi_fixdiagonal": "0",
+}
 #: Of the coarsest level, which may be singular.
 FACTORS = {"redundant_pc_factor_shift_type": "inblocks"}
 
@@ -88,12 +94,14 @@ class Hierarchy:
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
         self.symmetric = self.presweeps == self.postsweeps
         max_levels = integer(max_levels, "max_levels", 1)
-        backend = get_backend(one_of(device, "device", tuple(MAX_COARSE)))
+        backend = self.backend = get_backend(one_of(device, "device", tuple(MAX_COARSE)))
         max_coarse = integer(MAX_COARSE[device] if max_coarse is None else max_coarse, "max_coarse", 0, MOST_DENSE)
         given = {"coloring": coloring, "dtype": dtype, "device": device}
         self.arguments = {name: value for name, value in given.items() if value is not None}
         self.new_smoother, self.prefix = new_smoother, prefix
-        rows = Rows(A)
+        if petsc_memory.scalar_type().kind == "c":
+            raise TypeError("PETSc has complex numbers; smoothed aggregation across ranks needs real ones")
+        rows = Rows.of(A, backend)
         if over(A, "sum", rows.n % block_size):
             raise ValueError(f"block_size {block_size} does not divide the numbers of rows of all ranks")
         refuse_unfit(rows)
@@ -101,19 +109,20 @@ class Hierarchy:
             B = np.tile(np.eye(block_size), (rows.n // block_size, 1))
         if B.shape[1] > LARGEST_BLOCK or over(A, "sum", np.count_nonzero(~np.isfinite(B))):
             raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
-        B, self.pattern = np.ascontiguousarray(B.astype(rows.own.dtype)), rows.pattern
+        B, self.pattern = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.own.dtype))), rows.pattern
+        self.first = rows.first
         self.mats, self.steps, self.block_sizes = [A], list[Step](), [block_size]
         #: What is swept on each level: see `Rows.damped`.
         self.swept: list[Any] = [self._swept(rows)]
         while self.mats[-1].getSize()[0] > max_coarse and len(self.mats) < max_levels:
             limit = None if theta is None else theta * FALL ** len(self.steps)
-            step = new_step(rows, B, self.block_sizes[-1], limit, backend)
+            step = new_step(rows, B, self.block_sizes[-1], limit)
             if step is None:
                 break
             self.steps.append(step)
-            self.mats.append(self._coarse_matrix(step, rows))
-            self.block_sizes.append(step.B.shape[1])
-            rows, B = Rows(self.mats[-1]), step.B
+            rows, B = step.compute(rows, len(self.steps)), step.B
+            self.mats.append(rows.A)
+            self.block_sizes.append(B.shape[1])
             self.swept.append(self._swept(rows))
         self._open()
 
@@ -127,27 +136,27 @@ class Hierarchy:
         ValueError
             As the constructor.
         """
-        rows = Rows(A)
-        if over(A, "sum", not all(map(np.array_equal, rows.pattern, self.pattern))):
+        rows = Rows.of(A, self.backend)
+        if over(A, "sum", rows.first != self.first or not all(map(are_equal, rows.pattern, self.pattern))):
             raise PatternChangedError("A has another pattern than before; build a new object for a new pattern")
         refuse_unfit(rows)
         self.mats[0] = A
         self._swept(rows, self.swept[0])
         for number, step in enumerate(self.steps, start=1):
-            rows = Rows(self._coarse_matrix(step, rows))
+            rows = step.compute(rows, number)
             self._swept(rows, self.swept[number])
         self._give_matrices()
         self.mg.setUp()
 
-    def _coarse_matrix(self, step: Step, rows: Rows) -> Any:
-        """That of the level after the one of these rows."""
-        prefix = rows.A.getOptionsPrefix() or ""
-        with defaults(prefix, ON_ONE_RANK if rows.A.getType() == "seqaij" else {}):
-            return step.compute(rows, self.steps.index(step) + 1)
-
     def _swept(self, rows: Rows, before: Any = None) -> Any:
         """What sweeps take for the rows of a level; None for polynomials, which take the matrix itself."""
-        return None if self.smoother in POLYNOMIALS else rows.damped(before)
+        if self.smoother in POLYNOMIALS:
+            return None
+        own = canonical_csr(rows.damped(), rows.own.indices, rows.own.indptr, rows.own.shape, self.backend)
+        if before is None:
+            return matrix_of(rows.A, rows.A.getSizes(), own, None, rows.ghosts[:0], self.backend)
+        set_values(before, own.data, None)
+        return before
 
     def _open(self) -> None:
         """Make the PCMG. It numbers levels from the coarsest one on."""
@@ -235,16 +244,18 @@ class Hierarchy:
         return "\n".join(lines)
 
 
+def are_equal(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same shape and values."""
+    return a.shape == b.shape and bool((a == b).all())
+
+
 def refuse_unfit(rows: Rows) -> None:
     """Raise, on all ranks, unless the matrix is real, finite and symmetric up to rounding with a positive diagonal."""
-    A, values = rows.A, (rows.own.data, rows.other.data)
-    if rows.own.dtype.kind == "c":
-        raise TypeError("PETSc has complex numbers; smoothed aggregation across ranks needs real ones")
-    if over(A, "sum", sum(int(np.count_nonzero(~np.isfinite(each))) for each in values)):
+    A, xp, values = rows.A, rows.backend.xp, (rows.own.data, rows.other.data)
+    if over(A, "sum", sum(int(xp.count_nonzero(~xp.isfinite(each))) for each in values)):
         raise ValueError("A holds NaN or infinity; every value must be finite")
-    diagonal = rows.own.diagonal()
-    bad, n = np.flatnonzero(~(diagonal > 0)), A.getSize()[0]
-    row = int(over(A, "min", rows.first + bad[0] if len(bad) else n))
+    bad, n = xp.flatnonzero(~(rows.diagonal > 0)), A.getSize()[0]
+    row = int(over(A, "min", rows.first + int(bad[0]) if len(bad) else n))
     if row < n:
         raise ValueError(
             f"A has no positive diagonal entry in row {row}; smoothed aggregation needs a positive definite A"
@@ -258,10 +269,11 @@ def is_symmetric(rows: Rows) -> bool:
 
     An entry that differs from that across by more than roundings do makes both differ, with certainty but for rounding.
     """
-    A, rng = rows.A, np.random.default_rng(rows.first)
+    A, xp, scales = rows.A, rows.backend.xp, rows.diagonal**-0.5
+    rng = xp.random.default_rng(rows.first)
     x, y, z = (A.createVecLeft() for _ in range(3))
     for v in (x, y):
-        v.setArray(rng.uniform(-1, 1, rows.n) / np.sqrt(rows.own.diagonal()))
+        petsc_memory.take_numbers(v, (2 * rng.random(rows.n) - 1) * scales)
     products = []
     for v, w in ((x, y), (y, x)):
         A.mult(w, z)

@@ -16,6 +16,7 @@ Computing 56, 1996, Algorithm 5.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ class GalerkinProduct:
         The rows of T, see `tentative`.
     vanished : array of int, or None
         Unknowns of the coarse level that stand for nothing. They get ones on the diagonal.
+    in_all : function
+        The sum of a number over all processes that share the level, which decide together whether P is smoothed.
 
     Attributes
     ----------
@@ -92,15 +95,17 @@ class GalerkinProduct:
         count: int,
         Q: Any,
         vanished: Any,
+        in_all: Callable[[float], float] = lambda entries: entries,
     ) -> None:
         backend, xp, dtype = matrix.backend, matrix.backend.xp, matrix.dtype
         self.labels, self.filtered = labels, filtered
-        self.b, self.k, self.count = matrix.shape[0] // nodes.shape[0], Q.shape[1], count
+        self.b = matrix.shape[0] // nodes.shape[0] if nodes.shape[0] else 1
+        self.k, self.count = Q.shape[1], count
         pattern = nodes.indptr, nodes.indices
         strong = pattern if self.b > 1 else (filtered.indptr, filtered.indices)
         self.P_pattern = product_pattern(strong, T_pattern, count, backend)
         self.AP_pattern = product_pattern(pattern, self.P_pattern, count, backend)
-        self.smooths = len(self.AP_pattern[1]) * self.k <= MOST_GROWTH * len(nodes.indices) * self.b
+        self.smooths = in_all(len(self.AP_pattern[1]) * self.k - MOST_GROWTH * len(nodes.indices) * self.b) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             n = nodes.shape[0]
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)

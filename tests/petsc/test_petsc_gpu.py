@@ -81,3 +81,24 @@ def test_sweeps_on_the_host_if_wanted():
     b = POISSON @ np.ones(1728)
     np.testing.assert_allclose(solution(ksp, b), np.ones(1728), rtol=1e-6)
     ksp.destroy()
+
+
+@pytest.mark.parametrize("smoother", ["chebyshev", "sgs"])
+def test_levels_across_ranks_are_those_of_host_matrices(smoother):
+    """With other values, too."""
+    options = CG + python_type("DistributedSmoothedAggregation") + "-mcprecond_max_coarse 50 "
+    b, found = POISSON @ np.random.default_rng(0).uniform(-1, 1, 1728), []
+    for P in (matrix(POISSON), on_gpu(POISSON)):
+        ksp = solver(P, options + f"-mcprecond_smoother {smoother} ")
+        for factor in (1.0, 2.0):
+            P.scale(factor)
+            ksp.setOperators(P)
+            np.testing.assert_allclose(POISSON @ solution(ksp, b) * factor, b, atol=1e-7)
+        context = ksp.getPC().getPythonContext()
+        levels = context.M.mats
+        assert (context.builds, context.updates) == (1, 1) and len(levels) > 2
+        assert {A.getType() for A in levels} == {P.getType()}
+        found.append((ksp.getIterationNumber(), [A.norm() for A in levels]))
+        ksp.destroy()
+    assert abs(found[0][0] - found[1][0]) <= 1
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)

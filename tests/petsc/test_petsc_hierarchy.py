@@ -78,7 +78,7 @@ def test_iterations_are_at_most_a_quarter_more_than_those_of_one_process(name, s
     assert np.linalg.norm(A @ x - b) < 1e-9 * np.linalg.norm(b)
     ours = pcg(A, b, M=SmoothedAggregation(A, B, block_size=block_size, smoother=smoother), rtol=1e-10)
     # Sweeps do not see what other ranks do meanwhile; four ranks have two to four layers of nodes each.
-    most = 1.25 if COMM.size <= 2 or smoother == "auto" else 1.5
+    most = 1.25 if COMM.size <= 2 or smoother == "auto" else 1.6
     assert ksp.getIterationNumber() <= most * ours.iterations
     assert len(sizes(ksp)) > 1
     ksp.destroy()
