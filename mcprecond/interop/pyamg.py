@@ -1,17 +1,33 @@
-"""PyAMG's solvers with multicolor sweeps in the places of their smoothers."""
+"""PyAMG's interface to the hierarchies of this package, and multicolor sweeps as smoothers in PyAMG's own solvers."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.arguments import flag, integer, one_of, real, shown
+from mcprecond.matrix import admitted
+from mcprecond.multigrid import SmoothedAggregation, from_pyamg
+from mcprecond.multigrid.hierarchy import Multigrid
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
-from mcprecond.typing import ColoringMethod, Sweep
+from mcprecond.typing import ColoringMethod, DeviceArray, HostArray, Matrix, Sweep
 
-__all__ = ["Smoother", "change_smoothers"]
+__all__ = ["Smoother", "change_smoothers", "from_pyamg", "ruge_stuben_solver", "smoothed_aggregation_solver"]
+
+#: PyAMG's smoothers by name -> those of this package. Blocks are swept where A has blocks.
+SMOOTHERS = {
+    "gauss_seidel": "gauss_seidel",
+    "block_gauss_seidel": "gauss_seidel",
+    "jacobi": "jacobi",
+    "block_jacobi": "jacobi",
+    "chebyshev": "chebyshev",
+}
+#: Its direct solvers of the coarsest level, in whose place there is a pseudo-inverse.
+DIRECT = ("pinv", "pinv2", "splu", "lu", "cholesky")
 
 
 class Smoother:
@@ -90,3 +106,208 @@ def change_smoothers(
     for level, M in zip(levels, made, strict=False):
         level.presmoother, level.postsmoother = Smoother(M, before, iterations), Smoother(M, after, iterations)
     ml.symmetric_smoothing = {before, after} in ({"forward", "backward"}, {"symmetric"})
+
+
+def smoothed_aggregation_solver(
+    A: Matrix,
+    B: HostArray | DeviceArray | None = None,
+    BH: None = None,
+    symmetry: str = "hermitian",
+    strength: Any = "symmetric",
+    aggregate: str = "standard",
+    smooth: Any = "jacobi",
+    presmoother: Any = None,
+    postsmoother: Any = None,
+    improve_candidates: Any = None,
+    max_levels: int = 10,
+    max_coarse: int | None = None,
+    diagonal_dominance: bool = False,
+    keep: bool = False,
+    *,
+    coarse_solver: Any = "pinv",
+) -> SmoothedAggregation:
+    """Return a `SmoothedAggregation` by the arguments of PyAMG's function of this name.
+
+    Its `solve` returns x, as PyAMG's does, and its complexities can be called. So this function takes the place of
+    PyAMG's by one changed import, or where a library imports PyAMG, by one line:
+    ``pyamg.smoothed_aggregation_solver = mcprecond.interop.pyamg.smoothed_aggregation_solver``. What PyAMG has and this
+    package does not have, such as other strengths, is left out with a warning: the levels are others then, not the
+    solution.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        Symmetric or Hermitian, and positive definite; semidefinite will do. Levels are built where it lives. In BSR
+        format its blocks are nodes.
+    B : array, shape (n, k), optional
+        Near-null-space candidates; by default one constant for each unknown of a node.
+    symmetry : {"hermitian", "symmetric"}
+    strength : {"symmetric"}, ("symmetric", {"theta": t}) or None
+        None connects all neighbors. Without a theta there is a limit for each row, see `SmoothedAggregation`; in PyAMG
+        it is 0.
+    aggregate : {"standard"}
+        The aggregates are those of a maximal independent set of distance two, which is found in parallel.
+    smooth : {"jacobi"}
+        How prolongators are smoothed: as in `SmoothedAggregation`.
+    presmoother, postsmoother : str, (str, options), or None
+        "gauss_seidel", "block_gauss_seidel", "jacobi", "block_jacobi" or "chebyshev", the same for both, with the
+        options "iterations" and "sweep": forward before and backward after the correction, or symmetric for both.
+        None is the default of `SmoothedAggregation`, which takes least time; in PyAMG it is a symmetric sweep of
+        Gauss-Seidel by blocks.
+    max_levels : int
+    max_coarse : int, optional
+        As `SmoothedAggregation`, whose default suits the device; in PyAMG it is 10.
+    keep : bool
+        Of what PyAMG keeps, levels always have A, P, R and AggOp.
+    coarse_solver : {"pinv", "splu", "lu", "cholesky"}
+        All of them stand for a pseudo-inverse.
+    BH, improve_candidates, diagonal_dominance : optional
+        Not here: the defaults are the only values without a warning.
+
+    Returns
+    -------
+    SmoothedAggregation
+
+    Warns
+    -----
+    UserWarning
+        If an argument asks for what is only in PyAMG, which says what is left out. Let PyAMG build such levels, and
+        convert them by `from_pyamg`.
+
+    Raises
+    ------
+    ValueError
+        If symmetry is "nonsymmetric", which needs other transfers. As `SmoothedAggregation`.
+    TypeError
+        As `SmoothedAggregation`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcprecond import problems
+    >>> from mcprecond.interop.pyamg import smoothed_aggregation_solver
+    >>> A = problems.laplacian((60, 60))
+    >>> ml, residuals = smoothed_aggregation_solver(A, max_coarse=50), []
+    >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
+    >>> len(ml.levels), round(ml.operator_complexity(), 1), bool(residuals[-1] <= 1e-8 * residuals[0])
+    (4, 1.5, True)
+    """
+    if symmetry not in ("hermitian", "symmetric"):
+        raise ValueError(
+            f"symmetry must be 'hermitian' or 'symmetric', got {shown(symmetry)}; for other matrices let PyAMG build "
+            "the levels and convert them by from_pyamg, or use ILU0 with gmres or bicgstab"
+        )
+    left_out: list[str] = []
+    of_pyamg = {"BH": BH, "improve_candidates": improve_candidates, "diagonal_dominance": diagonal_dominance or None}
+    left_out += [f"{name}={shown(value)}" for name, value in of_pyamg.items() if value is not None]
+    _known("aggregate", aggregate, ("standard",), (), left_out)
+    _known("smooth", smooth, ("jacobi",), (), left_out)
+    _known("coarse_solver", coarse_solver, DIRECT, (), left_out)
+    theta: float | None = 0.0
+    if strength is not None:
+        theta = _known("strength", strength, ("symmetric",), ("theta",), left_out)[1].get("theta")
+    smoothing = _smoothing(presmoother, postsmoother, left_out)
+    _warn_of(left_out)
+    ml = SmoothedAggregation(
+        A, B, block_size=_block_size(A), theta=theta, max_levels=max_levels, max_coarse=max_coarse, **smoothing
+    )
+    flag(keep, "keep")
+    return _as_of_pyamg(ml)
+
+
+def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any = None, **arguments: Any) -> Multigrid:
+    """Return the levels that PyAMG's function of this name builds, with the cycles and smoothers of this package.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        PyAMG builds the levels on the host; cycles run where A lives.
+    presmoother, postsmoother
+        As in `smoothed_aggregation_solver`; by default a forward sweep of Gauss-Seidel before, and a backward one after
+        the correction.
+    **arguments
+        All others of PyAMG's function.
+
+    Returns
+    -------
+    PyAMGHierarchy
+        See `from_pyamg`. Its `solve` returns x, as PyAMG's does.
+
+    Raises
+    ------
+    ImportError
+        If PyAMG is missing.
+    TypeError, ValueError
+        As `from_pyamg`, and as PyAMG's function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcprecond import problems
+    >>> from mcprecond.interop.pyamg import ruge_stuben_solver
+    >>> A = problems.laplacian((60, 60))
+    >>> ml, residuals = ruge_stuben_solver(A), []
+    >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
+    >>> ml.levels[1].A.shape, bool(residuals[-1] <= 1e-8 * residuals[0])
+    ((1800, 1800), True)
+    """
+    from pyamg.classical import ruge_stuben_solver as theirs
+
+    matrix = admitted(A, finite=True)
+    csr = scipy.sparse.csr_array(matrix.csr if matrix.backend.name == "cpu" else matrix.csr.get())
+    left_out: list[str] = []
+    smoothing = _smoothing(presmoother, postsmoother, left_out)
+    _warn_of(left_out)
+    return _as_of_pyamg(from_pyamg(theirs(csr, **arguments), device=matrix.backend.name, **smoothing))
+
+
+def _as_of_pyamg(ml: Any) -> Any:
+    ml.returns_x = True
+    return ml
+
+
+def _block_size(A: Any) -> int:
+    """That of a matrix in BSR format; 1 for others."""
+    rows, columns = getattr(A, "blocksize", (1, 1))
+    return int(rows) if rows == columns else 1
+
+
+def _smoothing(presmoother: Any, postsmoother: Any, left_out: list[str]) -> dict[str, Any]:
+    """The smoother and its sweeps, as arguments of `SmoothedAggregation`; none where there is no counterpart."""
+    if presmoother is None and postsmoother is None:
+        return {}
+    of_pyamg = tuple(SMOOTHERS), ("sweep", "iterations"), left_out
+    before, of_before = _known("presmoother", presmoother, *of_pyamg)
+    after, of_after = _known("postsmoother", postsmoother, *of_pyamg)
+    if before is None or after is None:
+        return {}
+    smoother = SMOOTHERS[before]
+    if smoother == "gauss_seidel":
+        directions = of_before.get("sweep", "forward"), of_after.get("sweep", "forward")
+        smoother = {("forward", "backward"): "gauss_seidel", ("symmetric",) * 2: "sgs"}.get(directions, "")
+    if not smoother or SMOOTHERS[after] != SMOOTHERS[before]:
+        left_out.append(f"presmoother={shown(presmoother)} with postsmoother={shown(postsmoother)}")
+        return {}
+    sweeps = {"presweeps": of_before.get("iterations", 1), "postsweeps": of_after.get("iterations", 1)}
+    return {"smoother": smoother} | sweeps
+
+
+def _known(
+    argument: str, value: Any, names: tuple[str, ...], options: tuple[str, ...], left_out: list[str]
+) -> tuple[str | None, dict[str, Any]]:
+    """The name and the options in an argument of PyAMG's form; none where one is not among these, which is noted."""
+    name, given = value if isinstance(value, tuple | list) and len(value) == 2 else (value, {})
+    if name in names and isinstance(given, dict) and given.keys() <= {*options}:
+        return name, given
+    left_out.append(f"{argument}={shown(value)}")
+    return None, {}
+
+
+def _warn_of(left_out: list[str]) -> None:
+    """Say what has no counterpart here, to who called the function that calls this."""
+    if left_out:
+        warnings.warn(
+            f"{', '.join(left_out)} has no counterpart in mcprecond, and is left out; let PyAMG build such levels, and "
+            "convert them by mcprecond.interop.pyamg.from_pyamg",
+            stacklevel=3,
+        )

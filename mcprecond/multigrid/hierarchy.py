@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from mcprecond.backends import Backend
+from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import flag, function, integer, one_of, real, shown
 from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
 from mcprecond.linalg.csr import Csr, columns_of
@@ -32,6 +32,14 @@ MOST_DENSE = 2000
 MOST_WORK = 4
 
 
+class Complexity(float):
+    """A number that can be called, for its value: in PyAMG's solvers complexities are methods."""
+
+    def __call__(self) -> float:
+        """The number itself."""
+        return float(self)
+
+
 @dataclass
 class Level:
     """One level.
@@ -48,6 +56,9 @@ class Level:
         None on a coarsest level that is solved by a dense matrix.
     P, R : sparse matrices, or None
         To this level from the next coarser one, and to that one; None on the coarsest level.
+    aggregates : array of int32, or None
+        The aggregate of each node, which is a node of the next coarser level, or -1 where it is in none; None on the
+        coarsest level, and where another package has built the levels.
     """
 
     A: Any
@@ -58,6 +69,19 @@ class Level:
     R: Any = None
     prolongation: Csr | None = None
     restriction: Csr | None = None
+    aggregates: Any = None
+
+    @property
+    def AggOp(self) -> Any:  # as PyAMG names it
+        """`aggregates` as a sparse matrix: a row for each node, with a 1 in the column of its aggregate."""
+        if self.aggregates is None:
+            return None
+        backend = backend_of(self.A)
+        xp, within = backend.xp, self.aggregates >= 0
+        columns = self.aggregates[within]
+        indptr = xp.concatenate((xp.zeros(1, np.int32), xp.cumsum(within, dtype=np.int32)))
+        shape = len(within), int(columns.max()) + 1 if len(columns) else 0
+        return backend.sparse.csr_matrix((xp.ones(len(columns)), columns, indptr), shape=shape)
 
     @property
     def nbytes(self) -> int:
@@ -114,6 +138,8 @@ class Multigrid(Preconditioner):
     presweeps: int
     postsweeps: int
     cycle: str
+    #: Whether `solve` returns x, as PyAMG's solvers do, where no argument says which way it is called.
+    returns_x: bool = False
     _coarse: Dense | None
     #: Powers of two s, where the levels are those of diag(s) A diag(s).
     _scales: Any = None
@@ -166,16 +192,45 @@ class Multigrid(Preconditioner):
         return sum(level.nbytes for level in self.levels) + (self._coarse.nbytes if self._coarse else 0)
 
     @property
-    def operator_complexity(self) -> float:
+    def operator_complexity(self) -> Complexity:
         """Entries of the matrices of all levels, as a multiple of those of A."""
         entries = [level.A.indices.size for level in self.levels]
-        return sum(entries) / max(entries[0], 1)
+        return Complexity(sum(entries) / max(entries[0], 1))
 
     @property
-    def grid_complexity(self) -> float:
+    def grid_complexity(self) -> Complexity:
         """Unknowns of all levels, as a multiple of those of A."""
         unknowns = [level.A.shape[0] for level in self.levels]
-        return sum(unknowns) / max(unknowns[0], 1)
+        return Complexity(sum(unknowns) / max(unknowns[0], 1))
+
+    def cycle_complexity(self, cycle: Cycle | Literal["AMLI"] | None = None) -> float:
+        """The work of a cycle, as a multiple of a sweep over the finest level, as PyAMG counts it.
+
+        Each visit of a level takes a sweep before and one after the correction, a visit of the coarsest one takes one.
+
+        Parameters
+        ----------
+        cycle : {"V", "W", "K"}, optional
+            As for `aspreconditioner`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `cycle` is not one of these names.
+
+        Examples
+        --------
+        >>> from mcprecond import SmoothedAggregation, problems
+        >>> M = SmoothedAggregation(problems.laplacian((60, 60)), max_coarse=50)
+        >>> [round(M.cycle_complexity(cycle), 1) for cycle in "VW"]
+        [2.9, 4.2]
+        """
+        visits = 1 if (self.cycle if cycle is None else cycle_named(cycle)) == "V" else 2
+        *finer, coarsest = [level.A.indices.size for level in self.levels]
+        work = visits ** max(len(finer) - 1, 0) * coarsest
+        for number, entries in enumerate(finer):
+            work += visits**number * 2 * entries
+        return work / max(self.levels[0].A.indices.size, 1)
 
     def _summary(self) -> str:
         colors = "" if self.n_colors is None else f", {self.n_colors} colors on the finest one"
@@ -401,11 +456,12 @@ class Multigrid(Preconditioner):
         theirs = {"tol": tol, "cycle": cycle, "accel": accel, "residuals": residuals, "return_info": return_info}
         given = [name for name, value in theirs.items() if value is not None]
         callback = function(callback, "callback")
-        if not given:
+        with_tolerance = rtol is not None or atol is not None
+        if not given and (with_tolerance or not self.returns_x):
             return self._iterate(
                 b, x0, 1e-5 if rtol is None else rtol, 0.0 if atol is None else atol, maxiter, callback
             )
-        if rtol is not None or atol is not None:
+        if with_tolerance:
             raise TypeError(
                 f"{'rtol' if atol is None else 'atol'} and {given[0]} are both given; pass rtol and atol for a "
                 "SolveResult, or PyAMG's tol, cycle, accel, residuals and return_info for x"

@@ -190,6 +190,7 @@ class SmoothedAggregation(Multigrid):
                 break
             A = coarsening.coarse_matrix(A, len(levels), self._narrowest)
             B, block_size = coarsening.B, coarsening.B.shape[1]
+            level.aggregates = coarsening.labels
             levels.append(Level(A.csr, narrow, narrow))
             self._coarsenings.append(coarsening)
             coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
