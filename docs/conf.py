@@ -24,6 +24,7 @@ import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
 from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
+from report.gallery import sentences
 from report.results import measured
 from report.tables import by_name
 
@@ -37,7 +38,8 @@ templates_path = ["_templates"]
 default_role = "py:obj"
 smartquotes = False  # "eb" is a string
 myst_heading_anchors = 3
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "substitution"]
+myst_substitutions = {f"gallery_{name}": sentence for name, sentence in sentences().items()}
 
 autodoc_typehints = "none"  # the docstrings say more than Any
 numpydoc_show_class_members = False  # the template of classes does

@@ -1,10 +1,12 @@
-"""Draw the pictures of the pages, into docs/images: colorings, levels, convergence.
+"""Draw the pictures of the pages, into docs/images: colorings, levels, convergence, and those of the gallery.
 
 python docs/pictures.py
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -21,6 +23,7 @@ from mcprecond import ILU0, MulticolorSGS, SmoothedAggregation, color, pcg, prob
 from mcprecond.problems import graphs
 
 IMAGES = Path(__file__).resolve().parent / "images"
+EXAMPLES = IMAGES.parent.parent / "examples" / "gallery"
 GREEN, ORANGE, GRAY = "#1b9e77", "#d95f02", "0.5"
 
 
@@ -31,6 +34,18 @@ def main() -> None:
             figure = draw()
             figure.savefig(IMAGES / f"{draw.__name__}.svg", metadata={"Date": None})
             plt.close(figure)
+    gallery()
+
+
+def gallery() -> None:
+    """A picture of each example, at its size "shown"."""
+    sys.path.insert(0, str(EXAMPLES))
+    for name in sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "devices"):
+        example, figure = importlib.import_module(name), plt.figure(figsize=(6, 3.4), layout="constrained")
+        problem = example.prepare(example.SIZES["shown"])
+        example.draw(figure, problem, example.solve(problem))
+        figure.savefig(IMAGES / f"gallery-{name}.png", dpi=110, metadata={"Software": None})
+        plt.close(figure)
 
 
 def colorings() -> plt.Figure:
