@@ -22,6 +22,7 @@ import mcprecond
 import mcprecond.interop.arrays  # the top level does not import these
 import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
+import mcprecond.interop.torch
 from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
 from report.results import measured
