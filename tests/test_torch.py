@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import doctest
 import functools
+import importlib.util
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +25,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
 ]
 
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/how-to/torch.md").read_text()
 #: Each with a preconditioner for matrices that need not be symmetric.
 GENERAL = [(gmres, None), (gmres, ILU0), (bicgstab, MulticolorGS), (functools.partial(gmres, restart=5), ILU0)]
 
@@ -249,3 +254,21 @@ def test_wrong_arguments_are_named(place):
 def test_the_example_of_the_docstring():
     results = doctest.testmod(mcprecond.interop.torch)
     assert results.attempted > 5 and results.failed == 0
+
+
+def test_the_code_of_the_page(capsys):
+    blocks = re.findall(r"^```py\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == PAGE.count("```py\n") == 2
+    names = {}
+    for code, printed in blocks:
+        exec(code, names)
+        assert capsys.readouterr().out == printed
+
+
+def test_the_example_finds_what_the_page_says(capsys, monkeypatch):
+    spec = importlib.util.spec_from_file_location("fit_coefficient", ROOT / "examples/fit_coefficient.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    monkeypatch.setattr("sys.argv", ["fit_coefficient.py"])
+    example.main()
+    assert f"```text\n{capsys.readouterr().out}```" in PAGE
