@@ -34,9 +34,15 @@ GENERAL = [(gmres, None), (gmres, ILU0), (bicgstab, MulticolorGS), (functools.pa
 @pytest.fixture
 def place(device):
     """Where the tensors of a test are, as PyTorch names it."""
-    if device == "gpu" and not torch.cuda.is_available():
-        pytest.skip("this PyTorch finds no GPU")
+    if device == "gpu":
+        skip_without_gpu()
     return "cuda" if device == "gpu" else "cpu"
+
+
+def skip_without_gpu():
+    """Skip a test that needs one where PyTorch is a build for CPUs alone."""
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch finds no GPU")
 
 
 def tensor_of(A, place, values=None, index=torch.int64):
@@ -181,6 +187,7 @@ def test_nothing_is_copied(place, backend):
 
 @pytest.mark.gpu
 def test_the_current_stream_of_pytorch_is_that_of_cupy():
+    skip_without_gpu()
     import cupy
 
     matrix = spd(grid5(40))
