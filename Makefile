@@ -20,7 +20,7 @@ PETSC := .venv-petsc/bin
 # What a rank runs; the first one reports.
 RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 
-# The PyTorch of the tests, as pip names it; on Linux PyPI's brings CUDA along, and that for CPUs alone is smaller:
+# The PyTorch of the tests, as pip names it; on Linux that of PyPI brings CUDA along. The one for CPUs alone is smaller:
 # TORCH='torch --index-url https://download.pytorch.org/whl/cpu'.
 TORCH ?= torch==2.13.0
 TORCH_BIN := .venv-torch/bin
@@ -46,9 +46,9 @@ test-petsc: .venv-petsc/ready
 	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 1 $(RANK) -p no:terminal
 	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 3 $(RANK) -p no:terminal
 
-# Derivatives through solves, and the page that fits a coefficient.
+# Derivatives through solves by PyTorch and JAX, and the page that fits a coefficient.
 test-torch: .venv-torch/ready
-	MCPRECOND_NUM_THREADS=2 $(TORCH_BIN)/python -m pytest -q -p no:cacheprovider -m "not gpu" tests/test_torch.py
+	MCPRECOND_NUM_THREADS=2 $(TORCH_BIN)/python -m pytest -q -p no:cacheprovider -m "not gpu" tests/test_torch.py tests/test_jax.py
 
 # On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
@@ -104,7 +104,7 @@ petsc-python:
 .venv-torch/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-torch
 	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
+	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,jax]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
 	touch $@
 
 .venv/docs: .venv/package

@@ -20,6 +20,7 @@ sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
 import mcprecond.interop.arrays  # the top level does not import these
+import mcprecond.interop.jax
 import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
 import mcprecond.interop.torch

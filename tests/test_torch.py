@@ -76,7 +76,7 @@ def test_derivatives_beside_differences(place, solver, M, count):
     def solution(values, b):
         return solve(tensor_of(A, place, values), b, M, solver=solver, rtol=1e-12)
 
-    assert torch.autograd.gradcheck(solution, (values, b))
+    assert torch.autograd.gradcheck(solution, (values, b), nondet_tol=1e-9)
 
 
 @pytest.mark.parametrize("M", [None, MulticolorSGS, "auto"])
@@ -98,7 +98,7 @@ def test_derivatives_of_conjugate_gradients_beside_differences(place, M, count):
         return solve(tensor_of(A, place, shares @ springs + ground), b, M, rtol=1e-12)
 
     b = right_hand_sides(A, count, place).requires_grad_()
-    assert torch.autograd.gradcheck(solution, (springs.to(place).requires_grad_(), b))
+    assert torch.autograd.gradcheck(solution, (springs.to(place).requires_grad_(), b), nondet_tol=1e-9)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -242,7 +242,7 @@ def test_wrong_arguments_are_named(place):
         ((A.to_dense(), b), r"A must be a tensor in CSR layout, got torch.strided; try A.to_sparse_csr"),
         ((A.to(torch.bfloat16), b), r"A must hold float32, .* got torch.bfloat16"),
         ((A, b.to_sparse()), r"b must be a dense tensor, got torch.sparse_coo"),
-        ((A, b.float()), r"b holds torch.float32 on .* and A torch.float64 .*; try b.to\(A.device, A.dtype\)"),
+        ((A, b.float()), r"b holds torch.float32 and A torch.float64; convert one"),
         ((A, b, 3), r"M must be a preconditioner"),
     ):
         with pytest.raises(TypeError, match=named):
@@ -264,8 +264,9 @@ def test_the_example_of_the_docstring():
 
 
 def test_the_code_of_the_page(capsys):
+    pytest.importorskip("jax")
     blocks = re.findall(r"^```py\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == PAGE.count("```py\n") == 2
+    assert len(blocks) == PAGE.count("```py\n") == 3
     names = {}
     for code, printed in blocks:
         exec(code, names)

@@ -1,10 +1,5 @@
 """PyTorch: solutions of sparse systems, with derivatives with respect to the right-hand side and the matrix.
 
-What is differentiated is the solution, not the iteration. Let x solve A x = b, and g be the gradient of a number with
-respect to x. Then one more solve, of the adjoint system, gives both other gradients::
-
-    A^H w = g,     with respect to b: w,     with respect to a_ij: -w_i conj(x_j)
-
 The module is imported without torch; its function needs it.
 """
 
@@ -15,10 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import shown
+from mcprecond.interop.adjoint import System, refuse_unfit
 from mcprecond.interop.streams import stream_at
 from mcprecond.matrix import csr_form
-from mcprecond.solvers import PCG, pcg
+from mcprecond.solvers import pcg
 
 __all__ = ["solve"]
 
@@ -112,16 +109,10 @@ def solve(
         raise TypeError(f"A must hold float32, float64, complex64 or complex128 values, got {A.dtype}; try A.double()")
     if b.layout != torch.strided:
         raise TypeError(f"b must be a dense tensor, got {b.layout}; try b.to_dense()")
-    if (b.dtype, b.device) != (A.dtype, A.device):
-        raise TypeError(f"b holds {b.dtype} on {b.device} and A {A.dtype} on {A.device}; try b.to(A.device, A.dtype)")
-    if b.ndim not in (1, 2) or b.shape[0] != A.shape[0] or 0 in b.shape[1:]:
-        n = A.shape[0]
-        raise ValueError(f"b must have shape ({n},) or ({n}, k) with k columns at least 1, got {tuple(b.shape)}")
-    if not callable(solver):
-        raise TypeError(f"solver must be pcg, gmres, bicgstab or a function like these, got {shown(solver)}")
-    if rtol is None:
-        rtol = 1e-10 if A.dtype in (torch.float64, torch.complex128) else 1e-5
-    return _solution()(A, b, M, solver, {"rtol": rtol, "maxiter": maxiter})
+    if b.device != A.device:
+        raise TypeError(f"b is on {b.device} and A on {A.device}; try b.to(A.device)")
+    refuse_unfit(A, b, solver)
+    return _solution()(A, b, M, solver, rtol, maxiter)
 
 
 @functools.cache
@@ -133,8 +124,8 @@ def _solution() -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, A: Any, b: Any, *arguments: Any) -> Any:
             with _current_stream(b):
-                ctx.system = _System(A.detach(), *arguments)
-                x = torch.from_dlpack(ctx.system.solve(b)).reshape(b.shape)
+                ctx.system = System(*csr_form(A.detach()), *arguments)
+                x = torch.from_dlpack(ctx.system.solve(_array(b))).reshape(b.shape)
             ctx.save_for_backward(A, x)
             return x
 
@@ -143,9 +134,9 @@ def _solution() -> Callable[..., Any]:
         def backward(ctx: Any, gradient: Any) -> Any:
             A, x = ctx.saved_tensors
             with _current_stream(x):
-                w = torch.from_dlpack(ctx.system.solve_adjoint(gradient)).reshape(x.shape)
+                w = torch.from_dlpack(ctx.system.solve_adjoint(_array(gradient))).reshape(x.shape)
             of_A = _gradient_of_matrix(A.detach(), x, w) if ctx.needs_input_grad[0] else None
-            return of_A, w, None, None, None
+            return of_A, w, None, None, None, None
 
     return Solution.apply
 
@@ -164,44 +155,9 @@ def _gradient_of_matrix(A: Any, x: Any, w: Any) -> Any:
     return torch.sparse_csr_tensor(starts, columns, values, A.shape, check_invariants=False)
 
 
-class _System:
-    """A x = b and the adjoint system, whose right-hand sides are tensors, and whose solutions arrays."""
-
-    def __init__(self, A: Any, M: Any, solver: Callable[..., Any], options: dict[str, Any]) -> None:
-        self._A, self._backend = csr_form(A)
-        # Operators of SciPy can be called, too.
-        self._M = M(self._A) if callable(M) and (isinstance(M, type) or not hasattr(M, "shape")) else M
-        self._options = options
-        self._setup = PCG(self._A, self._M) if solver is pcg else None
-        self._solver = solver
-
-    def solve(self, b: Any) -> Any:
-        """x of A x = b."""
-        return self._solution(self._A, self._M, self._array(b), "the solve")
-
-    def solve_adjoint(self, g: Any) -> Any:
-        """w of A^H w = g."""
-        A, M = self._A, self._M
-        if self._setup is None:
-            A = A.conj(copy=False).T.tocsr()
-            M = None if M is None else self._backend.linalg.aslinearoperator(M).H
-        return self._solution(A, M, self._array(g), "the adjoint solve, which gives the gradients,")
-
-    def _solution(self, A: Any, M: Any, b: Any, what: str) -> Any:
-        """The solution by the setup that is kept, or by a function, for one column after the other."""
-        if self._setup is not None:
-            result = self._setup.solve(b, **self._options)
-        elif b.ndim == 1:
-            result = self._solver(A, b, M=M, **self._options)
-        else:
-            return self._backend.xp.stack([self._solution(A, M, column, what) for column in b.T], axis=1)
-        if not result.converged:
-            raise RuntimeError(f"{what} did not reach rtol: {result!r}")
-        return result.x
-
-    def _array(self, tensor: Any) -> Any:
-        """The memory of a tensor; a copy where its numbers are yet to be conjugated or negated."""
-        return self._backend.xp.from_dlpack(tensor.detach().resolve_conj().resolve_neg())
+def _array(tensor: Any) -> Any:
+    """The memory of a tensor as an array; a copy where its numbers are yet to be conjugated or negated."""
+    return backend_of(tensor).xp.from_dlpack(tensor.detach().resolve_conj().resolve_neg())
 
 
 @contextmanager
