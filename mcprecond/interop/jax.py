@@ -32,8 +32,7 @@ def solve(
 
     It can be transformed by ``jit``, ``grad``, ``jvp`` and ``vmap``, as often as wanted: it is JAX's
     ``custom_linear_solve``, whose solves are calls of this package on the host. Derivatives are found by more solves,
-    with A or its transpose. Each solve sets up anew; an M that exists already saves most of that. Arrays on a GPU are
-    copied to the host and back.
+    with A or its transpose. Each solve sets up anew; an M that exists already saves most of that.
 
     Parameters
     ----------
