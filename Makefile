@@ -1,5 +1,5 @@
 # `make demo` and `make test` need Python 3.11 or newer and nothing else; both build .venv. `make test-petsc` needs
-# Python 3.12 or newer, and builds .venv-petsc.
+# Python 3.12 or newer, and builds .venv-petsc; `make test-torch` builds .venv-torch.
 PYTHON ?= python3
 BIN := .venv/bin
 SECONDS ?= 600
@@ -20,7 +20,12 @@ PETSC := .venv-petsc/bin
 # What a rank runs; the first one reports.
 RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 
-.PHONY: demo lint test test-petsc petsc-python test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
+# The PyTorch of the tests, as pip names it; on Linux that of PyPI brings CUDA along. The one for CPUs alone is smaller:
+# TORCH='torch --index-url https://download.pytorch.org/whl/cpu'.
+TORCH ?= torch==2.13.0
+TORCH_BIN := .venv-torch/bin
+
+.PHONY: demo lint test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
@@ -40,6 +45,10 @@ test-petsc: .venv-petsc/ready
 	$(PETSC)/mpiexec -n 1 $(RANK) -q
 	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 1 $(RANK) -p no:terminal
 	$(PETSC)/mpiexec -n 1 $(RANK) -q : -n 3 $(RANK) -p no:terminal
+
+# Derivatives through solves by PyTorch and JAX, and the page that fits a coefficient.
+test-torch: .venv-torch/ready
+	MCPRECOND_NUM_THREADS=2 $(TORCH_BIN)/python -m pytest -q -p no:cacheprovider -m "not gpu" tests/test_torch.py tests/test_jax.py
 
 # On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
@@ -92,9 +101,15 @@ petsc-python:
 	$(PETSC)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[petsc]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
 	touch $@
 
+.venv-torch/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-torch
+	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,jax]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
+	touch $@
+
 .venv/docs: .venv/package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs,studies]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-petsc
+	rm -rf .venv .venv-petsc .venv-torch

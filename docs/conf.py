@@ -20,8 +20,10 @@ sys.path.insert(0, str(DOCS.parent))
 
 import mcprecond
 import mcprecond.interop.arrays  # the top level does not import these
+import mcprecond.interop.jax
 import mcprecond.interop.petsc
 import mcprecond.interop.pyamg
+import mcprecond.interop.torch
 from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
 from report.gallery import sentences

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from mcprecond.interop.streams import stream_at
+
 
 def is_on_gpu(v: Any) -> bool:
     """Whether a vector or a matrix is of a type with memory on a CUDA device."""
@@ -42,7 +44,7 @@ def stream() -> Any:
     context, place = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)()
     _call("PetscDeviceContextGetCurrentContext", ctypes.byref(context))
     _call("PetscDeviceContextGetStreamHandle", context, ctypes.byref(place))
-    return _stream_at(place[0] or 0)
+    return stream_at(place[0] or 0)
 
 
 def take_numbers(v: Any, values: Any) -> None:
@@ -53,26 +55,6 @@ def take_numbers(v: Any, values: Any) -> None:
             _wait(on_gpu=True)
     else:
         v.setArray(values if isinstance(values, np.ndarray) else values.get())
-
-
-class _Stream(NamedTuple):
-    """A stream by its address, as CUDA's protocol for streams has it."""
-
-    address: int
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.address
-
-
-@functools.cache
-def _stream_at(address: int) -> Any:
-    from cupy.cuda import Stream
-
-    if hasattr(Stream, "from_external"):
-        return Stream.from_external(_Stream(address))
-    from cupy.cuda import ExternalStream  # before CuPy 14
-
-    return ExternalStream(address)
 
 
 class Block(NamedTuple):
