@@ -21,7 +21,7 @@ from measure import MULTIGRID, RESULTS, record, save, timed_row
 from mcprecond.backends import get_backend
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "gallery"
-REPEATS, ENOUGH = 5, 20.0
+REPEATS, ENOUGH = 5, 5.0
 
 
 def main() -> None:

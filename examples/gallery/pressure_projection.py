@@ -12,7 +12,7 @@ from devices import library, on, to_host
 from mcprecond import PCG, SmoothedAggregation
 
 #: Cells along an edge.
-SIZES = {"test": 16, "shown": 96, "timed": 192}
+SIZES = {"test": 16, "shown": 96, "timed": 128}
 BESIDE = "SciPy's CG"
 STEPS, REYNOLDS, RTOL = 200, 400.0, 1e-5
 

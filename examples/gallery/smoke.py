@@ -11,7 +11,7 @@ from devices import on, to_host
 
 from mcprecond import ILU0, bicgstab
 
-SIZES = {"test": 24, "shown": 128, "timed": 192}
+SIZES = {"test": 24, "shown": 128, "timed": 128}
 BESIDE = "SciPy's direct solver in each step"
 STEPS, DT, DIFFUSION, RTOL = 30, 0.05, 2e-4, 1e-8
 
