@@ -305,7 +305,7 @@ def test_an_interrupt_outside_of_the_work(here, monkeypatch):
 def test_advise_fits_the_terminal(here, grid, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     code, said, _ = here("advise", grid)
-    table = said.split("CG to a relative")[0]
+    table = said.split("To a relative")[0]
     assert code == 0 and "…" not in table and all(len(line) <= columns for line in table.splitlines())
     assert ("total" in table) == (columns == 40) and ("setup" in table) == (columns == 80)
 
@@ -390,7 +390,7 @@ def test_plot_writes_a_picture(here, grid, tmp_path, what, suffix):
 def test_advise_says_why(here, grid):
     code, said, _ = here("advise", grid)
     assert code == 0
-    assert "Use: pcg(A, b" in said and "It took " in said and " to set up" in said
+    assert "Use: " in said and "It took " in said and " to set up" in said
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,18 @@ def test_an_unsymmetric_matrix_is_noticed_after_a_hundred_iterations(M, scale, d
     assert result.reason is Reason.UNSYMMETRIC_A and result.iterations <= 200
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_symmetry_of_a_matrix_is_looked_at_though_residuals_fall(columns, to_device):
+    """For a while CG converges: its residuals are small when they begin to stagnate."""
+    A = sp.csr_matrix(neumann(60) + 1e-3 * sp.eye_array(3600) + 1e-5 * sp.eye_array(3600, k=1))
+    b = A @ np.stack([random_vector(3600, seed) for seed in range(columns)], axis=1)
+    result = pcg(to_device(A), to_device(b[:, 0] if columns == 1 else b), rtol=1e-14)
+    symmetric = to_device(sp.csr_matrix((A + A.T) / 2))
+    before = pcg(symmetric, to_device(b[:, 0]), rtol=1e-14, maxiter=100)
+    assert before.residuals[-1] < 1e-3 * before.residuals[0] and before.reason is Reason.MAX_ITERATIONS
+    assert result.reason is Reason.UNSYMMETRIC_A and np.max(result.iterations) <= 200
+
+
 @pytest.mark.parametrize("size", [0, 1e-12])
 def test_systems_that_converge_are_let_go_on(size, backend, to_device):
     """An ill-conditioned one, which takes many iterations, and one that is symmetric to rounding only."""

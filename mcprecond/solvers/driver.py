@@ -77,12 +77,13 @@ def iterate(
     callback: Callable[[Iteration], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[], Reason | None],
+    flaw: Callable[[], Reason | None],
     leaves: Callable[[Iteration], bool] | None = None,
 ) -> Reason:
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
 
-    After many iterations that have not won much, ``cause()`` examines why. If ``leaves(iteration)`` says so, the
-    iterations end as if there were no more.
+    After EXAMINED iterations ``flaw()`` looks, once, whether the method fits A. After many iterations that have not won
+    much, ``cause()`` examines why. If ``leaves(iteration)`` says so, the iterations end as if there were no more.
     """
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
@@ -100,9 +101,9 @@ def iterate(
         if progress:
             progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
         if state == RUNNING and iteration.count >= examined:
+            stalls, is_first = iteration.residuals[-1] > SLOW * iteration.residuals[0], examined == EXAMINED
             examined *= RARER
-            stalls = iteration.residuals[-1] > SLOW * iteration.residuals[0]
-            if stalls and (found := cause()):
+            if found := (flaw() if is_first else None) or (cause() if stalls else None):
                 iteration.read_state()  # after those that have run ahead
                 iteration.measure_residual()
                 return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
