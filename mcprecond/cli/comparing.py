@@ -108,7 +108,8 @@ def advise(
 
     with working(f"reading {file}") as work:
         A = read(file)
-        b, B = None if rhs is None else vector(rhs), None if near_null_space is None else columns(near_null_space)
+        b = None if rhs is None else backend.xp.asarray(vector(rhs))
+        B = None if near_null_space is None else columns(near_null_space)
 
         def told(what: str, done: int, total: int) -> None:
             work.advance(f"{what}, {done} of {total} runs done", done, total)

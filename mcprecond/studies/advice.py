@@ -25,7 +25,8 @@ from mcprecond.studies.table import Table
 from mcprecond.tuning.stages import OF_JACOBI, iterations_of_multigrid
 
 MAXITER = 10_000
-#: A solve is given up after so many times the time of the fastest so far, but not before so many seconds.
+#: A solve is given up after so many times the time of the fastest so far, but not before so many seconds; and what took
+#: so many times as long in the first timed run is not timed again.
 LONGER, LEAST_SECONDS = 10.0, 2.0
 #: What is tried with one thread, too: what was fastest with all of them, and what waits for others at every level.
 FASTEST, OF_MANY_STEPS = 3, "ILU0 row order"
@@ -60,7 +61,8 @@ def advise(
     them, and ILU0 in the order of the rows, is tried with one thread, too.
 
     Each is run once to warm up, and given up if it takes ten times as long as the fastest so far. Then they take
-    turns, so that what else runs on the machine meets all of them. The threads of this process are changed meanwhile.
+    turns, so that what else runs on the machine meets all of them; what took ten times as long as the fastest is timed
+    once only. The threads of this process are changed meanwhile.
 
     Parameters
     ----------
@@ -273,14 +275,18 @@ def contest(
     warm_up(trials)
     going_on = [trial for trial in trials if trial.verified]
     go_round(going_on, 1)
+    most = LONGER * min((trial.total.median for trial in going_on), default=0.0)
+    near = sorted((trial for trial in going_on if trial.total.median <= most), key=lambda trial: trial.total.median)
+    planned -= (repeats - 1) * (len(going_on) - len(near))
     if extra:
-        parallel = sorted((trial for trial in going_on if trial.threads), key=lambda trial: trial.total.median)
+        parallel = [trial for trial in near if trial.threads]
         with_many_steps = [trial for trial in parallel[FASTEST:] if trial.candidate.method == OF_MANY_STEPS]
         alone = [Trial(trial.candidate, 1) for trial in parallel[:FASTEST] + with_many_steps]
         planned -= (1 + repeats) * (extra - len(alone))
         warm_up(alone)
         trials += alone
-    go_round([trial for trial in trials if trial.verified], repeats)
+        near += [trial for trial in alone if trial.verified]
+    go_round(near, repeats)
     return trials
 
 
