@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
 from graphs import grid5, spd
+from scipy.sparse.linalg import splu
 
 import mcprecond
 from mcprecond import problems, studies
@@ -18,6 +21,7 @@ from mcprecond.backends.team import get_threads
 from mcprecond.matrix import PatternChangedError
 from mcprecond.problems.graphs import grid2d
 from mcprecond.studies import advice
+from mcprecond.studies import candidates as candidates_module
 from mcprecond.studies.advice import Trial, ranked
 from mcprecond.studies.candidates import Candidate, candidates
 from mcprecond.studies.measure import Timing
@@ -74,12 +78,13 @@ def test_hermitian_matrices(to_device, backend):
     assert all(row["verified"] for row in ours) and all(row["reason"] for row in rows.values())
 
 
-def test_a_given_system(to_device, backend):
-    """In blocks, with a near-null space and a right-hand side."""
+def test_a_given_system(to_device, backend, capfd):
+    """In blocks, with a near-null space and a right-hand side. PyAMG has something to print then."""
     A = problems.elasticity(5)
     B, b = np.tile(np.eye(3), (A.shape[0] // 3, 1)), np.arange(A.shape[0], dtype=float)
     given = {"b": to_device(b), "B": to_device(B), "block_size": 3, "rtol": 1e-10, "repeats": 1}
     rows = with_all_threads(studies.advise(to_device(A), **given))
+    assert capfd.readouterr().out == ""
     assert all(row["residual"] <= 1e-10 for row in rows.values() if row["verified"])
     assert rows["multigrid"]["verified"] and rows["SGS"]["verified"]
     assert rows["multigrid"]["python"] == "pcg(A, b, M=SmoothedAggregation(A, B=B, block_size=3))"
@@ -104,7 +109,8 @@ def test_bad_arguments(options, error, message):
         studies.advise(grid2d(8), **options)
 
 
-def test_one_thread_is_tried_beside_all(tried):
+def test_one_thread_is_tried_beside_all(tried, monkeypatch):
+    monkeypatch.setattr(advice, "LONGER", np.inf)
     before, seen = get_threads(), []
     rehearsed = Candidate("seen", lambda A: seen.append(get_threads()), "")
     tried(rehearsed)
@@ -160,11 +166,9 @@ def test_noise_is_three_times_the_distance_of_the_quartiles():
 
 
 def test_a_direct_solver_that_would_take_long_is_not_tried():
-    from mcprecond.studies.candidates import _refuse_much_work
-
-    _refuse_much_work(grid2d(300))
+    candidates_module._refuse_much_work(grid2d(300))
     with pytest.raises(MemoryError, match=r"predicted to take .* operations"):
-        _refuse_much_work(problems.laplacian((64, 64, 64)))
+        candidates_module._refuse_much_work(problems.laplacian((64, 64, 64)))
 
 
 def test_what_fails_comes_last():
@@ -198,6 +202,44 @@ def test_a_candidate_that_refuses_is_a_row_with_its_reason(error, where, tried):
     *good, last = studies.advise(grid2d(8), repeats=1).rows
     assert last["method"] == "refusing" and f"{error.__name__}: not this one" in last["reason"]
     assert {row["method"] for row in good} == {"SGS", "none"} and all(row["verified"] for row in good)
+
+
+def test_cudss_is_planned_and_factorized_once_and_freed(monkeypatch):
+    """With a stand-in for nvmath, which needs a GPU."""
+    calls = []
+
+    class DirectSolver:
+        def __init__(self, A, b, options):
+            self.factors, self.b = splu(A.tocsc()), b
+            calls.append(options)
+
+        def __getattr__(self, name):
+            return lambda: calls.append(name)
+
+        def reset_operands(self, b):
+            self.b = b
+
+        def solve(self):
+            return self.factors.solve(self.b)
+
+    kinds = SimpleNamespace(SPD="spd", HPD="hpd")
+    advanced = SimpleNamespace(
+        DirectSolver=DirectSolver,
+        DirectSolverMatrixType=kinds,
+        DirectSolverOptions=lambda sparse_system_type: sparse_system_type,
+    )
+    for name in ("nvmath", "nvmath.sparse"):
+        monkeypatch.setitem(
+            sys.modules, name, SimpleNamespace(sparse=SimpleNamespace(advanced=advanced), advanced=advanced)
+        )
+    monkeypatch.setitem(sys.modules, "nvmath.sparse.advanced", advanced)
+    A = grid2d(8)
+    factors = candidates_module._cudss(A)
+    for seed in (0, 1):
+        x = np.random.default_rng(seed).standard_normal(64)
+        np.testing.assert_allclose(factors @ (A @ x), x)
+    del factors
+    assert calls == ["spd", "plan", "factorize", "free"]
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,8 @@ def test_help_says_what_the_docstrings_say(here):
         (("info", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond --help"),
         (("color", "GRID", "--recolor", "many"), "invalid int value: 'many'; see mcprecond color --help"),
         (("solve",), "the following arguments are required: FILE; see mcprecond solve --help"),
+        (("solv", "GRID"), "; did you mean 'solve'?"),
+        (("solve", "GRID", "--preconditioner", "multgrid"), "; did you mean 'multigrid'?"),
         (("plot", "GRID"), "required: --output"),
         (("paint",), "invalid choice: 'paint'"),
         (("color", "GRID", "--dist", "2"), "unrecognized arguments: --dist 2"),

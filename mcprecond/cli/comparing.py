@@ -168,13 +168,13 @@ def _why(rows: list[dict[str, Any]]) -> str:
     """Why the first row of advice is the first one."""
     best, others = rows[0], [row for row in rows[1:] if row["verified"]]
     parts = [f"It took {best['seconds']:.3g} s, {best['setup_seconds']:.3g} s of them to set up"]
-    plain = next((row for row in others if row["method"] == "none"), None)
+    plain = next((row for row in others if row["method"] == "none" != best["method"]), None)
     if plain:
-        times = plain["seconds"] / best["seconds"]
-        parts.append(
-            f"{times:.1f} times less than CG without a preconditioner, with {best['iterations']} iterations instead of "
-            f"{plain['iterations']}"
+        instead = (
+            f", with {best['iterations']} iterations instead of {plain['iterations']}" if best["iterations"] else ""
         )
+        times = plain["seconds"] / best["seconds"]
+        parts.append(f"{times:.1f} times less than CG without a preconditioner{instead}")
     if others:
         parts.append(f"the next best is {_label(others[0])}, with {others[0]['seconds']:.3g} s")
     quickest = min(rows[:1] + others, key=lambda row: row["solve_seconds"])

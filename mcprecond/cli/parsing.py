@@ -54,9 +54,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """See `argparse.ArgumentParser`."""
-        if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
-            message += did_you_mean(wrong[1], wrong[2].replace("'", "").split(", "))
-        raise ValueError(f"{message}; see {self.prog} --help")
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        hint = did_you_mean(wrong[1], wrong[2].replace("'", "").split(", ")) if wrong else ""
+        raise ValueError(f"{message}{hint or f'; see {self.prog} --help'}")
 
 
 def parser(functions: Mapping[str, Callable[..., None]]) -> Parser:

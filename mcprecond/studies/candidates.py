@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -109,7 +112,8 @@ def _of_pyamg(backend: Backend, B: Any, block_size: int) -> list[Candidate]:
     def classical(A: Any) -> Any:
         import pyamg
 
-        return pyamg.ruge_stuben_solver(sp.csr_matrix(A if backend.name == "cpu" else A.get()))
+        with _quiet():
+            return pyamg.ruge_stuben_solver(sp.csr_matrix(A if backend.name == "cpu" else A.get()))
 
     def aggregation(A: Any) -> Any:
         import pyamg
@@ -139,6 +143,22 @@ def _of_pyamg(backend: Backend, B: Any, block_size: int) -> list[Candidate]:
             f"pcg(A, b, M=pyamg.smoothed_aggregation_solver({nodes}{given}).aspreconditioner())",
         ),
     ]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what compiled code prints from the process's stdout: PyAMG has a line for each row that it cannot
+    interpolate.
+    """
+    sys.stdout.flush()
+    with open(os.devnull, "w") as nowhere:
+        kept = os.dup(1)
+        try:
+            os.dup2(nowhere.fileno(), 1)
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 _SUPERLU = (
