@@ -125,6 +125,30 @@ def test_one_thread_is_tried_beside_all(tried, monkeypatch):
         assert row["python"].startswith("configure(threads=1); ") == (row["threads"] == 1)
 
 
+def test_where_there_is_one_thread_it_is_not_spoken_of(tried):
+    before = get_threads()
+    mcprecond.configure(threads=1)
+    try:
+        table = studies.advise(grid2d(8), repeats=1)
+    finally:
+        mcprecond.configure(threads=before)
+    assert [(row["threads"], "threads" in row["python"]) for row in table.rows] == [(None, False)] * 2
+
+
+@pytest.mark.parametrize("run", [1, 2, 3])
+def test_a_candidate_that_fails_later_is_a_row_with_its_reason(tried, run):
+    calls = []
+
+    def build(A):
+        calls.append(A)
+        if len(calls) > run:
+            raise MemoryError("full by now")
+
+    tried(Candidate("growing", build, ""))
+    *_, last = studies.advise(grid2d(8)).rows
+    assert last["method"] == "growing" and not last["verified"] and "full by now" in last["reason"]
+
+
 def test_progress_knows_how_many_runs_there_are(tried):
     def build(A):
         raise ValueError("not this one")

@@ -85,13 +85,13 @@ def advise(
     -------
     Table
         Best first; those that did not converge, or refused, come last, with the reason. Columns: method, threads (None
-        where they do not matter), verified (the true residual is within rtol), decided (whether a row is slower than
-        the first one beyond the noise, which is three times the distance of the quartiles; of the first row, whether
-        all others are), iterations (0 of a direct solver), colors (of ILU0 the levels; None for what has
-        no colors, as multigrid on a CPU), seconds (setup and solve, median), seconds_first_quartile,
+        where they do not matter, or there is only one), verified (the true residual is within rtol), decided (whether a
+        row is slower than the first one beyond the noise, which is three times the distance of the quartiles; of the
+        first row, whether all others are), iterations (0 of a direct solver), colors (of ILU0 the levels; None for what
+        has no colors, as multigrid on a CPU), seconds (setup and solve, median), seconds_first_quartile,
         seconds_third_quartile, predicted_seconds (the same as ``pcg(A, b, M="auto")`` predicts it from the iterations
-        that Jacobi took; None for what that does not consider), setup_seconds, solve_seconds, application (time of
-        M @ r relative to A @ x), residual, reason, python (how to use it).
+        that Jacobi took; None for what that does not consider), setup_seconds, solve_seconds, application (time of M @
+        r relative to A @ x), residual, reason, python (how to use it).
 
     Raises
     ------
@@ -140,7 +140,7 @@ class Trial:
     ----------
     candidate : Candidate
     threads : int or None
-        None where they do not matter.
+        None where they do not matter, or there is only one.
     verified : bool
     facts : dict
         Columns of `advise`.
@@ -218,7 +218,8 @@ def solved(system: System, M: Any, rtol: float, most: float) -> tuple[Any, int, 
         if count and not started:
             started.append(time.perf_counter())
         elif count and time.perf_counter() - started[0] > most:
-            raise TakesTooLong(f"given up after {most:.3g} s and {count} iterations, {LONGER:.0f} times the fastest")
+            others = f"another one is at least {LONGER:.0f} times as fast"
+            raise TakesTooLong(f"given up after {most:.3g} s and {count} iterations: {others}")
 
     hook = watch if most < math.inf else None
     result = pcg(system.A, system.b, rtol=rtol, maxiter=MAXITER, M=M, progress=hook)
@@ -246,9 +247,9 @@ def contest(
     system: System, tried: list[Candidate], rtol: float, repeats: int, progress: Progress | None
 ) -> list[Trial]:
     """Try candidates in turns, with all threads, and some of them with one."""
-    threads = get_threads() if backend_of(system.A).name == "cpu" else None
+    threads = get_threads() if backend_of(system.A).name == "cpu" and get_threads() > 1 else None
     trials = [Trial(candidate, threads if candidate.shares_loops else None) for candidate in tried]
-    fastest, done, extra = math.inf, 0, (FASTEST + 1 if threads and threads > 1 else 0)
+    fastest, done, extra = math.inf, 0, (FASTEST + 1 if threads else 0)
     planned = (1 + repeats) * (len(trials) + extra)
 
     def tell(what: str) -> None:
@@ -275,8 +276,8 @@ def contest(
     warm_up(trials)
     going_on = [trial for trial in trials if trial.verified]
     go_round(going_on, 1)
-    most = LONGER * min((trial.total.median for trial in going_on), default=0.0)
-    near = sorted((trial for trial in going_on if trial.total.median <= most), key=lambda trial: trial.total.median)
+    near = sorted((trial for trial in going_on if trial.verified), key=lambda trial: trial.total.median)
+    near = [trial for trial in near if trial.total.median <= LONGER * near[0].total.median]
     planned -= (repeats - 1) * (len(going_on) - len(near))
     if extra:
         parallel = [trial for trial in near if trial.threads]
