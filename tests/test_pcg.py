@@ -297,15 +297,22 @@ def test_an_unsymmetric_matrix_is_noticed_after_a_hundred_iterations(M, scale, d
 
 
 @pytest.mark.parametrize("columns", [1, 3])
-def test_the_symmetry_of_a_matrix_is_looked_at_though_residuals_fall(columns, to_device):
-    """For a while CG converges: its residuals are small when they begin to stagnate."""
-    A = sp.csr_matrix(neumann(60) + 1e-3 * sp.eye_array(3600) + 1e-5 * sp.eye_array(3600, k=1))
+@pytest.mark.parametrize("more", [1e-2, 1e-1, 1.0])
+def test_an_unsymmetric_matrix_is_noticed_where_residuals_first_fall(more, columns, to_device):
+    """They are small after 100 iterations, and then stagnate. There are 36,000 iterations at most."""
+    A = sp.csr_matrix(neumann(60) + more * sp.eye_array(3600) + (0.2 if more == 1 else 0.1) * sp.eye_array(3600, k=1))
     b = A @ np.stack([random_vector(3600, seed) for seed in range(columns)], axis=1)
     result = pcg(to_device(A), to_device(b[:, 0] if columns == 1 else b), rtol=1e-14)
-    symmetric = to_device(sp.csr_matrix((A + A.T) / 2))
-    before = pcg(symmetric, to_device(b[:, 0]), rtol=1e-14, maxiter=100)
-    assert before.residuals[-1] < 1e-3 * before.residuals[0] and before.reason is Reason.MAX_ITERATIONS
-    assert result.reason is Reason.UNSYMMETRIC_A and np.max(result.iterations) <= 200
+    residuals = result.residuals.reshape(len(result.residuals), -1)
+    assert (residuals[100] < 1e-3 * residuals[0]).all()
+    assert result.reason is Reason.UNSYMMETRIC_A and np.max(result.iterations) <= 800
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-3, 1e-2])
+def test_an_unsymmetric_matrix_that_cg_can_solve_is_solved(size, to_device):
+    A = sp.csr_matrix(neumann(60) + 1e-3 * sp.eye_array(3600) + size * sp.eye_array(3600, k=1))
+    result = pcg(to_device(A), to_device(A @ random_vector(3600)), rtol=1e-12)
+    assert result.converged and result.iterations > 200
 
 
 @pytest.mark.parametrize("size", [0, 1e-12])

@@ -25,10 +25,10 @@ from mcprecond.solvers.driver import (
     EXAMINED,
     MOST_PER_READ,
     RARER,
-    SLOW,
     _iterations_left,
     choose_units,
     solution_of,
+    stalls,
     verdict,
 )
 from mcprecond.solvers.iteration import (
@@ -227,7 +227,6 @@ def iterate_columns(
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[Column], Reason | None],
-    flaw: Callable[[], Reason | None],
 ) -> list[Reason]:
     """Enqueue iterations until each column has a reason to stop; see `iterate`, which does so for one system.
 
@@ -249,9 +248,8 @@ def iterate_columns(
         if progress:
             progress(iteration.count, max(column.norm_in_units(column.residuals[-1]) for column in columns))
         if state == RUNNING and iteration.count >= examined:
-            is_first = examined == EXAMINED
             examined *= RARER
-            _examine(iteration, cause, flaw() if is_first else None)
+            _examine(iteration, cause)
         active = [column for column in columns if column.is_running]
         if active:
             if adapts:
@@ -287,7 +285,6 @@ def solve_columns(
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[..., Reason | None],
-    flaw: Callable[[], Reason | None],
     started: float,
 ) -> ColumnsResult[Any]:
     """Solve for right-hand sides that the iteration has loaded.
@@ -298,8 +295,6 @@ def solve_columns(
         rtol, atol and maxiter.
     cause : function
         ``cause(b, column, limit, reason)`` for one column of b, its `Column` and its limit in the caller's units.
-    flaw : function
-        As in `iterate`.
     started : float
         When the solve began.
     """
@@ -317,7 +312,7 @@ def solve_columns(
     iteration.begin()
     why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
     ready = time.perf_counter()
-    stopped_by = iterate_columns(iteration, callback, progress, why, flaw)
+    stopped_by = iterate_columns(iteration, callback, progress, why)
     results: list[SolveResult[Any]] = []
     for column, reason in zip(columns, stopped_by, strict=True):
         x, reason = solution_of(column, reason)
@@ -349,10 +344,10 @@ def joined(
     )
 
 
-def _examine(iteration: ColumnsIteration, cause: Callable[[Column], Reason | None], flaw: Reason | None) -> None:
-    """Stop all columns for a flaw of A, or those that have not won much, and for which ``cause(column)`` says why."""
-    running = [c for c in iteration.columns if c.is_running and (flaw or c.residuals[-1] > SLOW * c.residuals[0])]
-    causes = [(column, found) for column in running if (found := flaw or cause(column))]
+def _examine(iteration: ColumnsIteration, cause: Callable[[Column], Reason | None]) -> None:
+    """Stop the columns that have not won much, and for which ``cause(column)`` says why."""
+    stalling = [column for column in iteration.columns if column.is_running and stalls(column.residuals)]
+    causes = [(column, found) for column in stalling if (found := cause(column))]
     if not causes:
         return
     iteration.read_state()  # after those that have run ahead

@@ -204,12 +204,13 @@ class PreconditionedCG(Solver):
             unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
 
-    def _flaw(self) -> Reason | None:
-        """See `Solver`: A has to be symmetric."""
-        return None if self.A_is_operator or not is_unsymmetric(admitted(self._A)) else Reason.UNSYMMETRIC_A
-
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """See `Solver`; A may not be symmetric, too."""
-        if self.A_is_operator or reason in (None, Reason.NOT_FINITE) or is_hermitian(admitted(self._A)):
-            return super()._cause(b, iteration, limit, reason)
-        return Reason.UNSYMMETRIC_A
+        if self.A_is_operator:
+            return None
+        matrix = admitted(self._A)
+        if reason is None:
+            unsymmetric = is_unsymmetric(matrix)
+        else:
+            unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
+        return Reason.UNSYMMETRIC_A if unsymmetric else super()._cause(b, iteration, limit, reason)

@@ -122,16 +122,7 @@ class Solver:
         iteration.load(b, guess)
         if isinstance(iteration, ColumnsIteration):
             result = solve_columns(
-                iteration,
-                b,
-                guess,
-                exponent_of_A,
-                (rtol, atol, maxiter),
-                callback,
-                progress,
-                self._cause_of,
-                self._flaw,
-                started,
+                iteration, b, guess, exponent_of_A, (rtol, atol, maxiter), callback, progress, self._cause_of, started
             )
             self._free.setdefault(key, []).append((iteration, stack))
             return result
@@ -146,9 +137,7 @@ class Solver:
         limit_of_caller = iteration.norm_in_units(limit)
         iteration.start(limit, maxiter, norm if starts_at_zero else None)
         ready = time.perf_counter()
-        reason = iterate(
-            iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), self._flaw, leaves
-        )
+        reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
         x, reason = solution_of(iteration, reason)
         narrow = iteration.dtype_of_steps
         # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
@@ -245,10 +234,6 @@ class Solver:
     def _cause_of(self, b: Any, column: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """See `_cause`, for a column."""
         return self._cause(self._projected(b, column), column, limit, reason)
-
-    def _flaw(self) -> Reason | None:
-        """Why the method does not fit A, however the residuals fall; None if it does, or nobody knows."""
-        return None
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""
