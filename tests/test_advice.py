@@ -228,6 +228,16 @@ def test_a_candidate_that_refuses_is_a_row_with_its_reason(error, where, tried):
     assert {row["method"] for row in good} == {"SGS", "none"} and all(row["verified"] for row in good)
 
 
+def test_pyamg_is_not_tried_on_graphs_with_hubs():
+    pytest.importorskip("pyamg")
+    n = 1000
+    ones, leaves = np.ones(n), np.arange(1, n + 1)
+    star = sp.csr_matrix((ones, (np.zeros(n, int), leaves)), shape=(n + 1, n + 1))
+    rows = with_all_threads(studies.advise(star + star.T + sp.diags_array(np.r_[2.0 * n, 2 * ones]), repeats=1))
+    theirs = [row for name, row in rows.items() if "PyAMG" in name or name == "classical"]
+    assert len(theirs) == 3 and all("A has hubs" in row["reason"] for row in theirs)
+
+
 def test_cudss_is_planned_and_factorized_once_and_freed(monkeypatch):
     """With a stand-in for nvmath, which needs a GPU."""
     calls = []

@@ -22,6 +22,7 @@ from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
 #: Operations that a direct solver on the CPU may be predicted to need: those of some seconds.
 MOST_OPERATIONS = 3e11
 BYTES_PER_ENTRY = 12  # of a factor
+LONGEST_ROWS = 200  # on average over all entries of A, for PyAMG; 81 are those of elasticity
 
 
 class Candidate(NamedTuple):
@@ -112,12 +113,14 @@ def _of_pyamg(backend: Backend, B: Any, block_size: int) -> list[Candidate]:
     def classical(A: Any) -> Any:
         import pyamg
 
+        _refuse_hubs(A)
         with _quiet():
             return pyamg.ruge_stuben_solver(sp.csr_matrix(A if backend.name == "cpu" else A.get()))
 
     def aggregation(A: Any) -> Any:
         import pyamg
 
+        _refuse_hubs(A)
         nodes = A if block_size == 1 else A.tobsr((block_size, block_size))
         return pyamg.smoothed_aggregation_solver(nodes, B=B).aspreconditioner()
 
@@ -143,6 +146,18 @@ def _of_pyamg(backend: Backend, B: Any, block_size: int) -> list[Candidate]:
             f"pcg(A, b, M=pyamg.smoothed_aggregation_solver({nodes}{given}).aspreconditioner())",
         ),
     ]
+
+
+def _refuse_hubs(A: Any) -> None:
+    """Raise ValueError where PyAMG's setup could take minutes, and cannot be stopped: its products and interpolations
+    visit the rows of all neighbors of a row.
+    """
+    lengths = (A.indptr[1:] - A.indptr[:-1]).astype(np.float64)
+    length = float((lengths**2).sum()) / max(A.nnz, 1)
+    if length > LONGEST_ROWS:
+        raise ValueError(
+            f"A has hubs: the rows of neighbors have {length:,.0f} entries; PyAMG may take minutes for that"
+        )
 
 
 @contextmanager
