@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mcprecond.studies.measure import NOISE
+
 #: Where the range of a time stands, in files without quartiles.
 RANGES = {"ms": "spread_ms", "seconds": "spread"}
-QUARTILES = 3  # how many times their distance
 #: How many times the range, where it stands for the quartiles: those of three times, as such files have, are half of it
 #: apart.
-HALF = QUARTILES / 2
+HALF = NOISE / 2
 
 
 def noise(row: Mapping[str, Any], key: str = "ms") -> float:
@@ -19,7 +20,7 @@ def noise(row: Mapping[str, Any], key: str = "ms") -> float:
     its range where they were not kept; 0 where neither was, and for what is no time.
     """
     if quartiles := quartiles_of(row, key):
-        return float(QUARTILES * (quartiles[1] - quartiles[0]) / row[key])
+        return float(NOISE * (quartiles[1] - quartiles[0]) / row[key])
     return float(HALF * row.get(RANGES.get(key, ""), 0.0) / row[key])
 
 

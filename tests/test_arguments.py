@@ -7,7 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from mcprecond.backends.arguments import flag, integer, one_of, real
+import mcprecond
+from mcprecond import problems
+from mcprecond.backends.arguments import did_you_mean, flag, integer, one_of, real
+from mcprecond.problems.graphs import grid2d
 
 
 @pytest.mark.parametrize("value", [3, np.int32(3), np.uint8(3), np.int64(3)])
@@ -47,9 +50,41 @@ def test_one_of():
         (lambda: flag(1, "f"), TypeError, "f must be True or False, got 1 (int)"),
         (lambda: one_of(["a"], "s", ("a", "b")), TypeError, "s must be a string, one of a, b, got ['a'] (list)"),
         (lambda: one_of("c", "s", ("a", "b")), ValueError, "s must be one of a, b, got 'c'"),
+        (
+            lambda: one_of("alpa", "s", ("alpha", "b")),
+            ValueError,
+            "s must be one of alpha, b, got 'alpa'; did you mean ",
+        ),
     ],
 )
 def test_refusals(check, error, message):
     with pytest.raises(error, match="^" + re.escape(message)) as raised:
         check()
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [("gredy", "; did you mean 'greedy'?"), ("EB", "; did you mean 'eb'?"), ("k", "; did you mean 'K'?"), ("zzz", "")],
+)
+def test_a_name_that_is_close_is_suggested(value, hint):
+    assert did_you_mean(value, ("eb", "greedy", "K")) == hint
+
+
+def test_every_name_has_a_suggestion():
+    A, b = grid2d(4), np.ones(16)
+    for call, meant in (
+        (lambda: mcprecond.color(A, "gredy"), "greedy"),
+        (lambda: mcprecond.color(A, "greedy", order="sld"), "sdl"),
+        (lambda: mcprecond.SmoothedAggregation(A, smoother="chebishev"), "chebyshev"),
+        (lambda: mcprecond.SmoothedAggregation(A, cycle="v"), "V"),
+        (lambda: mcprecond.SmoothedAggregation(A).solve(b, accel="gmre"), "gmres"),
+        (lambda: mcprecond.MulticolorGS(A, sweep="symetric"), "symmetric"),
+        (lambda: mcprecond.ILU0(A, ordering="colour"), "color"),
+        (lambda: mcprecond.MulticolorDILU(A, pivot="positiv"), "positive"),
+        (lambda: mcprecond.pcg(A, b, M="aut"), "auto"),
+        (lambda: mcprecond.pcg(A, b, form="eisenstein"), "eisenstat"),
+        (lambda: problems.laplacian((4, 4), device="gpuu"), "gpu"),
+    ):
+        with pytest.raises(ValueError, match=f"did you mean '{meant}'\\?$"):
+            call()

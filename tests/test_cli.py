@@ -257,6 +257,8 @@ def test_help_says_what_the_docstrings_say(here):
         (("info", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond --help"),
         (("color", "GRID", "--recolor", "many"), "invalid int value: 'many'; see mcprecond color --help"),
         (("solve",), "the following arguments are required: FILE; see mcprecond solve --help"),
+        (("solv", "GRID"), "; did you mean 'solve'?"),
+        (("solve", "GRID", "--preconditioner", "multgrid"), "; did you mean 'multigrid'?"),
         (("plot", "GRID"), "required: --output"),
         (("paint",), "invalid choice: 'paint'"),
         (("color", "GRID", "--dist", "2"), "unrecognized arguments: --dist 2"),
@@ -305,7 +307,7 @@ def test_an_interrupt_outside_of_the_work(here, monkeypatch):
 def test_advise_fits_the_terminal(here, grid, columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     code, said, _ = here("advise", grid)
-    table = said.split("CG to a relative")[0]
+    table = said.split("To a relative")[0]
     assert code == 0 and "…" not in table and all(len(line) <= columns for line in table.splitlines())
     assert ("total" in table) == (columns == 40) and ("setup" in table) == (columns == 80)
 
@@ -390,7 +392,7 @@ def test_plot_writes_a_picture(here, grid, tmp_path, what, suffix):
 def test_advise_says_why(here, grid):
     code, said, _ = here("advise", grid)
     assert code == 0
-    assert "Use: pcg(A, b" in said and "It took " in said and " to set up" in said
+    assert "Use: " in said and "It took " in said and " to set up" in said
 
 
 @pytest.mark.parametrize(

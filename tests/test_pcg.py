@@ -296,6 +296,25 @@ def test_an_unsymmetric_matrix_is_noticed_after_a_hundred_iterations(M, scale, d
     assert result.reason is Reason.UNSYMMETRIC_A and result.iterations <= 200
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("more", [1e-2, 1e-1, 1.0])
+def test_an_unsymmetric_matrix_is_noticed_where_residuals_first_fall(more, columns, to_device):
+    """They are small after 100 iterations, and then stagnate. There are 36,000 iterations at most."""
+    A = sp.csr_matrix(neumann(60) + more * sp.eye_array(3600) + (0.2 if more == 1 else 0.1) * sp.eye_array(3600, k=1))
+    b = A @ np.stack([random_vector(3600, seed) for seed in range(columns)], axis=1)
+    result = pcg(to_device(A), to_device(b[:, 0] if columns == 1 else b), rtol=1e-14)
+    residuals = result.residuals.reshape(len(result.residuals), -1)
+    assert (residuals[100] < 1e-3 * residuals[0]).all()
+    assert result.reason is Reason.UNSYMMETRIC_A and np.max(result.iterations) <= 800
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-3, 1e-2])
+def test_an_unsymmetric_matrix_that_cg_can_solve_is_solved(size, to_device):
+    A = sp.csr_matrix(neumann(60) + 1e-3 * sp.eye_array(3600) + size * sp.eye_array(3600, k=1))
+    result = pcg(to_device(A), to_device(A @ random_vector(3600)), rtol=1e-12)
+    assert result.converged and result.iterations > 200
+
+
 @pytest.mark.parametrize("size", [0, 1e-12])
 def test_systems_that_converge_are_let_go_on(size, backend, to_device):
     """An ill-conditioned one, which takes many iterations, and one that is symmetric to rounding only."""

@@ -209,7 +209,15 @@ WRONG = {
     ),
     "advise": (
         {"A": graphs.grid2d(4)},
-        {"A": [None, np.eye(3), "x"], "repeats": NO_INTEGERS, "progress": NO_FUNCTIONS},
+        {
+            "A": [None, np.eye(3), "x"],
+            "b": ["x"],
+            "B": [np.array(["x"] * 16)],
+            "block_size": NO_INTEGERS,
+            "rtol": [None, "x"],
+            "repeats": NO_INTEGERS,
+            "progress": NO_FUNCTIONS,
+        },
     ),
 }
 

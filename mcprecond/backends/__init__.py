@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import did_you_mean, shown
 from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
@@ -74,7 +74,7 @@ def get_backend(device: str) -> Backend:
         if problem := gpu_problem():
             raise ValueError(f"device='gpu' cannot be used: {problem}")
         return _GPU
-    raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}")
+    raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}{did_you_mean(device, ('cpu', 'gpu'))}")
 
 
 def backend_of(array: Any) -> Backend:

@@ -6,6 +6,7 @@ True and False are no numbers.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar, cast
@@ -93,8 +94,15 @@ def one_of(value: Any, name: str, choices: Collection[Name]) -> Name:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, one of {', '.join(choices)}, got {shown(value)}")
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}{did_you_mean(value, choices)}")
     return cast(Name, value)
+
+
+def did_you_mean(value: str, choices: Iterable[str]) -> str:
+    """How a refusal of a name ends: with the choice that is closest to it, whatever the case; or empty."""
+    known = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(value.lower(), known, n=1)
+    return f"; did you mean {known[close[0]]!r}?" if close else ""
 
 
 def names(value: Any, name: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 from rich import box
@@ -11,10 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from mcprecond.backends import gpu_problem
+from mcprecond.backends.arguments import integer, real
 from mcprecond.cli import terminal
 from mcprecond.cli.arguments import backend_for, read
 from mcprecond.cli.parsing import File, Option
 from mcprecond.cli.terminal import working
+from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import placed
 
 #: Columns of a terminal below which `advise` shows less.
@@ -88,22 +91,38 @@ def _race(rows: list[dict[str, Any]]) -> Table:
 
 def advise(
     file: File,
+    rtol: Annotated[float, Option("Of the residual, relative to the right-hand side.")] = 1e-6,
+    rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x.")] = None,
+    block_size: Annotated[int, Option("Unknowns of a node, such as 3 in elasticity.")] = 1,
+    near_null_space: Annotated[Path | None, Option("For multigrid, a column each: .npy or .mtx[.gz].")] = None,
+    repeats: Annotated[int, Option("Timed runs of each.")] = 3,
     gpu: Annotated[bool, Option("Solve on the GPU.")] = False,
     as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
-    """Try preconditioners of CG on a matrix and say which to use. Example: mcprecond advise thermal.mtx"""
+    """Try solvers on a matrix and say which to use. Example: mcprecond advise thermal.mtx --rtol 1e-8"""
+    real(rtol, "--rtol", least=0.0)
+    integer(block_size, "--block-size", 1)
+    integer(repeats, "--repeats", 1)
     backend = backend_for(gpu)
     from mcprecond import studies
 
     with working(f"reading {file}") as work:
         A = read(file)
-        found = studies.advise(placed(A, backend), progress=work.update)
+        b = None if rhs is None else backend.xp.asarray(vector(rhs))
+        B = None if near_null_space is None else columns(near_null_space)
+
+        def told(what: str, done: int, total: int) -> None:
+            work.advance(f"{what}, {done} of {total} runs done", done, total)
+
+        found = studies.advise(
+            placed(A, backend), b=b, B=B, block_size=block_size, rtol=rtol, repeats=repeats, progress=told
+        )
     if as_json:
         print(json.dumps(found.rows, indent=1))
     else:
         table = Table(title=f"{file.name}: {A.shape[0]:,} rows, {A.nnz:,} entries", box=box.SIMPLE)
         table.padding, table.pad_edge = (0, 1, 0, 0), False  # 80 columns have to do
-        columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        shown: dict[str, Callable[[dict[str, Any]], str]] = {
             "iterations": lambda row: str(row["iterations"]),
             "colors\nor levels": lambda row: "" if row["colors"] is None else str(row["colors"]),
             "setup\n[s]": lambda row: f"{row['setup_seconds']:.4f}",
@@ -111,50 +130,57 @@ def advise(
             "applic.": lambda row: f"{row['application']:.1f}",
         }
         if terminal.out.width < NARROW:
-            columns = {"iter.": columns["iterations"], "total\n[s]": lambda row: f"{row['seconds']:.4f}"}
+            shown = {"iter.": shown["iterations"], "total\n[s]": lambda row: f"{row['seconds']:.4f}"}
         table.add_column("method", no_wrap=True)
-        for heading in columns:
+        for heading in shown:
             table.add_column(escape(heading), justify="right", no_wrap=True)
         for row in found.rows:
-            ran = row["iterations"] is not None
-            cells = [show(row) if ran else "" for show in columns.values()]
-            table.add_row(row["method"], *cells, style=None if row["verified"] else "red")
+            cells = [show(row) if row["verified"] else "" for show in shown.values()]
+            label = _label(row).replace(", 1 thread", " (1)") if terminal.out.width < NARROW else _label(row)
+            table.add_row(label, *cells, style=None if row["verified"] else "red")
         terminal.out.print(table)
         for row in found.rows:
             if not row["verified"]:
-                terminal.out.print(
-                    f"{row['method']} failed: {row['reason']}", style="red", markup=False, highlight=False
-                )
+                terminal.out.print(f"{_label(row)} failed: {row['reason']}", style="red", markup=False, highlight=False)
         terminal.out.print(
-            "CG to a relative residual of 1e-6, in order of setup and solve together."
-            + ("" if terminal.out.width < NARROW else LEGEND),
+            f"To a relative residual of {rtol:g}, in order of setup and solve together: medians of {repeats}."
+            + (" (1): with one thread." if terminal.out.width < NARROW else LEGEND),
             style="dim",
         )
     if not found.rows[0]["verified"]:
         terminal.err.print("none of them converged", style="red")
         raise SystemExit(1)
     if not as_json:
+        if not found.rows[0]["decided"]:
+            near = [_label(row) for row in found.rows if row["verified"] and not row["decided"]]
+            said = f"Not decided between {', '.join(near[:-1])} and {near[-1]}: they differ by no more than the noise."
+            terminal.out.print(said, markup=False, highlight=False)
         print(f"Use: {found.rows[0]['python']}")
         terminal.out.print(_why(found.rows), markup=False, highlight=False)
+
+
+def _label(row: dict[str, Any]) -> str:
+    """What a row of advice is called."""
+    return f"{row['method']}, 1 thread" if row["threads"] == 1 else str(row["method"])
 
 
 def _why(rows: list[dict[str, Any]]) -> str:
     """Why the first row of advice is the first one."""
     best, others = rows[0], [row for row in rows[1:] if row["verified"]]
     parts = [f"It took {best['seconds']:.3g} s, {best['setup_seconds']:.3g} s of them to set up"]
-    plain = next((row for row in others if row["method"] == "none"), None)
+    plain = next((row for row in others if row["method"] == "none" != best["method"]), None)
     if plain:
-        times = plain["seconds"] / best["seconds"]
-        parts.append(
-            f"{times:.1f} times less than CG without a preconditioner, with {best['iterations']} iterations instead of "
-            f"{plain['iterations']}"
+        instead = (
+            f", with {best['iterations']} iterations instead of {plain['iterations']}" if best["iterations"] else ""
         )
+        times = plain["seconds"] / best["seconds"]
+        parts.append(f"{times:.1f} times less than CG without a preconditioner{instead}")
     if others:
-        parts.append(f"the next best is {others[0]['method']}, with {others[0]['seconds']:.3g} s")
+        parts.append(f"the next best is {_label(others[0])}, with {others[0]['seconds']:.3g} s")
     quickest = min(rows[:1] + others, key=lambda row: row["solve_seconds"])
     if quickest is not best:
         parts.append(
-            f"for many right-hand sides with one matrix, {quickest['method']} solves fastest once it is set up, "
+            f"for many right-hand sides with one matrix, {_label(quickest)} solves fastest once it is set up, "
             f"in {quickest['solve_seconds']:.3g} s"
         )
     return "; ".join(parts) + "."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, NoReturn, get_args, get_origin
 
 import mcprecond
+from mcprecond.backends.arguments import did_you_mean
 
 DESCRIPTION = (
     "Preconditioners for sparse linear systems: multicolor Gauss-Seidel, ILU(0) and multigrid. To begin with: "
@@ -52,7 +54,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """See `argparse.ArgumentParser`."""
-        raise ValueError(f"{message}; see {self.prog} --help")
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        hint = did_you_mean(wrong[1], wrong[2].replace("'", "").split(", ")) if wrong else ""
+        raise ValueError(f"{message}{hint or f'; see {self.prog} --help'}")
 
 
 def parser(functions: Mapping[str, Callable[..., None]]) -> Parser:
@@ -84,7 +88,8 @@ def add(parser: Parser, parameter: inspect.Parameter) -> None:
         required = default is inspect.Parameter.empty
         told = "" if required or default is None else f" Default: {default}."
         parser.add_argument(
-            f"--{name}",
+            f"--{name.replace('_', '-')}",
+            dest=parameter.name,
             type=get_args(kinds[0])[0] if repeated else kinds[0],
             action="append" if repeated else "store",
             required=required,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from mcprecond.backends.arguments import flag, integer, shown
+from mcprecond.backends.arguments import did_you_mean, flag, integer, shown
 from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.balance import balance as balanced
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
@@ -120,7 +120,9 @@ def color(
     if not isinstance(method, str):
         raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {shown(method)}")
     if method != "auto" and method not in COLORINGS:
-        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(COLORINGS)}, auto")
+        choices = [*COLORINGS, "auto"]
+        hint = did_you_mean(method, choices)
+        raise ValueError(f"unknown coloring method {method!r}; known are {', '.join(choices)}{hint}")
     reach = integer(distance, "distance")
     if reach not in (1, 2):
         raise ValueError(f"distance must be 1 or 2, got {distance}")
@@ -135,7 +137,9 @@ def color(
         raise ValueError(f"published is offered for {offered}, and not for coloring method {method!r}; leave it out")
     for name in options:
         if name not in known:
-            raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {', '.join(known) or 'none'}")
+            its = ", ".join(known) or "none"
+            hint = did_you_mean(name, known)
+            raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {its}{hint}")
     graph = Graph.of(A)
     chosen = chosen_for(graph, reach) if method == "auto" else method
     if COLORINGS[chosen].finds_distance_two:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import did_you_mean
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.inputs import integers
@@ -56,7 +57,8 @@ def sequence_of(graph: Graph, order: Any, seed: int) -> Any:
         return xp.asarray(smallest_degree_last(*on_host))
     if order == "sdl_batch":
         return smallest_degrees_last(graph)
-    raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}")
+    hint = did_you_mean(order, ORDERS)
+    raise ValueError(f"order must be one of {', '.join(ORDERS)} or a permutation, got {order!r}{hint}")
 
 
 def permutation(order: Any, n: int, backend: Backend, name: str = "order", names: Collection[str] = ORDERS) -> Any:

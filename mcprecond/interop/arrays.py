@@ -10,7 +10,7 @@ import importlib
 from typing import Any, Literal
 
 from mcprecond.backends import backend_of, get_backend
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import did_you_mean, shown
 from mcprecond.typing import ArrayLibrary, LinearOperator
 
 __all__ = ["DLPackOperator", "as_linear_operator"]
@@ -117,7 +117,8 @@ def as_linear_operator(
         raise TypeError(f"M must be a linear operator of SciPy or CuPy, got {shown(M)}")
     if isinstance(xp, str):
         if xp not in MODULES:
-            raise ValueError(f"xp must be one of {', '.join(MODULES)}, or a module with from_dlpack, got {xp!r}")
+            hint = did_you_mean(xp, MODULES)
+            raise ValueError(f"xp must be one of {', '.join(MODULES)}, or a module with from_dlpack, got {xp!r}{hint}")
         xp = importlib.import_module(MODULES[xp])
     if not hasattr(xp, "from_dlpack"):
         raise TypeError(f"xp must be one of {', '.join(MODULES)}, or a module with from_dlpack, got {shown(xp)}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import did_you_mean, shown
 from mcprecond.solvers import SolveResult, bicgstab, gmres, pcg
 
 OURS: dict[str, Callable[..., Any]] = {"cg": pcg, "bicgstab": bicgstab, "gmres": gmres}
@@ -30,7 +30,8 @@ def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
         raise TypeError(f"accel must be a name or a function, got {shown(accel)}")
     known = [name for name in METHODS if name in OURS or hasattr(backend.linalg, name)]
     if accel not in known:
-        raise ValueError(f"accel must be one of {', '.join(known)}, or a function such as pcg, got {accel!r}")
+        hint = did_you_mean(accel, known)
+        raise ValueError(f"accel must be one of {', '.join(known)}, or a function such as pcg, got {accel!r}{hint}")
     return OURS[accel] if accel in OURS else getattr(backend.linalg, accel)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import compile_part
+from mcprecond.backends.arguments import did_you_mean
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
@@ -167,7 +168,8 @@ class Factored(Colored):
 def check_rule(pivot: str) -> None:
     """Raise ValueError for an unknown rule."""
     if pivot not in PIVOT_RULES:
-        raise ValueError(f"pivot must be one of {', '.join(PIVOT_RULES)}, got {pivot!r}")
+        hint = did_you_mean(str(pivot), PIVOT_RULES)
+        raise ValueError(f"pivot must be one of {', '.join(PIVOT_RULES)}, got {pivot!r}{hint}")
 
 
 @compile_part

@@ -107,8 +107,16 @@ def vector(path: str | PathLike[str]) -> np.ndarray:
     OSError, ValueError, MemoryError
         As `matrix_market`; also if its name ends otherwise, or it holds more than one column.
     """
+    found = columns(path)
+    if found.shape[1] != 1:
+        raise ValueError(f"{path} cannot be read as a vector: it holds {found.shape[1]} columns; a vector has one")
+    return found.ravel()
+
+
+def columns(path: str | PathLike[str]) -> np.ndarray:
+    """Read vectors, the columns of an array of shape (n, k); otherwise as `vector`."""
     path = _existing(path)
-    with _reading(path, "as a vector"):
+    with _reading(path, "as a vector, or several"):
         if path.suffix == ".npy":
             with path.open("rb") as file:
                 _check_array(file, path.stat().st_size)
@@ -118,11 +126,10 @@ def vector(path: str | PathLike[str]) -> np.ndarray:
             found = _mmread(path)
         else:
             raise ValueError("its name must end in .npy, .mtx or .mtx.gz")
-        if found.ndim == 2 and found.shape[1] != 1:
-            raise ValueError(f"it holds {found.shape[1]} columns; a vector has one")
         if found.ndim not in (1, 2):
             raise ValueError(f"it holds an array of shape {found.shape}, and a vector has one dimension")
-        return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()  # type: ignore[attr-defined]
+        array = np.asarray(found.toarray() if sp.issparse(found) else found)  # type: ignore[attr-defined]
+        return array if array.ndim == 2 else array[:, None]
 
 
 def _existing(path: str | PathLike[str]) -> Path:

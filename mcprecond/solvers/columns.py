@@ -25,10 +25,10 @@ from mcprecond.solvers.driver import (
     EXAMINED,
     MOST_PER_READ,
     RARER,
-    SLOW,
     _iterations_left,
     choose_units,
     solution_of,
+    stalls,
     verdict,
 )
 from mcprecond.solvers.iteration import (
@@ -346,7 +346,7 @@ def joined(
 
 def _examine(iteration: ColumnsIteration, cause: Callable[[Column], Reason | None]) -> None:
     """Stop the columns that have not won much, and for which ``cause(column)`` says why."""
-    stalling = [c for c in iteration.columns if c.is_running and c.residuals[-1] > SLOW * c.residuals[0]]
+    stalling = [column for column in iteration.columns if column.is_running and stalls(column.residuals)]
     causes = [(column, found) for column in stalling if (found := cause(column))]
     if not causes:
         return

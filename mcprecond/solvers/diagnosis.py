@@ -26,15 +26,19 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     Where x'Ay and the conjugate of y'Ax agree for two random vectors, nothing else is read: a matrix that is
     symmetric costs two products.
     """
+    if not matrix.data.size:
+        return False
     xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
-    scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, _largest(matrix.data) or 1.0))
-    x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
     A = product_with(matrix)
     with np.errstate(all="ignore"):
+        largest = abs(matrix.data).max()
+        scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.where(largest > 0, largest, 1)))
+        x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
         one, other = x * _times(A, y), y * _times(A, x)
-        difference = float(abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj()))
-        size = float((abs(one) + abs(other)).sum(dtype=np.float64))
-    return not difference <= ROUNDING * float(np.finfo(matrix.dtype).eps) * size and not is_hermitian(matrix)
+        difference = abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj())
+        size = (abs(one) + abs(other)).sum(dtype=np.float64)
+        agree = bool(difference <= ROUNDING * float(np.finfo(matrix.dtype).eps) * size)  # the only number that is read
+    return not agree and not is_hermitian(matrix)
 
 
 def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:

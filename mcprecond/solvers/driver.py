@@ -9,7 +9,7 @@ iterations it has enqueued are the last ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcprecond.backends import Backend
@@ -31,7 +31,7 @@ from mcprecond.solvers.result import Reason
 MOST_PER_READ = 64
 #: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
 #: next time.
-EXAMINED, RARER, SLOW = 100, 2, 1e-3
+EXAMINED, RARER, SLOW, HALVED = 100, 2, 1e-3, 0.5
 #: What has to be left of the residual of a start at most, by the state, for another start to make sense. After progress
 #: even a breakdown may be rounding: nothing but noise was left of the residual. A cycle of GMRES may win little.
 MOST_LEFT = {BROKEN: 1.0, CYCLE_ENDED: 1 - 1e-6}
@@ -81,8 +81,8 @@ def iterate(
 ) -> Reason:
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
 
-    After many iterations that have not won much, ``cause()`` examines why. If ``leaves(iteration)`` says so, the
-    iterations end as if there were no more.
+    After many iterations that have not won much, or do not win anything any more, ``cause()`` examines why. If
+    ``leaves(iteration)`` says so, the iterations end as if there were no more.
     """
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
@@ -101,8 +101,7 @@ def iterate(
             progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
         if state == RUNNING and iteration.count >= examined:
             examined *= RARER
-            stalls = iteration.residuals[-1] > SLOW * iteration.residuals[0]
-            if stalls and (found := cause()):
+            if stalls(iteration.residuals) and (found := cause()):
                 iteration.read_state()  # after those that have run ahead
                 iteration.measure_residual()
                 return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
@@ -123,6 +122,11 @@ def iterate(
         if reason := verdict(iteration, state, before):
             return reason
         iteration.start_over()
+
+
+def stalls(residuals: Sequence[float]) -> bool:
+    """Whether all iterations have not won much, or the later half of them has not even halved the residual."""
+    return residuals[-1] > min(SLOW * residuals[0], HALVED * residuals[len(residuals) // 2])
 
 
 def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:

@@ -1,116 +1,321 @@
-"""Advice for one matrix: the preconditioners of this package tried on it."""
+"""Advice for one matrix: preconditioners, and other solvers, tried on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mcprecond.backends import backend_of
+from mcprecond.backends.arguments import function, integer, real
+from mcprecond.backends.inputs import refuse_not_finite, shaped_vector
+from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, admitted
-from mcprecond.multigrid import SmoothedAggregation
-from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
+from mcprecond.multigrid.smoothed_aggregation import near_null_space
+from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.solvers import pcg
 from mcprecond.solvers.automatic import predicted_for
-from mcprecond.studies.compare import Progress, convergence
+from mcprecond.studies.candidates import Candidate, Factors, candidates
+from mcprecond.studies.compare import System, finite, system_with
+from mcprecond.studies.measure import Timing, timed
 from mcprecond.studies.table import Table
 from mcprecond.tuning.stages import OF_JACOBI, iterations_of_multigrid
 
-RTOL, MAXITER = 1e-6, 1000
+MAXITER = 10_000
+#: A solve is given up after so many times the time of the fastest so far, but not before so many seconds; and what took
+#: so many times as long in the first timed run is not timed again.
+LONGER, LEAST_SECONDS = 10.0, 2.0
+#: What is tried with one thread, too: what was fastest with all of them, and what waits for others at every level.
+FASTEST, OF_MANY_STEPS = 3, "ILU0 row order"
+
+SEED = 0  # of the right-hand side
+APPLICATIONS = 5  # of M that are timed
+CONVERGED = "converged"
+#: The columns of the table, in order.
+COLUMNS = ["method", "threads", "verified", "decided", "iterations", "colors", "seconds", "seconds_first_quartile"]
+COLUMNS += ["seconds_third_quartile", "predicted_seconds", "setup_seconds", "solve_seconds", "application", "residual"]
+COLUMNS += ["reason", "python"]
+
+#: Told what happens now, how many runs are done, and of how many.
+Progress = Callable[[str, int, int], None]
 
 
-def _jacobi(A: Any) -> Any:
-    sparse, diagonal = backend_of(A).sparse, A.diagonal()
-    if not (diagonal.real > 0).all():
-        raise ValueError("A has a diagonal entry that is not positive")
-    return sparse.csr_matrix(sparse.diags(1 / diagonal))
+def advise(
+    A: Any,
+    *,
+    b: Any = None,
+    B: Any = None,
+    block_size: int = 1,
+    rtol: float = 1e-6,
+    repeats: int = 3,
+    progress: Progress | None = None,
+) -> Table:
+    """Try solvers on a matrix and rank them by the time of setup and solve together.
 
+    They are CG with the preconditioners of this package; where PyAMG is installed, with a classical hierarchy of PyAMG,
+    and on the CPU with PyAMG's preconditioners; and a direct solver: SciPy's on the CPU, if it is predicted to take
+    seconds only, and cuDSS on the GPU, where nvmath is installed. On the CPU all threads are used; what is fastest with
+    them, and ILU0 in the order of the rows, is tried with one thread, too.
 
-#: Label -> function of A, and the same in a line of Python.
-CANDIDATES: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
-    "SGS": (lambda A: MulticolorSGS(A), "pcg(A, b, M=MulticolorSGS(A))"),
-    "SGS eb": (lambda A: MulticolorSGS(A, "eb"), 'pcg(A, b, M=MulticolorSGS(A, "eb"))'),
-    "SGS ecl_gc": (lambda A: MulticolorSGS(A, "ecl_gc"), 'pcg(A, b, M=MulticolorSGS(A, "ecl_gc"))'),
-    "SGS greedy": (lambda A: MulticolorSGS(A, "greedy"), 'pcg(A, b, M=MulticolorSGS(A, "greedy"))'),
-    "DILU": (lambda A: MulticolorDILU(A), "pcg(A, b, M=MulticolorDILU(A))"),
-    "ILU0 colors": (lambda A: ILU0(A, ordering="color"), 'pcg(A, b, M=ILU0(A, ordering="color"))'),
-    "ILU0 row order": (lambda A: ILU0(A, ordering="natural"), 'pcg(A, b, M=ILU0(A, ordering="natural"))'),
-    "multigrid": (lambda A: SmoothedAggregation(A), "pcg(A, b, M=SmoothedAggregation(A))"),
-    "Jacobi": (_jacobi, "pcg(A, b, M=scipy.sparse.diags_array(1 / A.diagonal()).tocsr())"),
-    "none": (None, "pcg(A, b)"),
-}
-
-
-def advise(A: Any, *, repeats: int = 1, progress: Progress | None = None) -> Table:
-    """Try preconditioners of CG on a matrix and rank them by the time of a solve.
-
-    The right-hand side is A times a random vector; the solves go to a relative residual of 1e-6, with 1000 iterations
-    at most.
+    Each is run once to warm up, and given up if it takes ten times as long as the fastest so far. Then they take
+    turns, so that what else runs on the machine meets all of them; what took ten times as long as the fastest is timed
+    once only. The threads of this process are changed meanwhile.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Symmetric, or complex Hermitian, and positive definite. It is solved where it lives.
+    b : array, shape (n,), optional
+        The right-hand side; A times a random vector by default.
+    B : array, shape (n,) or (n, k), optional
+        Near-null space, for smoothed aggregation: rigid body modes in elasticity.
+    block_size : int
+        Unknowns of a node, for Gauss-Seidel and smoothed aggregation.
+    rtol : float
+        Of the residual, relative to b.
     repeats : int
-        Timed solves for each preconditioner, after one to warm up.
-    progress : function of a str, optional
-        Told what is tried.
+        Timed runs of each, after the one to warm up.
+    progress : function of a str and two int, optional
+        Told what happens now, how many runs are done, and of how many.
 
     Returns
     -------
     Table
-        Best first; those that did not converge come last, with the reason. Columns: method, verified, iterations,
-        colors (of ILU0 the levels; None for what has no colors, as multigrid on a CPU), seconds (setup and solve),
-        predicted_seconds (the same as ``pcg(A, b, M="auto")`` predicts it from the iterations that Jacobi took; None
-        for what that does not consider), setup_seconds, solve_seconds, application (time of M @ r relative to A @ x),
-        residual, reason, python (how to use it; for a CuPy matrix Jacobi's is written with cupyx.scipy).
+        Best first; those that did not converge, or refused, come last, with the reason. Columns: method, threads (None
+        where they do not matter, or there is only one), verified (the true residual is within rtol), decided (whether a
+        row is slower than the first one beyond the noise, which is three times the distance of the quartiles; of the
+        first row, whether all others are), iterations (0 of a direct solver), colors (of ILU0 the levels; None for what
+        has no colors, as multigrid on a CPU), seconds (setup and solve, median), seconds_first_quartile,
+        seconds_third_quartile, predicted_seconds (the same as ``pcg(A, b, M="auto")`` predicts it from the iterations
+        that Jacobi took; None for what that does not consider), setup_seconds, solve_seconds, application (time of M @
+        r relative to A @ x), residual, reason, python (how to use it).
 
     Raises
     ------
     TypeError
-        If A is not a sparse matrix of real or complex floats.
+        If A is not a sparse matrix of real or complex floats, or an argument has another type.
     ValueError
-        If A is not square, empty, not symmetric or Hermitian, or holds NaN or infinity.
+        If A is not square, empty, not symmetric or Hermitian, or holds NaN or infinity; if b, B or block_size does not
+        fit A, or another argument is out of range.
 
     Examples
     --------
     >>> from mcprecond import studies
     >>> from mcprecond.problems import graphs
     >>> table = studies.advise(graphs.grid2d(16))
-    >>> len(table.rows), all(row["verified"] for row in table.rows)
-    (10, True)
+    >>> colors = {row["method"]: row["colors"] for row in table.rows}
+    >>> colors["SGS greedy"], colors["ILU0 row order"]
+    (2, 31)
+    >>> max(row["residual"] for row in table.rows) <= 1e-6
+    True
     """
     matrix = admitted(A, finite=True)
-    A, backend = matrix.csr, matrix.backend
-    if not A.shape[0]:
+    if not matrix.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
     if not is_hermitian(matrix):
-        raise ValueError(f"A is not {'Hermitian' if A.dtype.kind == 'c' else 'symmetric'}, which CG needs")
-    found = convergence(
-        {"A": A},
-        {label: build for label, (build, _) in CANDIDATES.items()},
-        rtol=RTOL,
-        maxiter=MAXITER,
-        repeats=repeats,
-        progress=progress,
-    )
-    shown = ["method", "verified", "iterations", "colors", "seconds", "predicted_seconds", "setup_seconds"]
-    shown += ["solve_seconds", "application", "residual", "reason"]
-    predicted, rows = predicted_seconds(matrix, found), []
-    for row in sorted(found.rows, key=lambda row: (not row["verified"], row.get("seconds", math.inf))):
-        python = CANDIDATES[row["method"]][1]
-        if backend.name == "gpu":
-            python = python.replace("scipy.sparse.diags_array", "cupyx.scipy.sparse.diags")
-        row = row | {"predicted_seconds": predicted.get(row["method"])}
-        rows.append({name: row.get(name) for name in shown} | {"python": python})
-    return Table(rows)
+        raise ValueError(f"A is not {'Hermitian' if matrix.dtype.kind == 'c' else 'symmetric'}, which CG needs")
+    block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
+    if matrix.shape[0] % block_size:
+        raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
+    if B is not None:
+        B = near_null_space(B, matrix, block_size)
+    rtol, repeats = real(rtol, "rtol", least=0.0), integer(repeats, "repeats", 1)
+    system, _ = system_with(matrix.csr, SEED, repeats)
+    if b is not None:
+        b = shaped_vector(b, matrix.shape[0], matrix.backend)
+        refuse_not_finite(b, matrix.backend)
+        system = system._replace(b=b)
+    tried = candidates(matrix.backend, B, block_size)
+    trials = contest(system, tried, rtol, repeats, function(progress, "progress"))
+    return Table(ranked(trials, predicted_seconds(matrix, trials, rtol)))
 
 
-def predicted_seconds(matrix: AdmittedMatrix, found: Table) -> dict[str, float]:
+class Trial:
+    """A candidate with a number of threads, and what its runs have shown.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    threads : int or None
+        None where they do not matter, or there is only one.
+    verified : bool
+    facts : dict
+        Columns of `advise`.
+    setups, solves : list of float
+        Seconds of the timed runs.
+    """
+
+    def __init__(self, candidate: Candidate, threads: int | None) -> None:
+        self.candidate, self.threads, self.verified = candidate, threads, False
+        self.facts: dict[str, Any] = {}
+        self.setups: list[float] = []
+        self.solves: list[float] = []
+
+    def __str__(self) -> str:
+        return f"{self.candidate.method}, 1 thread" if self.threads == 1 else self.candidate.method
+
+    @property
+    def total(self) -> Timing:
+        """Of setup and solve together."""
+        return Timing.of([sum(pair) for pair in zip(self.setups, self.solves, strict=True)])
+
+    def warm_up(self, system: System, rtol: float, most: float) -> float:
+        """Run once, with at most so many seconds for the solve, and time an application of M; the seconds."""
+        self.run(system, rtol, most)
+        return self.setups.pop() + self.solves.pop() if self.verified else math.inf
+
+    def run(self, system: System, rtol: float, most: float = math.inf) -> None:
+        """Set up and solve; whatever is raised becomes the reason why there is no result."""
+        backend = backend_of(system.A)
+        try:
+            with sharing(self.threads):
+                started = time.perf_counter()
+                M = None if self.candidate.build is None else self.candidate.build(system.A)
+                backend.synchronize()
+                ready = time.perf_counter()
+                x, iterations, reason = solved(system, M, rtol, most)
+                backend.synchronize()
+                finished = time.perf_counter()
+                if not self.facts and M is not None:
+                    application = timed(lambda: M @ system.b, backend.synchronize, APPLICATIONS).median / system.product
+                    self.facts = {"application": application}
+            norm = backend.xp.linalg.norm
+            residual = float(norm(system.b - system.A @ x)) / (float(norm(system.b)) or 1.0)
+        except Exception as error:  # other packages raise what they like, and the ranking goes on
+            self.verified = False
+            self.facts["reason"] = str(error) if isinstance(error, TakesTooLong) else f"refused: {shown_error(error)}"
+            return
+        self.setups.append(ready - started)
+        self.solves.append(finished - ready)
+        # The solver measures the residual in its own way; rounding may differ.
+        self.verified = reason == CONVERGED and residual <= rtol * (1 + 1e-6)
+        if reason == CONVERGED and not self.verified:
+            reason = "the true residual is larger than rtol"
+        self.facts = {"application": 0.0} | self.facts | {"iterations": iterations, "reason": reason}
+        self.facts |= {"colors": getattr(M, "n_colors", None), "residual": finite(residual)}
+
+
+class TakesTooLong(Exception):
+    """A solve takes much longer than the fastest one."""
+
+
+def solved(system: System, M: Any, rtol: float, most: float) -> tuple[Any, int, str]:
+    """The solution, by CG or a direct solver, iterations and reason.
+
+    Raises
+    ------
+    TakesTooLong
+        If CG takes more than so many seconds, after what may have been compiled.
+    """
+    if isinstance(M, Factors):
+        return M @ system.b, 0, CONVERGED
+    started: list[float] = []
+
+    def watch(count: int, norm: float) -> None:
+        if count and not started:
+            started.append(time.perf_counter())
+        elif count and time.perf_counter() - started[0] > most:
+            others = f"another one is at least {LONGER:.0f} times as fast"
+            raise TakesTooLong(f"given up after {most:.3g} s and {count} iterations: {others}")
+
+    hook = watch if most < math.inf else None
+    result = pcg(system.A, system.b, rtol=rtol, maxiter=MAXITER, M=M, progress=hook)
+    return result.x, result.iterations, CONVERGED if result.converged else result.reason.name.lower()
+
+
+def shown_error(error: Exception) -> str:
+    """An error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+@contextmanager
+def sharing(threads: int | None) -> Iterator[None]:
+    """Have so many threads share loops meanwhile; None leaves them alone."""
+    before = get_threads()
+    try:
+        if threads:
+            set_threads(threads)
+        yield
+    finally:
+        set_threads(before)
+
+
+def contest(
+    system: System, tried: list[Candidate], rtol: float, repeats: int, progress: Progress | None
+) -> list[Trial]:
+    """Try candidates in turns, with all threads, and some of them with one."""
+    threads = get_threads() if backend_of(system.A).name == "cpu" and get_threads() > 1 else None
+    trials = [Trial(candidate, threads if candidate.shares_loops else None) for candidate in tried]
+    fastest, done, extra = math.inf, 0, (FASTEST + 1 if threads else 0)
+    planned = (1 + repeats) * (len(trials) + extra)
+
+    def tell(what: str) -> None:
+        if progress:
+            progress(what, done, planned)
+
+    def warm_up(some: list[Trial]) -> None:
+        nonlocal fastest, done, planned
+        for trial in some:
+            tell(f"warming up {trial}")
+            fastest = min(fastest, trial.warm_up(system, rtol, max(LONGER * fastest, LEAST_SECONDS)))
+            done += 1
+            planned -= 0 if trial.verified else repeats
+
+    def go_round(some: list[Trial], times: int) -> None:
+        nonlocal done
+        for _ in range(times):
+            for trial in some:
+                if trial.verified and len(trial.solves) < repeats:
+                    tell(f"timing {trial}")
+                    trial.run(system, rtol)
+                    done += 1
+
+    warm_up(trials)
+    going_on = [trial for trial in trials if trial.verified]
+    go_round(going_on, 1)
+    near = sorted((trial for trial in going_on if trial.verified), key=lambda trial: trial.total.median)
+    near = [trial for trial in near if trial.total.median <= LONGER * near[0].total.median]
+    planned -= (repeats - 1) * (len(going_on) - len(near))
+    if extra:
+        parallel = [trial for trial in near if trial.threads]
+        with_many_steps = [trial for trial in parallel[FASTEST:] if trial.candidate.method == OF_MANY_STEPS]
+        alone = [Trial(trial.candidate, 1) for trial in parallel[:FASTEST] + with_many_steps]
+        planned -= (1 + repeats) * (extra - len(alone))
+        warm_up(alone)
+        trials += alone
+        near += [trial for trial in alone if trial.verified]
+    go_round(near, repeats)
+    return trials
+
+
+def ranked(trials: list[Trial], predicted: dict[str, float]) -> list[dict[str, Any]]:
+    """The rows of `advise`."""
+    good = sorted((trial for trial in trials if trial.verified), key=lambda trial: trial.total.median)
+    decided = [trial.total.exceeds(good[0].total) for trial in good[1:]]
+    rows = []
+    for trial, verdict in zip(good, [all(decided), *decided], strict=bool(good)):
+        setup, solve = Timing.of(trial.setups).median, Timing.of(trial.solves).median
+        rows.append(trial.facts | {"decided": verdict, "setup_seconds": setup, "solve_seconds": solve})
+        rows[-1] |= trial.total.columns("seconds")
+    bad = [trial for trial in trials if not trial.verified]
+    rows += [trial.facts for trial in bad]
+    for row, trial in zip(rows, good + bad, strict=True):
+        method, alone = trial.candidate.method, trial.threads == 1
+        row |= {"method": method, "threads": trial.threads, "verified": trial.verified}
+        row["predicted_seconds"] = None if alone else predicted.get(method)
+        row["python"] = f"configure(threads=1); {trial.candidate.python}" if alone else trial.candidate.python
+    return [{name: row.get(name) for name in COLUMNS} for row in rows]
+
+
+def predicted_seconds(matrix: AdmittedMatrix, trials: list[Trial], rtol: float) -> dict[str, float]:
     """What ``pcg(A, b, M="auto")`` predicts for solves, of which it knows how many iterations Jacobi takes."""
-    taken = {row["method"]: row["iterations"] for row in found.rows if row.get("verified")}
-    iterations = {name: taken[name] for name in ("none", "Jacobi") if name in taken}
-    iterations["multigrid"] = iterations_of_multigrid(-math.log10(RTOL))
+    taken = {trial.candidate.method: trial.facts["iterations"] for trial in trials if trial.verified}
+    iterations: dict[str, float] = {name: taken[name] for name in ("none", "Jacobi") if name in taken}
+    if rtol:
+        iterations["multigrid"] = iterations_of_multigrid(-math.log10(min(rtol, 1.0)))
     if "Jacobi" in taken:
         iterations["SGS"] = OF_JACOBI * taken["Jacobi"]
     predictions = predicted_for(matrix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import platform
 import shlex
@@ -24,6 +25,8 @@ from mcprecond.version import __version__
 
 #: A shell's variable with the commit, where the sources were copied without their history.
 COMMIT = "MCPRECOND_COMMIT"
+#: So many times the distance of its quartiles may a time be wrong.
+NOISE = 3
 
 
 class Timing(NamedTuple):
@@ -42,6 +45,15 @@ class Timing(NamedTuple):
         """That of so many calls, or in another unit."""
         first, third = self.quartiles
         return Timing(self.median * factor, self.spread * factor, (first * factor, third * factor))
+
+    def exceeds(self, other: Timing) -> bool:
+        """Whether a call takes longer than another one beyond the noise of both."""
+        return self.median > other.median * (1 + math.hypot(self.noise, other.noise))
+
+    @property
+    def noise(self) -> float:
+        """The share of the median that it is uncertain by: three times the distance of the quartiles."""
+        return NOISE * (self.quartiles[1] - self.quartiles[0]) / self.median if self.median else 0.0
 
     @classmethod
     def of(cls, times: list[float]) -> Timing:
