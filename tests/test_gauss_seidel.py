@@ -39,7 +39,7 @@ def test_equals_the_dense_formula_on_every_pattern(name, backend, to_device):
     pattern = sp.csr_matrix(NAMED[name])
     pattern = pattern[:200, :200]
     A = sp.csr_matrix(pattern + sp.diags_array(np.full(pattern.shape[0], 50.0)))
-    M = MulticolorSGS(to_device(A))
+    M = MulticolorSGS(to_device(A), "jp")
     expected = dense_inverse(A, backend.to_host(M.blocks.perm), "symmetric", 1.0)
     np.testing.assert_allclose(applied(M, backend), expected, rtol=1e-9, atol=1e-12 * abs(expected).max())
 
