@@ -16,6 +16,6 @@ def sentences(results: Path = RESULTS) -> dict[str, str]:
     for document in runs(RUNS, results).values():
         for case in document["cases"]:
             ours, default = (number(case[who]["ms"] / 1e3) for who in ("ours", "default"))
-            said = f"{ours} s on {place(document)}; {case['beside']}, takes {default} s on the CPU"
+            said = f"{ours} s on {place(document)}, and {default} s on the CPU by {case['beside']}"
             found.setdefault(case["name"], []).append(f"At size {case['size']} it takes {said}.")
     return {name: " ".join(parts) for name, parts in found.items()}
