@@ -103,8 +103,8 @@ petsc-python:
 
 .venv-torch/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-torch
-	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(TORCH_BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,jax]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
+	$(TORCH_BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(TORCH)
+	$(TORCH_BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[torch,jax]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
 	touch $@
 
 .venv/docs: .venv/package
