@@ -18,7 +18,7 @@ NEEDED = {
     "skfem": {"elasticity"},
 }
 MISSING = set().union(*(names for package, names in NEEDED.items() if importlib.util.find_spec(package) is None))
-#: How much a solution by CG may differ from the other one, which is exact or by CG as well.
+#: The largest difference allowed between our solution and the library's; both may be solved by CG to a tolerance.
 MOST = {"random_walker": 2e-3, "image_matting": 2e-3, "image_blending": 1e-4, "effective_resistances": 1e-4}
 
 

@@ -32,7 +32,7 @@ class Rows:
     own, other : csr matrices
         The block on the diagonal, and the other entries, where the backend has them.
     ghosts : array of int64
-        The columns of other ranks that there are entries in, ascending: column k of `other` is ``ghosts[k]``.
+        The global numbers of the columns of `other`, sorted: its column k is column ``ghosts[k]`` of A.
     backend : Backend
 
     Attributes

@@ -206,7 +206,8 @@ class Multigrid(Preconditioner):
     def cycle_complexity(self, cycle: Cycle | Literal["AMLI"] | None = None) -> float:
         """The work of a cycle, as a multiple of a sweep over the finest level, as PyAMG counts it.
 
-        Each visit of a level takes a sweep before and one after the correction, a visit of the coarsest one takes one.
+        On each visit a level is swept twice, before and after the coarse-grid correction; the coarsest level is swept
+        once.
 
         Parameters
         ----------

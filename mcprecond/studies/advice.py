@@ -208,7 +208,8 @@ def solved(system: System, M: Any, rtol: float, most: float) -> tuple[Any, int, 
     Raises
     ------
     TakesTooLong
-        If CG takes more than so many seconds, after what may have been compiled.
+        If CG is still running `most` seconds after its first iteration. The clock starts there, since kernels may be
+        compiled before it.
     """
     if isinstance(M, Factors):
         return M @ system.b, 0, CONVERGED

@@ -43,12 +43,12 @@ NEARLY_EQUAL = 0.5
 IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
 #: A graph has hubs if its longest row has so many times the mean number of entries. No mesh has.
 HUBS = 8
-#: If some rows are left to l1-Jacobi, CG is estimated to need 1 + x times as many iterations as with all colors:
-#: x = max(OF_ROWS rows, c sqrt(entries)), where `rows` is the share of these rows, and `entries` is the share of the
-#: entries that couple two of them. c is min(first + OF_SURPLUS surplus, last), with both numbers of OF_ENTRIES and the
-#: share by which the diagonal exceeds the other entries. No choice with x above MOST_SLOWER is taken. The constants
-#: were fitted to R-MAT, power-law and preferential graphs of 300 to 30,000 vertices, with 10^-4 to 1 added to the
-#: diagonal of the Laplacian.
+#: The estimated cost of leaving some rows to l1-Jacobi: CG needs 1 + x times as many iterations as with all colors,
+#: with x = max(OF_ROWS p, c sqrt(q)). Here p is the fraction of rows that are left, and q is the fraction of entries
+#: that couple two such rows. The factor is c = min(c0 + OF_SURPLUS s, c1) with (c0, c1) = OF_ENTRIES, where s is
+#: (sum |a_ii| - sum |a_ij|) / sum |a_ii|, or 0 if that is negative. A choice with x > MOST_SLOWER is rejected. The
+#: constants are a fit to Laplacians of R-MAT, power-law and preferential graphs with 300 to 30,000 vertices, whose
+#: diagonals were shifted by 10^-4 to 1.
 OF_ROWS, OF_ENTRIES, OF_SURPLUS, MOST_SLOWER = 2.5, (0.3, 1.05), 12.0, 0.25
 
 
@@ -236,10 +236,10 @@ def colors_to_keep(matrix: AdmittedMatrix, coloring: Coloring, speeds: Speeds) -
 
 
 def slowdowns(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
-    """By what share of the iterations more are needed if the k largest colors are kept: entry k.
+    """Return the estimated slowdowns: entry k is the x of `OF_ROWS` if only the k largest colors are swept.
 
-    Of a row of the rest with hardly any neighbor there little is lost. If the diagonal is much larger than the sum of
-    the other entries, few iterations are needed, and each entry that is left out counts.
+    A row that is not swept costs little if hardly any of its neighbors is left out, too. If the diagonal dominates, CG
+    needs few iterations, and each coupling between two such rows costs more.
     """
     rows, entries = shares_of_rest(matrix, coloring)
     diagonal = float(abs(matrix.diagonal()).sum())
