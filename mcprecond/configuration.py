@@ -34,8 +34,7 @@ def configure(*, threads: int | None = None) -> int:
     >>> import mcprecond
     >>> mcprecond.configure(threads=1)
     1
-    >>> mcprecond.configure() >= 1
-    True
+    >>> threads = mcprecond.configure()  # the default again
     """
     chosen = default_threads() if threads is None else integer(threads, "threads", 1, team.MOST_THREADS)
     team.set_threads(chosen)

@@ -91,9 +91,10 @@ def change_smoothers(
     >>> A = pyamg.gallery.poisson((60, 60), format="csr")
     >>> ml = pyamg.smoothed_aggregation_solver(A)
     >>> change_smoothers(ml)
-    >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg")
-    >>> bool(np.linalg.norm(A @ x - 1) < 1e-6)
-    True
+    >>> residuals = []
+    >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
+    >>> len(residuals) - 1  # iterations
+    12
     """
     levels = getattr(ml, "levels", None)
     if not levels or not all(hasattr(level, "A") for level in levels):

@@ -449,10 +449,10 @@ class Multigrid(Preconditioner):
         >>> A = problems.laplacian((60, 60))
         >>> M, residuals = SmoothedAggregation(A), []
         >>> x = M.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
-        >>> bool(np.linalg.norm(A @ x - 1) <= 1e-8 * 60), residuals[0]
-        (True, 60.0)
-        >>> M.solve(np.ones(3600), rtol=1e-8).converged
-        True
+        >>> len(residuals), residuals[0]
+        (11, 60.0)
+        >>> M.solve(np.ones(3600), rtol=1e-8).iterations  # without CG
+        17
         """
         theirs = {"tol": tol, "cycle": cycle, "accel": accel, "residuals": residuals, "return_info": return_info}
         given = [name for name, value in theirs.items() if value is not None]

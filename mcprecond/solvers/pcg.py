@@ -139,8 +139,8 @@ def pcg(
     >>> from mcprecond import MulticolorSGS, pcg
     >>> A = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csr")
     >>> result = pcg(A, np.ones(50), M=MulticolorSGS(A), rtol=1e-10)
-    >>> result.converged
-    True
+    >>> result.reason.name, result.iterations
+    ('CONVERGED', 26)
 
     The Laplacian of a ring is singular:
 
