@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from report.noise import of_mean, of_total, total_ms, verdict
-from report.pictures import plain_ticks
+from report.pictures import COLORS, plain_ticks
 from report.results import RESULTS, Document, runs
 from report.tables import mean, number, table
 
@@ -153,10 +153,10 @@ def draw(found: list[Point], left: Any, right: Any) -> None:
     """Predicted against measured: on the diagonal both are the same; hollow marks are of the fit."""
     for ax, key, title in ((left, "iteration", "an iteration"), (right, "total", "a solve")):
         ax.set(xscale="log", yscale="log")
-        for method, marker in (("greedy", "o"), ("ecl_gc", "s")):
+        for method, marker, color in (("greedy", "o", COLORS[0]), ("ecl_gc", "s", COLORS[2])):
             for known in (False, True):
                 some = [getattr(p, key) for p in found if p.method == method and p.fitted == known]
-                look = {"fillstyle": "none" if known else "full", "linestyle": "none", "markersize": 4}
+                look = {"fillstyle": "none" if known else "full", "linestyle": "none", "markersize": 4, "color": color}
                 label = f"{method}{', fitted' if known else ''}"
                 ax.plot(
                     [measured for _, measured in some],

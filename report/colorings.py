@@ -328,12 +328,12 @@ def count(value: float | None) -> str:
 
 
 def draw(documents: dict[str, Document], folder: Path) -> None:
-    """The pictures of the runs that exist: in black, with markers and dashes."""
+    """The pictures of the runs that exist."""
     pictures = {"trade-off": ("coloring-gpu", draw_trade_off), "profile": ("coloring-gpu", draw_profile)}
     pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling), "steps": ("coloring-steps", draw_steps)}
     for name, (run, drawn) in pictures.items():
         if run in documents:
-            with picture(folder / f"colorings-{name}.svg", black=True, salt="colorings"):
+            with picture(folder / f"colorings-{name}.svg", salt="colorings"):
                 drawn(documents[run]["cases"])
 
 

@@ -1,4 +1,4 @@
-"""Pictures for the pages, in shades of gray; the same figures give the same file."""
+"""Pictures for the pages; the same figures give the same file."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 MARKERS = "osD^v"  # told apart without color
+#: Of lines and markers: dark enough to be read on white. Markers and dashes tell more of them apart.
+COLORS = ("black", "#1b6ca8", "#c44e00", "#2a7f3f", "#8e3a97", "#a07000", "#c0243c", "#0a8080")
 
 
 @contextmanager
-def picture(path: Path, *, black: bool = False, salt: str | None = None) -> Iterator[Any]:
+def picture(path: Path, *, salt: str | None = None) -> Iterator[Any]:
     """Lend pyplot to a block that draws one figure, then write that figure and close it.
 
-    A fixed salt and no date make files equal. `black` draws all lines in black.
+    A fixed salt and no date make files equal.
     """
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    style: dict[str, Any] = {"svg.hashsalt": salt or path.stem, "font.size": 9}
-    if black:
-        style |= {"lines.color": "black", "axes.prop_cycle": plt.cycler(color=["black"])}
+    style = {"svg.hashsalt": salt or path.stem, "font.size": 9, "axes.prop_cycle": plt.cycler(color=COLORS)}
     with plt.rc_context(style):
         yield plt
         path.parent.mkdir(parents=True, exist_ok=True)

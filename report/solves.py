@@ -75,7 +75,7 @@ def draw(documents: list[Document], folder: Path) -> None:
             axes.set_xlabel("times faster than the better of our CG and our CG with Jacobi")
             axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.08), ncols=4, frameon=False)
         if found := choices.points(document["cases"], choices.fitted()):
-            with picture(folder / f"choices-{image_of(document)}", black=True) as plt:
+            with picture(folder / f"choices-{image_of(document)}") as plt:
                 _, panels = plt.subplots(1, 2, figsize=(7.5, 3.6), layout="constrained")
                 choices.draw(found, *panels)
 

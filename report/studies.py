@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from report.noise import known, noise, of_mean, verdict
-from report.pictures import picture
+from report.pictures import picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, number, render, table, yes_or_no
 
@@ -363,6 +363,11 @@ COMPUTED: dict[str, Callable[[Rows], Found]] = {
 # The pictures.
 
 
+def in_ms(rows: Rows, column: str = "seconds") -> Rows:
+    """The rows with the times of a column, in milliseconds, as their `seconds`: what is drawn."""
+    return [row | {"seconds": 1e3 * row[column]} for row in rows]
+
+
 def draw_ii_iii(rows: Rows, axes: Any) -> None:
     from mcprecond.studies import Table, plots
 
@@ -374,15 +379,19 @@ def draw_rmat(rows: Rows, axes: Any) -> None:
     from mcprecond.studies import Table, plots
 
     per_edge = [row | {"seconds": row["seconds"] / (row["entries"] / 2e6)} for row in rows]
-    plots.scaling(Table(per_edge), axes)
-    axes.set(ylabel="time per million edges [s]")
+    plots.scaling(Table(in_ms(per_edge)), axes)
+    axes.set(ylabel="time per million edges [ms]")
+    plain_ticks(axes.yaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
 
 
 def draw_quality(rows: Rows, axes: Any) -> None:
     from mcprecond.studies import Table, plots
 
-    plots.time_against_colors(Table([row for row in rows if row["matrix"].startswith("delaunay")]), axes)
+    plots.time_against_colors(Table(in_ms([row for row in rows if row["matrix"].startswith("delaunay")])), axes)
+    axes.set(ylabel="time [ms]")
+    for axis in (axes.xaxis, axes.yaxis):
+        plain_ticks(axis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
 
 
@@ -390,9 +399,11 @@ def draw_effect(rows: Rows, left: Any, right: Any) -> None:
     from mcprecond.studies import Table, plots
 
     plots.iterations_against_colors(Table(rows), left)
+    left.set_ylim(0, 1.1 * max(row["iterations"] for row in rows))
     left.get_legend().remove()
-    plots.time_against_colors(Table([row | {"seconds": row["solve_seconds"]} for row in rows]), right)
-    right.set(ylabel="time of the solve [s]")
+    plots.time_against_colors(Table(in_ms(rows, "solve_seconds")), right)
+    right.set(ylabel="time of the solve [ms]")
+    plain_ticks(right.yaxis)
     right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
 
 
@@ -402,32 +413,37 @@ def draw_multigrid(rows: Rows, left: Any, right: Any) -> None:
     by_family = [row | {"method": f"{row['matrix'].split()[0]}, {row['method']}"} for row in rows]
     plots.iterations_against_size(Table(by_family), left)
     left.get_legend().remove()
-    plots.scaling(Table(by_family), right)
-    right.set(xlabel="unknowns", ylabel="time with setup [s]")
+    plots.scaling(Table(in_ms(by_family)), right)
+    right.set(xlabel="unknowns", ylabel="time with setup [ms]")
+    plain_ticks(right.yaxis)
     right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
 
 
-def bars(rows: Rows, axes: Any, column: str, label: str) -> None:
-    """A group for each matrix, a bar for each method, told apart by shade and hatch."""
+def bars(rows: Rows, axes: Any, column: str, label: str, scale: float = 1.0) -> None:
+    """A group for each matrix, a bar for each method, which have colors from light to dark, every other one hatched."""
+    from matplotlib import colormaps
+
     matrices, methods = names(rows, "matrix"), names(rows, "method")
     width = 0.8 / len(methods)
     for k, method in enumerate(methods):
-        heights = [value(rows, matrix, method, column) or math.nan for matrix in matrices]
-        look = {
-            "color": str(0.95 - 0.75 * k / max(len(methods) - 1, 1)),
-            "hatch": ("", "//", "..", "xx", "\\\\")[k % 5],
-        }
+        heights = [scale * (value(rows, matrix, method, column) or math.nan) for matrix in matrices]
+        shade = 1 - 0.9 * k / max(len(methods) - 1, 1)
+        look = {"facecolor": colormaps["viridis"](shade), "edgecolor": "black" if shade > 0.5 else "white"}
+        look["hatch"] = ("", "////")[k % 2]
         places = [i + (k - (len(methods) - 1) / 2) * width for i in range(len(matrices))]
-        axes.bar(places, heights, width, edgecolor="black", linewidth=0.5, label=method, **look)
+        axes.bar(places, heights, width, linewidth=0.5, label=method, **look)
     axes.set(yscale="log", ylabel=label)
+    plain_ticks(axes.yaxis)
     axes.set_xticks(range(len(matrices)), matrices, rotation=20, ha="right")
-    axes.legend(fontsize="small")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
 
 
 def scaled(rows: Rows, axes: Any) -> None:
     from mcprecond.studies import Table, plots
 
-    plots.scaling(Table(rows), axes)
+    plots.scaling(Table(in_ms(rows)), axes)
+    axes.set(ylabel="time [ms]")
+    plain_ticks(axes.yaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
 
 
@@ -440,12 +456,12 @@ class Shown(NamedTuple):
 
 
 SHOWN = {
-    "table-v": Shown(tables_v, partial(bars, column="seconds", label="time of PCG with setup [s]")),
+    "table-v": Shown(tables_v, partial(bars, column="seconds", label="time of PCG with setup [ms]", scale=1e3)),
     "table-ii-iii": Shown(tables_ii_iii, draw_ii_iii),
-    "published-schedules": Shown(tables_published, partial(bars, column="seconds", label="time [s]")),
+    "published-schedules": Shown(tables_published, partial(bars, column="seconds", label="time [ms]", scale=1e3)),
     "rmat-scaling": Shown(per_million_edges, draw_rmat),
-    "sirg-ablation": Shown(tables_sirg, partial(bars, column="seconds", label="time [s]")),
-    "ecl-shortcuts": Shown(tables_ecl, partial(bars, column="seconds", label="time [s]")),
+    "sirg-ablation": Shown(tables_sirg, partial(bars, column="seconds", label="time [ms]", scale=1e3)),
+    "ecl-shortcuts": Shown(tables_ecl, partial(bars, column="seconds", label="time [ms]", scale=1e3)),
     "orders": Shown(tables_colors),
     "cpu-codes": Shown(tables_cpu_codes),
     "level-histogram": Shown(tables_levels, partial(bars, column="levels", label="levels")),
@@ -462,6 +478,6 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """A picture for each study that was run."""
     for name, (_, drawn, panels) in SHOWN.items():
         if drawn is not None and name in found:
-            with picture(folder / f"study-{name}.svg", black=True, salt=name) as plt:
+            with picture(folder / f"study-{name}.svg", salt=name) as plt:
                 _, axes = plt.subplots(1, panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
                 drawn(found[name]["cases"], *axes.flat)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from report.noise import noise, of_mean, verdict
-from report.pictures import MARKERS, picture
+from report.pictures import COLORS, MARKERS, picture
 from report.results import MARKS, RESULTS, Document, origin, place, runs
 from report.tables import by_case, by_name, number, render, table
 
@@ -260,7 +260,7 @@ def draw(documents: dict[str, Document], folder: Path) -> None:
         _, axes = plt.subplots(figsize=(7, 4), layout="constrained")
         for k, name in enumerate(quantities(cases[0])):
             times = [1e6 * quantities(case)[name] / case["unknowns"] for case in cases]
-            style = {"marker": MARKERS[k % len(MARKERS)], "markeredgecolor": "black", "color": str(0.2 * k)}
+            style = {"marker": MARKERS[k % len(MARKERS)], "color": COLORS[k % len(COLORS)]}
             axes.plot(unknowns, times, label=name, linestyle="-" if name.startswith("iteration") else "--", **style)
         axes.set(xscale="log", xlabel="unknowns", ylabel="time per unknown [ns]", title=place(document))
         axes.set_ylim(bottom=0)
