@@ -171,7 +171,7 @@ def page_of_commands():
 
 
 # What is written at every build, beside the pages; what is left of an earlier build goes first.
-GENERATED = {name: DOCS / name / "generated" for name in ("reference", "notebooks", "explanation")}
+GENERATED = {name: DOCS / name / "generated" for name in ("reference", "development", "notebooks", "explanation")}
 for folder in GENERATED.values():
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -185,9 +185,36 @@ for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
     table_of_iterations(DOCS.parent / "benchmarks" / "results" / "sweeps-gpu.json")
 )
 
-# A module's page lists what is in its __all__, but for what is documented at the top level already.
+#: Members that the package itself calls, by the class on whose page they would be; "" is for the pages of all classes.
+INTERNALS = {
+    "": """built_for captures columns_at_once compared_with divide_upper eisenstat_incompatibility enqueue enqueue_sweep
+        exponent has_many_kernels keeps_diagonal lend_state macros narrowest new_state new_sums obstacle only_launches
+        pattern_of refuse_singular_diagonal relaxes remedy_for_asymmetry returns_x splitting updates workspace""",
+    "mcprecond.ColorBlocks": "by_rows color_slices columns_by_rows n_slices rows_of vector_shape",
+    "mcprecond.storage.NodeBlocks": "by_rows color_slices columns_by_rows n_slices rows_of vector_shape",
+    "mcprecond.storage.Triangle": "rows_of_entries",
+    "mcprecond.PCG": "matrix most_columns options run started",
+    "mcprecond.multigrid.Level": "connect replace_transfers",
+    "mcprecond.preconditioners.Shifts": "count index",
+    "mcprecond.coloring.Graph": "paths",
+    "mcprecond.backends.Backend": """fetcher iterations_per_read kernels linalg memory_speed repeatable resident_warps
+        shared_cache stream""",
+}
+
+# A module's page lists what is in its __all__, but for what is documented at the top level already: the same object, as
+# `mcprecond.studies.multigrid` is not the module `mcprecond.multigrid`.
 autosummary_context = {
-    "top_level": mcprecond.__all__,
+    "known": {
+        key: [
+            name
+            for name in module.__all__
+            if key != "mcprecond" and name in mcprecond.__all__
+            if getattr(module, name) is getattr(mcprecond, name)
+        ]
+        for key, module in list(sys.modules.items())
+        if key.startswith("mcprecond") and hasattr(module, "__all__")
+    },
+    "internals": INTERNALS,
     "data": {
         key: data_of(module)
         for key, module in list(sys.modules.items())
