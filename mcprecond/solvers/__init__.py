@@ -1,4 +1,4 @@
-"""Krylov solvers: preconditioned CG, BiCGSTAB and GMRES. Those of SciPy and CuPy take the preconditioners as M, too."""
+"""Krylov solvers: preconditioned CG, BiCGSTAB and GMRES. Those of SciPy and CuPy take the same preconditioners."""
 
 from mcprecond.solvers.bicgstab import bicgstab
 from mcprecond.solvers.gmres import gmres

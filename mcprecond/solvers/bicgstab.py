@@ -55,7 +55,7 @@ def bicgstab(
 ) -> SolveResult[Any]:
     """Solve A x = b by BiCGSTAB, for any A that is not singular, as systems with advection.
 
-    An iteration takes two products with A and with M. On a GPU it is captured as one graph.
+    An iteration takes two products with A and two with M. On a GPU an iteration is one CUDA graph.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def bicgstab(
     Returns
     -------
     SolveResult
-        Unpacks as ``x, info``. The reason is `BREAKDOWN` where the recurrence divides by about zero and starting anew
-        from x does not help.
+        Unpacks as ``x, info``. The reason is `BREAKDOWN` if the recurrence divides by about zero and a new start from x
+        does not help.
 
     Raises
     ------

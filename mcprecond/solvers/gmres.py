@@ -65,8 +65,8 @@ def gmres(
 ) -> SolveResult[Any]:
     """Solve A x = b by GMRES with restarts, for any A that is not singular, as systems with advection.
 
-    An iteration takes one product with A and with M; its residual is the smallest one in the space that the cycle has
-    built so far. On a GPU it is captured as one graph.
+    An iteration takes one product with A and one with M; its residual is the smallest one in the space that the cycle
+    has built so far. On a GPU an iteration is one CUDA graph.
 
     Parameters
     ----------
@@ -79,15 +79,15 @@ def gmres(
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
     restart : int, optional
-        Iterations of a cycle, 20 by default. Memory for twice as many vectors is taken with an M, since vectors and
-        preconditioned vectors are kept.
+        Iterations of a cycle, 20 by default. GMRES keeps one vector for each, and with an M two: the vector and the
+        preconditioned one.
     maxiter : int, optional
-        How many cycles there may be, 10 n by default; as in SciPy, how many iterations with
-        ``callback_type="legacy"``.
+        How many cycles there may be, 10 n by default. With ``callback_type="legacy"`` it is, as in SciPy, how many
+        iterations there may be.
     M : preconditioner, sparse matrix, dense array or LinearOperator, optional
         An approximation of inv(A), such as `ILU0`, `MulticolorDILU` or `MulticolorGS`. It need not be linear.
     callback : function of one argument, optional
-        What it gets says `callback_type`.
+        `callback_type` says what it is called with.
     callback_type : {"legacy", "pr_norm", "x"}, optional
         "x": x, after every cycle. "pr_norm" and "legacy": the norm of the residual relative to that of b, after every
         iteration, which makes the host wait for each of them. SciPy passes the residual of M A x = M b there. "legacy"
@@ -96,8 +96,8 @@ def gmres(
     Returns
     -------
     SolveResult
-        Unpacks as ``x, info``; `info` is the number of cycles, or of iterations with "legacy", where the residual is
-        still too large.
+        Unpacks as ``x, info``. If the residual is still too large, `info` is the number of cycles, or of iterations
+        with "legacy".
 
     Raises
     ------

@@ -64,22 +64,21 @@ def pcg(
 ) -> SolveResult[Any]:
     """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
-    The system is solved in the dtype that A, b, x0 and a sparse M promote to, and in any units: scaling A or b by a
-    power of two changes no digit of the solution, as long as the dtype has room for it. Where M is stored in single
-    precision, the iteration runs in that, to the accuracy of the dtype of the system; what it cannot do, double
-    precision completes.
+    The solution has the dtype that A, b, x0 and a sparse M promote to. Scaling A or b by a power of two changes no
+    digit of the solution, as long as the dtype has room for it. If M is stored in single precision, the iteration runs
+    in single precision and reaches the accuracy of the system's dtype all the same; where it cannot, double precision
+    takes over.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
-        Real or complex floats. A dense array becomes a sparse matrix, of floats where it holds integers. A
-        LinearOperator is called as ``A @ x`` in every iteration, which is not captured; where CG fails then, nothing is
-        found out about A.
+        Real or complex floats. A dense array becomes a sparse matrix, of floats if it holds integers. A LinearOperator
+        is called as ``A @ x`` in every iteration, outside of the CUDA graph on a GPU; if CG fails, `pcg` cannot test
+        whether it is symmetric or singular.
     b : array, shape (n,), (n, 1) or (n, k)
-        On the device of A. Where it is zero, so is the solution, whatever x0. Up to 256 columns are systems that share
-        each pass over A and M. Each of them has its own tolerance and units, stops by itself, and has the solution that
-        it has alone. Where A has few entries in a row and M fits Eisenstat's form, which is for one column, they are
-        solved in this form one after the other. A has to be a matrix for several columns.
+        On the device of A. If b is zero, the solution is zero, whatever x0 is. Up to 256 columns may be given, and each
+        pass over A and M serves all of them. Each column has its own tolerance, stops by itself, and gets the solution
+        that it would get alone. Several columns need a matrix A, not an operator.
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
@@ -87,30 +86,30 @@ def pcg(
     maxiter : int, optional
         10 n by default.
     M : preconditioner, sparse matrix, dense array, LinearOperator or "auto", optional
-        An approximation of inv(A), positive definite like A. "auto" begins with Jacobi's, and goes on with
-        `MulticolorSGS` or `SmoothedAggregation` where that is predicted to be done earlier, setup included; the
-        `stages` of the result say what was used, and its `M` is the last one. The preconditioners of this package and
-        sparse matrices are captured with the iteration on the GPU; any other operator is called as ``M @ r``. M has to
-        be linear, but for the K cycles of this package: with these the iteration is that of flexible CG, which takes
-        one more inner product. To several columns an operator of others is applied as ``M @ R``, with R of shape
-        (n, k).
+        An approximation of inv(A), positive definite like A. "auto" begins with the inverse of the diagonal, and
+        changes to `MulticolorSGS` or `SmoothedAggregation` if that is predicted to finish earlier, setup included;
+        `stages` of the result says what was used, and `M` is the last of them. On a GPU the preconditioners of this
+        package and sparse matrices are part of the CUDA graph of an iteration. Any other operator is called as
+        ``M @ r``, or as ``M @ R`` with R of shape (n, k) for several columns. M has to be linear. The K cycles of this
+        package are the exception: with them the iteration is that of flexible CG, which takes one more inner product.
     callback : function of one array, optional
         Called as ``callback(xk)``, with xk of the shape of x, after every iteration, which makes the host wait for each
         of them.
     progress : function of an int and a float, optional
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
-        on a CPU, after up to 64 of them on a GPU. Nothing waits for it. Of several columns these are the most
-        iterations and the largest norm.
+        on a CPU, after up to 64 of them on a GPU. It does not slow down the GPU as `callback` does. For several columns
+        it gets the largest number of iterations and the largest norm.
     nullspace : "constant" or array, shape (n,) or (n, k), optional
-        The null space of a singular A, as for pure Neumann problems and graph Laplacians: constants, or the span of
-        these columns, which may be NumPy's for an A on the GPU. b is then replaced by its projection on the complement,
-        so that there is a solution for any b, and the one without a part in the null space is returned. Residuals are
-        those of the projected b. It takes the plain form.
+        The null space of a singular A, as of pure Neumann problems and graph Laplacians: "constant", or an array whose
+        columns span it, which may be NumPy's for an A on the GPU. b is replaced by its projection on the orthogonal
+        complement, so that there is a solution for any b; the solution that is orthogonal to the null space is
+        returned. Residuals are those of the projected b. The iteration takes the plain form.
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
         an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
-        `MulticolorDILU`, or an `ILU0` that is a DILU. "auto" uses it then. It is for one right-hand side: for several
-        columns "auto" takes the plain form, and "eisenstat" is refused.
+        `MulticolorDILU`, or an `ILU0` that is a DILU. "auto" takes this form if M fits. The form is for one right-hand
+        side: "eisenstat" is refused for several columns. "auto" solves for them together in the plain form, or for one
+        after the other in Eisenstat's, whichever reads and writes fewer bytes.
 
     Returns
     -------
@@ -123,8 +122,9 @@ def pcg(
         If A is not a square matrix of finite numbers or such an operator, b or x0 do not fit it or are not finite (says
         where), b has no column or more than 256, M has another shape, is known to be unsymmetric or is complex for a
         real A, another argument has a wrong type or value, the form does not fit M or several columns, or A times a
-        vector of `nullspace` is not about zero (says how large it is). That A is not symmetric, or that it is singular
-        and b does not fit, is found out after 100 iterations, or where CG fails, and is the `reason` then.
+        vector of `nullspace` is not about zero (says how large it is). No error is raised if A is not symmetric, or is
+        singular with a b that does not fit: `pcg` tests for these after 100 iterations if the residual stagnates, or if
+        CG fails, and `reason` says so.
 
     References
     ----------
@@ -147,14 +147,16 @@ def pcg(
     >>> L = scipy.sparse.diags_array([-1.0, -1.0, 2.0, -1.0, -1.0], offsets=[-49, -1, 0, 1, 49], shape=(50, 50)).tocsr()
     >>> b = np.arange(50.0)
     >>> result = pcg(L, b, M=MulticolorSGS(L), rtol=1e-10, nullspace="constant")
-    >>> result.converged, bool(np.allclose(L @ result.x, b - b.mean())), bool(abs(result.x.mean()) < 1e-10)
-    (True, True, True)
+    >>> print(f"residual {abs(L @ result.x - (b - b.mean())).max():.6f}, mean {abs(result.x.mean()):.6f}")
+    residual 0.000000, mean 0.000000
 
     Several right-hand sides:
 
     >>> result = pcg(A, np.eye(50)[:, :3], M=MulticolorSGS(A), rtol=1e-10)
-    >>> result.x.shape, bool(np.allclose(A @ result.x, np.eye(50)[:, :3])), len(result.iterations)
-    ((50, 3), True, 3)
+    >>> result.x[:3].round(3)  # the upper left corner of inv(A)
+    array([[0.98 , 0.961, 0.941],
+           [0.961, 1.922, 1.882],
+           [0.941, 1.882, 2.824]])
     """
     solver = PCG(A, M, form=form, nullspace=nullspace)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
@@ -165,14 +167,14 @@ def pcg(
 class PCG(PreconditionedCG):
     """Preconditioned conjugate gradients for many right-hand sides, together or one after the other: set up once.
 
-    The first `solve` allocates vectors and captures iterations on a GPU; later ones for as many columns on the same
-    stream find all of that there. `pcg` is a PCG that solves once.
+    The first `solve` allocates the vectors and, on a GPU, captures iterations as CUDA graphs. Later solves for as many
+    columns on the same stream use them again. `pcg` is a PCG that solves once.
 
     Parameters
     ----------
     A, M, form, nullspace
-        As for `pcg`. They are referred to, not copied. New values in the arrays of A count after ``M.update(A)``; else
-        A has to stay as it is.
+        As for `pcg`. A and M are referred to, not copied. After you have changed the values of A in place, call
+        ``M.update(A)`` before the next solve.
 
     Raises
     ------
@@ -202,7 +204,7 @@ class PCG(PreconditionedCG):
         return solve(b, x0, *limits, **hooks)
 
     def release(self) -> None:
-        """See `Solver`."""
+        """Give back the memory that solves have taken; the next one takes it anew."""
         super().release()
         if self._stages is not None:
             self._stages.release()

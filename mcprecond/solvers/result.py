@@ -84,12 +84,12 @@ class SolveResult(Generic[ArrayT]):
     setup_seconds, solve_seconds : float
         Wall time before and during the iteration.
     cycles : int, optional
-        Of `gmres`, unless iterations are what its `maxiter` counts.
+        The number of cycles of `gmres`; None for other solvers, and if its `maxiter` counts iterations.
     stages : tuple of Stage
-        With `pcg(M="auto")` the preconditioners that were used, in their order; with an M that is stored in a narrower
-        dtype, the dtypes that were iterated in.
+        With `pcg(M="auto")`, the preconditioners that were used, in their order. With an M that is stored in a narrower
+        dtype than the system's, the dtypes that the iteration ran in.
     M : preconditioner or diagonal operator, optional
-        The last one of these, to be used again; None for none.
+        With `pcg(M="auto")`, the preconditioner that was used last, for further solves; None if there was none.
     """
 
     x: ArrayT
