@@ -43,8 +43,8 @@ def facts(document: Document) -> dict[str, Any]:
         f"setup + solve to {document['rtol']:g}, ms (iterations)": columns(total),
         "factorization + one application, ms": columns(parts),
         "analysis of the library, ms": columns(analysis),
-        "times": [ratios(of_case) for of_case in rows],
-        "": columns(remark),
+        "ratios of times": [ratios(of_case) for of_case in rows],
+        "how the library's solves ran": columns(remark),
     }
     return {
         "place": place(document),
@@ -55,18 +55,17 @@ def facts(document: Document) -> dict[str, Any]:
 
 
 def winner(name: str, rows: dict[str, Row]) -> str:
-    """Which of ours is the fastest on a matrix, and what the others lose by."""
+    """Which of ours is the fastest on a matrix, and what the next one and the last one lose by."""
     ours = sorted((rows[kind] for kind in OURS if kind in rows), key=lambda row: row["total_ms"])
     best, others = ours[0], ours[1:]
-    text = f"**{name}**: {best['name']} wins, {number(best['total_ms'])} ms: {cost(best)}"
+    text = f"**{name}**: {best['name']} is the fastest with {number(best['total_ms'])} ms: {cost(best)}"
     if best["setup_ms"]:
         text += f" and {number(best['setup_ms'])} ms of setup"
-    losses = (
-        f"{row['name']} takes {row['total_ms'] / best['total_ms']:.2f} times as long ({cost(row)}, setup "
-        f"{number(row['setup_ms'])}{'' if slower(row, best) else ', not decided'})"
-        for row in others
-    )
-    return f"{text}. {'; '.join(losses)}."
+    losses = []
+    for which, row in zip(("next", "slowest"), [*others[:1], *others[1:][-1:]], strict=False):
+        loss = f"The {which}, {row['name']}, takes {row['total_ms'] / best['total_ms']:.2f} times as long"
+        losses.append(loss if slower(row, best) else f"{loss}, which is within the noise")
+    return ". ".join([text, *losses]) + "."
 
 
 def cost(row: Row) -> str:
