@@ -190,8 +190,8 @@ def smoothed_aggregation_solver(
     >>> A = problems.laplacian((60, 60))
     >>> ml, residuals = smoothed_aggregation_solver(A, max_coarse=50), []
     >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
-    >>> len(ml.levels), round(ml.operator_complexity(), 1), bool(residuals[-1] <= 1e-8 * residuals[0])
-    (4, 1.5, True)
+    >>> len(ml.levels), round(ml.operator_complexity(), 1), len(residuals) - 1
+    (4, 1.5, 10)
     """
     if symmetry not in ("hermitian", "symmetric"):
         raise ValueError(
@@ -249,8 +249,8 @@ def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any 
     >>> A = problems.laplacian((60, 60))
     >>> ml, residuals = ruge_stuben_solver(A), []
     >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
-    >>> ml.levels[1].A.shape, bool(residuals[-1] <= 1e-8 * residuals[0])
-    ((1800, 1800), True)
+    >>> ml.levels[1].A.shape, len(residuals) - 1
+    ((1800, 1800), 8)
     """
     from pyamg.classical import ruge_stuben_solver as theirs
 

@@ -349,8 +349,8 @@ class Multigrid(Preconditioner):
         --------
         >>> from mcprecond import SmoothedAggregation, problems
         >>> M = SmoothedAggregation(problems.laplacian((60, 60)))
-        >>> M.aspreconditioner() is M, M.aspreconditioner("W").cycle
-        (True, 'W')
+        >>> M.cycle, M.aspreconditioner("W").cycle
+        ('V', 'W')
         """
         wanted = self.cycle if cycle is None else cycle_named(cycle)
         return self if wanted == self.cycle else OtherCycle(self, wanted, self._origin)

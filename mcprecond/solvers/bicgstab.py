@@ -97,8 +97,8 @@ def bicgstab(
     >>> from mcprecond import ILU0, bicgstab
     >>> A = scipy.sparse.diags_array([-1.5, 2.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50), format="csr")
     >>> result = bicgstab(A, np.ones(50), M=ILU0(A, ordering="natural"), rtol=1e-10)
-    >>> result.converged, result.iterations
-    (True, 1)
+    >>> result.reason.name, result.iterations
+    ('CONVERGED', 1)
     """
     solver = _BiCGStab(A, M)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback)

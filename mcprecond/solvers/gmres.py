@@ -121,8 +121,8 @@ def gmres(
     >>> from mcprecond import MulticolorGS, gmres
     >>> A = scipy.sparse.diags_array([-1.5, 2.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50), format="csr")
     >>> result = gmres(A, np.ones(50), M=MulticolorGS(A), restart=30, rtol=1e-10)
-    >>> result.converged, result.iterations
-    (True, 25)
+    >>> result.reason.name, result.iterations
+    ('CONVERGED', 25)
     """
     solver = _GMRES(A, M, restart)
     callback = as_function(callback, "callback", "one argument")
