@@ -3,7 +3,8 @@
     python benchmarks/advice.py cpu
     python benchmarks/advice.py gpu rmat_18 star     # some of the matrices
 
-writes benchmarks/results/advice-cpu.json or advice-gpu.json (or where --output says). `advise` ranks solvers to a
+writes benchmarks/results/advice-cpu.json or advice-gpu.json (or where --output says). Other matrices stay in that file
+if the same code has measured them on the same machine. `advise` ranks solvers to a
 relative residual of 1e-8. Then those that took at most three times as long as the best solve for another right-hand
 side, in turns: what following the advice loses.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import BLOCK_SIZES, SEED, SOLVED
-from measure import MULTIGRID, RESULTS, record, save
+from measure import MULTIGRID, RESULTS, kept, record, save
 
 from mcprecond import studies
 from mcprecond.backends import backend_of
@@ -36,7 +37,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    device, cases = arguments.device, []
+    device = arguments.device
+    path = arguments.output or RESULTS / f"advice-{device}.json"
+    facts = {"seed": SEED, "rtol": RTOL, "small": arguments.small}
+    cases = kept(path, record("advice", device, [], MULTIGRID, **facts), arguments.names)
     for name in arguments.names:
         A = SOLVED[name](arguments.small, device)
         cases.append(
@@ -44,8 +48,7 @@ def main() -> None:
             | measure(A, BLOCK_SIZES.get(name, 1), arguments.repeats)
         )
         print(name, cases[-1]["advised"], flush=True)
-        facts = {"seed": SEED, "rtol": RTOL, "small": arguments.small}
-        save(record("advice", device, cases, MULTIGRID, **facts), arguments.output or RESULTS / f"advice-{device}.json")
+        save(record("advice", device, cases, MULTIGRID, **facts), path)
 
 
 def measure(A: Any, block_size: int, repeats: int) -> dict[str, Any]:

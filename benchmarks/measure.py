@@ -202,6 +202,19 @@ def record(
     return {"benchmark": name, **made, **facts, "cases": cases}
 
 
+def kept(path: Path, document: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
+    """The cases of a file but those named, if a run like this one has written it: with the same code and versions, on
+    the same machine, with the same facts.
+    """
+    if not path.exists():
+        return []
+    before = json.loads(path.read_text())
+    differ = {"date", "command", "others", "commit", "cases"}
+    if any(before.get(key) != _rounded(value) for key, value in document.items() if key not in differ):
+        return []
+    return [case for case in before["cases"] if case["name"] not in names]
+
+
 def save(document: dict[str, Any], path: Path) -> None:
     """Write a run; numbers rounded to four significant digits, which is more than a timing has.
 

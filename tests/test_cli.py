@@ -254,7 +254,7 @@ def test_help_says_what_the_docstrings_say(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("info", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond --help"),
+        (("info", "--m", "3"), "unrecognized arguments: --m 3; see mcprecond info --help"),
         (("color", "GRID", "--recolor", "many"), "invalid int value: 'many'; see mcprecond color --help"),
         (("solve",), "the following arguments are required: FILE; see mcprecond solve --help"),
         (("solv", "GRID"), "; did you mean 'solve'?"),

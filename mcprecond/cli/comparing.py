@@ -91,7 +91,7 @@ def _race(rows: list[dict[str, Any]]) -> Table:
 
 def advise(
     file: File,
-    rtol: Annotated[float, Option("Of the residual, relative to the right-hand side.")] = 1e-6,
+    rtol: Annotated[float, Option("Of the residual, relative to the right-hand side.")] = 1e-8,
     rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x.")] = None,
     block_size: Annotated[int, Option("Unknowns of a node, such as 3 in elasticity.")] = 1,
     near_null_space: Annotated[Path | None, Option("For multigrid, a column each: .npy or .mtx[.gz].")] = None,

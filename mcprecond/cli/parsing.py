@@ -52,10 +52,20 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=Paragraphs, **options)
 
+    def parse_known_args(self, *given: Any) -> Any:  # type: ignore[override]
+        """See `argparse.ArgumentParser`; but a command refuses by itself what it does not know."""
+        found, unknown = super().parse_known_args(*given)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         """See `argparse.ArgumentParser`."""
-        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
-        hint = did_you_mean(wrong[1], wrong[2].replace("'", "").split(", ")) if wrong else ""
+        hint = ""
+        if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            hint = did_you_mean(wrong[1], wrong[2].replace("'", "").split(", "))
+        elif wrong := re.search(r"unrecognized arguments: (--[^ =]+)", message):
+            hint = did_you_mean(wrong[1], re.findall(r"--[\w-]+", self.format_usage()))
         raise ValueError(f"{message}{hint or f'; see {self.prog} --help'}")
 
 

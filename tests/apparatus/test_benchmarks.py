@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
 
 from cases import SOLVED  # noqa: E402
-from measure import Times, save  # noqa: E402
+from measure import Times, kept, record, save  # noqa: E402
 
 from mcprecond.studies.sources import code  # noqa: E402
 
@@ -40,6 +40,15 @@ def test_times_carry_their_quartiles(tmp_path):
     save({"rows": [{"ms": Times([3.0, 1.0, 2.0]), "sum_ms": Times([2.0]) + Times([5.0])}]}, tmp_path / "run.json")
     (row,) = json.loads((tmp_path / "run.json").read_text())["rows"]
     assert (row["ms"], row["ms_quartiles"], row["ms_repeats"], row["sum_ms"]) == (2.0, [1.5, 2.5], 3, 7.0)
+
+
+def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
+    path, cases = tmp_path / "kept.json", [{"name": "a", "ms": 1.0}, {"name": "b", "ms": 2.0}]
+    document = record("none", "cpu", cases, seed=1)
+    assert kept(path, document, ["a"]) == []
+    save(document, path)
+    assert kept(path, document, ["a"]) == cases[1:]
+    assert kept(path, document | {"seed": 2}, ["a"]) == []
 
 
 @pytest.mark.parametrize(
