@@ -51,7 +51,8 @@ def test_best_first_and_runnable(to_device, backend):
     rows = with_all_threads(table)
     assert sorted(rows) == sorted(candidate.method for candidate in candidates(backend))
     seconds = [row["seconds"] for row in table.rows]
-    assert seconds == sorted(seconds)
+    assert seconds[1:] == sorted(seconds[1:])
+    assert seconds[0] == min(seconds) or (table.rows[0]["threads"] != 1 and not table.rows[0]["decided"])
     assert all(row["verified"] and row["residual"] <= 1e-8 for row in table.rows)
     assert rows["ILU0 row order"]["colors"] == 59 > rows["ILU0 colors"]["colors"]
     assert rows["SGS greedy"]["colors"] == 2 and rows["none"]["application"] == 0
