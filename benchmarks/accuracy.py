@@ -1,0 +1,230 @@
+"""All solvers on random systems of known condition, compared with a direct solve in extended precision.
+
+    python benchmarks/accuracy.py cpu --count 500
+    python benchmarks/accuracy.py gpu --count 50
+
+writes benchmarks/results/accuracy-cpu.json or accuracy-gpu.json (or where --output says): counts for each solver, form
+and preconditioner. `tests/reference/systems.py` makes the systems. Each is solved to a random tolerance, and with
+``rtol=0``, which asks for all that the dtype has. The counts are these.
+
+- `false_converged`: the solver says that it converged, and ||b - A x||, computed in extended precision, exceeds the
+  tolerance by more than the rounding of a residual in double precision.
+- `residual_off`: `residual_norm` is not within a tenth of the true one, beyond that rounding.
+- `false_reasons`: the reason says that A or M is not definite, not symmetric, or singular, and A is definite and has a
+  condition of at most a thousandth of the inverse of the unit of rounding.
+- `inaccurate`: of the solves that end as STAGNATED, or as CONVERGED with ``rtol=0``, on such a system, those whose error
+  is more than 10 times the best one; `compared` is their number, and `worst` the largest multiple. The best error is what
+  one error of rounding in each product of an entry of A and a number of x comes to. For `pcg` it is the error of x in the
+  norm of A, which no scaling of the unknowns changes; for the other solvers it is the norm of the residual, which is
+  all that they reduce. Without a preconditioner, systems with scaled rows are left out: the scaling is their condition.
+- `indefinite`: preconditioners that say that they are symmetric, and whose matrix is not positive definite for such a
+  definite system; `unsymmetric`, those whose matrix is not symmetric.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to be set before NumPy is imported
+
+import numpy as np
+import scipy.sparse as sp
+from measure import MULTIGRID, RESULTS, record, save
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from reference import precision
+from reference.systems import System, draw
+
+from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg
+from mcprecond.backends import Backend, get_backend
+from mcprecond.solvers import Reason, SolveResult
+
+PRECONDITIONERS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda A: None,
+    "Jacobi": lambda A: inverse_diagonal(A),
+    "GS": lambda A: MulticolorGS(A, sweep="forward"),
+    "SGS": MulticolorSGS,
+    "DILU": MulticolorDILU,
+    "ILU0, color": lambda A: ILU0(A, ordering="color"),
+    "ILU0, natural": lambda A: ILU0(A, ordering="natural"),
+    "multigrid": SmoothedAggregation,
+    "auto": lambda A: "auto",
+}
+#: Of x as a multiple of the best one, and of `residual_norm`.
+MOST_ERROR, MOST_OFF = 10.0, 0.1
+#: What a residual may exceed the tolerance by, beyond rounding.
+SLACK = 1e-6
+#: Reasons that are not true of definite systems that are far from singular.
+FALSE = Reason.INDEFINITE_A, Reason.INDEFINITE_M, Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
+#: Decimal exponents of the smallest tolerance.
+LEAST_RTOL = {"f": -6.0, "F": -6.0, "d": -14.0, "D": -14.0}
+
+
+class Solve(NamedTuple):
+    """A way to solve for one column of B, or for all of them."""
+
+    solver: str
+    form: str
+    M: str
+    run: Callable[[float], SolveResult]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--small", action="store_true", help="few small systems")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    backend, count = get_backend(arguments.device), 4 if arguments.small else arguments.count
+    totals: dict[tuple[str, ...], Counter[str]] = {}
+    for seed in range(arguments.seed, arguments.seed + count):
+        for way, found in judged_solves(seed, backend, 20 if arguments.small else 120):
+            add(totals.setdefault(way, Counter()), found)
+    cases = [{"name": ", ".join(way), **case} for way, case in totals.items()]
+    facts = {"seed": arguments.seed, "count": count, "small": arguments.small}
+    save(
+        record("accuracy", backend.name, cases, MULTIGRID, **facts),
+        arguments.output or RESULTS / f"accuracy-{backend.name}.json",
+    )
+
+
+def add(total: Counter[str], found: dict[str, float]) -> None:
+    """Add up counts; of `worst` take the larger one."""
+    worst = max(total["worst"], found.get("worst", 0))
+    total.update({name: int(value) for name, value in found.items() if name != "worst"})
+    total["worst"] = worst
+
+
+def judged_solves(seed: int, backend: Backend, most: int) -> Iterator[tuple[tuple[str, ...], dict[str, float]]]:
+    """Solver, form and preconditioner of each solve of the system of a seed, and what is counted of it; and those of
+    each preconditioner.
+    """
+    system = draw(seed, most)
+    rng = np.random.default_rng(seed)
+    A, B = put(system.A, backend), backend.xp.asarray(system.B)
+    built = {}
+    for label, build in PRECONDITIONERS.items():
+        try:
+            built[label] = build(A)
+        except ValueError:
+            yield ("setup", "", label), {"refused": 1}
+            continue
+        if system.is_definite and getattr(built[label], "symmetric", False):
+            yield ("setup", "", label), judged_preconditioner(system, built[label], backend)
+    for rtol in (0.0, 10 ** rng.uniform(LEAST_RTOL[system.dtype.char], -2)):
+        for solve in solves(system, A, B, built):
+            result = solve.run(rtol)
+            for column in range(3 if solve.form == "columns" else 1):
+                yield solve[:3], judged(system, column, of_column(result, column), rtol, solve, backend)
+
+
+def put(A: sp.csr_matrix, backend: Backend) -> Any:
+    """A on the device."""
+    return backend.sparse.csr_matrix(A)
+
+
+def inverse_diagonal(A: Any) -> Any:
+    """Jacobi's preconditioner as a sparse matrix."""
+    backend = get_backend("cpu" if sp.issparse(A) else "gpu")
+    return backend.sparse.diags(1 / A.diagonal()).tocsr().astype(A.dtype)
+
+
+def solves(system: System, A: Any, B: Any, built: dict[str, Any]) -> Iterator[Solve]:
+    """All ways to solve a system with these preconditioners."""
+    b = B[:, 0].copy()
+    for label, M in built.items():
+        if label != "auto":
+            yield Solve("bicgstab", "plain", label, lambda rtol, M=M: bicgstab(A, b, M=M, rtol=rtol))
+            yield Solve("gmres", "plain", label, lambda rtol, M=M: gmres(A, b, M=M, rtol=rtol))
+        if not system.is_definite or not getattr(M, "symmetric", True):
+            continue
+        yield Solve("pcg", "plain", label, lambda rtol, M=M: pcg(A, b, M=M, rtol=rtol, form="plain"))
+        yield Solve("pcg", "columns", label, lambda rtol, M=M: pcg(A, B, M=M, rtol=rtol, form="plain"))
+        yield Solve("pcg", "object", label, lambda rtol, M=M: solved_again(PCG(A, M), B, b, rtol))
+        if getattr(M, "eisenstat_incompatibility", "no triangles") is None:
+            yield Solve("pcg", "eisenstat", label, lambda rtol, M=M: pcg(A, b, M=M, rtol=rtol, form="eisenstat"))
+
+
+def solved_again(solver: PCG, B: Any, b: Any, rtol: float) -> SolveResult:
+    """The result of an object that has solved for other right-hand sides before."""
+    solver.solve(B, rtol=rtol)
+    solver.solve(B[:, 1].copy(), rtol=rtol)
+    return solver.solve(b, rtol=rtol)
+
+
+class Claim(NamedTuple):
+    """What a solver says of one column."""
+
+    x: Any
+    reason: Reason
+    converged: bool
+    residual_norm: float
+
+
+def of_column(result: SolveResult, column: int) -> Claim:
+    """Of a result for one column or for several."""
+    if result.x.ndim == 1:
+        return Claim(result.x, result.reason, result.converged, result.residual_norm)
+    reason = result.reasons[column]
+    return Claim(result.x[:, column], reason, reason is Reason.CONVERGED, float(result.residual_norm[column]))
+
+
+def judged(system: System, column: int, claim: Claim, rtol: float, solve: Solve, backend: Backend) -> dict[str, float]:
+    """What is counted of one column of a solve."""
+    b, x = system.B[:, column], backend.to_host(claim.x)
+    found: dict[str, float] = {"solves": 1, claim.reason.name: 1, "converged": claim.converged}
+    if not np.isfinite(x).all():
+        return found | {"false_converged": claim.converged}
+    true, rounding = precision.residual(system.dense, x, b)
+    found["false_converged"] = claim.converged and true > rtol * precision.norm(b) * (1 + SLACK) + rounding
+    found["residual_off"] = not abs(claim.residual_norm - true) <= MOST_OFF * true + rounding
+    if not system.is_regular:
+        return found
+    if solve.M == "none" and system.scaling == "rows and columns":
+        return found
+    found["false_reasons"] = claim.reason in (FALSE if system.is_definite else (Reason.INCONSISTENT,))
+    if claim.reason is Reason.STAGNATED or (claim.converged and rtol == 0):
+        if solve.solver == "pcg":
+            multiple = system.error(column, x) / system.best_error(column)
+        else:
+            multiple = true / system.best_residual(column)
+        found |= {"compared": 1, "inaccurate": multiple > MOST_ERROR, "worst": multiple}
+    return found
+
+
+def judged_preconditioner(system: System, M: Any, backend: Backend) -> dict[str, float]:
+    """Whether the matrix of M is symmetric and positive definite as far as rounding lets it be, for a definite system.
+
+    The scales of the unknowns are taken out first.
+    """
+    least, asymmetry = spectrum(system, M, backend)
+    found = {"operators": 1, "unsymmetric": asymmetry > 1}
+    return found | ({"indefinite": not least > 0} if system.is_regular else {})
+
+
+def spectrum(system: System, M: Any, backend: Backend) -> tuple[float, float]:
+    """The smallest eigenvalue of the matrix of M as a share of the largest one, and how far it is from symmetric as a
+    multiple of what rounding explains.
+    """
+    n = len(system.B)
+    scales = system.scales[0].astype(system.dtype)
+    columns = [backend.to_host(M @ backend.xp.asarray(column)) for column in np.diag(scales)]
+    matrix = np.stack(columns, axis=1).astype(np.clongdouble) * system.scales[0][:, None]
+    matrix = (matrix / np.abs(matrix).max()).astype(np.complex128)
+    eps = float(np.finfo(system.dtype).eps)
+    asymmetry = float(np.abs(matrix - matrix.conj().T).max()) / (n * eps * max(1.0, np.sqrt(system.condition)))
+    values = np.linalg.eigvalsh((matrix + matrix.conj().T) / 2)
+    return float(values[0] / values[-1]), asymmetry
+
+
+if __name__ == "__main__":
+    main()
