@@ -12,11 +12,12 @@ and preconditioner. `tests/reference/systems.py` makes the systems. Each is solv
 - `residual_off`: `residual_norm` is not within a tenth of the true one, beyond that rounding.
 - `false_reasons`: the reason says that A or M is not definite, not symmetric, or singular, and A is definite and has a
   condition of at most a thousandth of the inverse of the unit of rounding.
-- `inaccurate`: of the solves that end as STAGNATED, or as CONVERGED with ``rtol=0``, on such a system, those whose error
-  is more than 10 times the best one; `compared` is their number, and `worst` the largest multiple. The best error is what
-  one error of rounding in each product of an entry of A and a number of x comes to. For `pcg` it is the error of x in the
-  norm of A, which no scaling of the unknowns changes; for the other solvers it is the norm of the residual, which is
-  all that they reduce. Without a preconditioner, systems with scaled rows are left out: the scaling is their condition.
+- `inaccurate`: of the solves that end as STAGNATED, or as CONVERGED with ``rtol=0``, on such a system, those whose
+  error is more than 10 times the best one; `compared` is their number, and `worst` the largest multiple. The best error
+  is what one error of rounding in each product of an entry of A and a number of x comes to. For `pcg` it is the error
+  of x in the norm of A, which no scaling of the unknowns changes; for the other solvers it is the norm of the residual,
+  which is all that they reduce. Without a preconditioner, systems with scaled rows are left out: the scaling is their
+  condition.
 - `indefinite`: preconditioners that say that they are symmetric, and whose matrix is not positive definite for such a
   definite system; `unsymmetric`, those whose matrix is not symmetric.
 """
