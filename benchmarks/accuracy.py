@@ -16,8 +16,8 @@ and preconditioner. `tests/reference/systems.py` makes the systems. Each is solv
   error is more than 10 times the best one; `compared` is their number, and `worst` the largest multiple. The best error
   is what one error of rounding in each product of an entry of A and a number of x comes to. For `pcg` it is the error
   of x in the norm of A, which no scaling of the unknowns changes; for the other solvers it is the norm of the residual,
-  which is all that they reduce. Without a preconditioner, systems with scaled rows are left out: the scaling is their
-  condition.
+  which is all that they reduce, and systems with scaled rows and columns are left out: the norm does not see rows of
+  small units. They are left out where there is no preconditioner, too: the scaling is their condition.
 - `indefinite`: preconditioners that say that they are symmetric, and whose matrix is not positive definite for such a
   definite system; `unsymmetric`, those whose matrix is not symmetric.
 """
@@ -193,7 +193,8 @@ def judged(system: System, column: int, claim: Claim, rtol: float, solve: Solve,
     if solve.M == "none" and system.scaling == "rows and columns":
         return found
     found["false_reasons"] = claim.reason in (FALSE if system.is_definite else (Reason.INCONSISTENT,))
-    if claim.reason is Reason.STAGNATED or (claim.converged and rtol == 0):
+    sees_scales = system.scaling == "rows and columns" and solve.solver != "pcg"
+    if not sees_scales and (claim.reason is Reason.STAGNATED or (claim.converged and rtol == 0)):
         if solve.solver == "pcg":
             multiple = system.error(column, x) / system.best_error(column)
         else:

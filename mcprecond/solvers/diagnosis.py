@@ -28,11 +28,8 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     """
     if not matrix.data.size:
         return False
-    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
-    A = product_with(matrix)
+    xp, A, scales = matrix.backend.xp, product_with(matrix), _scales(matrix)
     with np.errstate(all="ignore"):
-        largest = abs(matrix.data).max()
-        scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.where(largest > 0, largest, 1)))
         x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
         one, other = x * _times(A, y), y * _times(A, x)
         difference = abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj())
@@ -75,7 +72,16 @@ def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, res
         if not max(2 * limit, ROUNDING * eps * norm) < part < 2 * residual:
             return False
         products, sizes = _of_adjoint(matrix, v)
-        return _norm(products, xp) <= tolerance * _norm(sizes, xp)
+        scales = _scales(matrix)
+        return _norm(scales * products, xp) <= tolerance * _norm(scales * sizes, xp)
+
+
+def _scales(matrix: AdmittedMatrix) -> Any:
+    """What scales rows and columns of A alike so that the diagonal is 1 where it is not zero."""
+    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
+    with np.errstate(all="ignore"):
+        largest = abs(matrix.data).max()
+        return 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.where(largest > 0, largest, 1)))
 
 
 def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:

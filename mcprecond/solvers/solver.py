@@ -208,6 +208,8 @@ class Solver:
             M = replace(M, csr=M.csr.astype(dtype, copy=False))
             is_diagonal = M.max_degree == 0 and M.is_canonical and M.indices.size == M.shape[0]
             M = Diagonal(M.data, self._backend) if is_diagonal else product_with(M)
+        if isinstance(M, Diagonal) and not self.A_is_operator:
+            M = M.beside(self.matrix)
         if M is not None:
             M = operator_for(M, dtype, self._backend)
         if self.A_is_operator:
