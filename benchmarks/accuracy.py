@@ -12,12 +12,12 @@ and preconditioner. `tests/reference/systems.py` makes the systems. Each is solv
 - `residual_off`: `residual_norm` is not within a tenth of the true one, beyond that rounding.
 - `false_reasons`: the reason says that A or M is not definite, not symmetric, or singular, and A is definite and has a
   condition of at most a thousandth of the inverse of the unit of rounding.
-- `inaccurate`: of the solves that end as STAGNATED, or as CONVERGED with ``rtol=0``, on such a system, those whose
-  error is more than 10 times the best one; `compared` is their number, and `worst` the largest multiple. The best error
-  is what one error of rounding in each product of an entry of A and a number of x comes to. For `pcg` it is the error
-  of x in the norm of A, which no scaling of the unknowns changes; for the other solvers it is the norm of the residual,
-  which is all that they reduce, and systems with scaled rows and columns are left out: the norm does not see rows of
-  small units. They are left out where there is no preconditioner, too: the scaling is their condition.
+- `inaccurate`: of the solves that end as STAGNATED, or as CONVERGED with ``rtol=0``, those whose error is more than 10
+  times the best one; `compared` is their number, and `worst` the largest multiple. The best error is what one error of
+  rounding in each product of an entry of A and a number of x comes to. For `pcg` it is the error of x in the norm of A,
+  which no scaling of the unknowns changes; for the other solvers it is the norm of the residual, which is all that they
+  reduce. Systems are compared if the condition that the solver sees is at most such a share: for `pcg` that of A
+  without its scales, or none if there are scales and no preconditioner; for the others that of A M.
 - `indefinite`: preconditioners that say that they are symmetric, and whose matrix is not positive definite for such a
   definite system; `unsymmetric`, those whose matrix is not symmetric.
 """
@@ -41,7 +41,7 @@ from measure import MULTIGRID, RESULTS, record, save
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from reference import precision
-from reference.systems import System, draw
+from reference.systems import WORST_CONDITION, System, draw
 
 from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg
 from mcprecond.backends import Backend, backend_of, get_backend
@@ -120,20 +120,26 @@ def judged_solves(seed: int, backend: Backend, most: int) -> Iterator[tuple[tupl
     system = draw(seed, most)
     rng = np.random.default_rng(seed)
     A, B = put(system.A, backend), backend.xp.asarray(system.B)
-    built = {}
+    built, conditions = {}, {}
     for label, build in PRECONDITIONERS.items():
         try:
             built[label] = build(A)
         except ValueError:
             yield ("setup", "", label), {"refused": 1}
             continue
+        if label != "auto":
+            conditions[label] = condition_with(system, built[label], backend)
         if system.is_definite and getattr(built[label], "symmetric", False):
             yield ("setup", "", label), judged_preconditioner(system, built[label], backend)
     for rtol in (0.0, 10 ** rng.uniform(LEAST_RTOL[system.dtype.char], -2)):
         for solve in solves(system, A, B, built):
             result = solve.run(rtol)
             for column in range(3 if solve.form == "columns" else 1):
-                yield solve[:3], judged(system, column, of_column(result, column), rtol, solve, backend)
+                claim = of_column(result, column)
+                found = judged(system, column, claim, rtol, backend)
+                if sees_good_condition(system, solve, conditions):
+                    found |= judged_further(system, column, claim, rtol, solve, backend)
+                yield solve[:3], found
 
 
 def put(A: sp.csr_matrix, backend: Backend) -> Any:
@@ -181,8 +187,8 @@ def of_column(result: SolveResult, column: int) -> Claim:
     return Claim(result.x[:, column], reason, reason is Reason.CONVERGED, float(result.residual_norm[column]))
 
 
-def judged(system: System, column: int, claim: Claim, rtol: float, solve: Solve, backend: Backend) -> dict[str, float]:
-    """What is counted of one column of a solve."""
+def judged(system: System, column: int, claim: Claim, rtol: float, backend: Backend) -> dict[str, float]:
+    """What is counted of one column of a solve, whatever the condition."""
     b, x = system.B[:, column], backend.to_host(claim.x)
     found: dict[str, float] = {"solves": 1, claim.reason.name: 1, "converged": claim.converged}
     if not np.isfinite(x).all():
@@ -190,19 +196,43 @@ def judged(system: System, column: int, claim: Claim, rtol: float, solve: Solve,
     true, rounding = precision.residual(system.dense, x, b)
     found["false_converged"] = claim.converged and true > rtol * precision.norm(b) * (1 + SLACK) + rounding
     found["residual_off"] = not abs(claim.residual_norm - true) <= MOST_OFF * true + rounding
-    if not system.is_regular:
-        return found
-    if solve.M == "none" and system.scaling == "rows and columns":
-        return found
-    found["false_reasons"] = claim.reason in (FALSE if system.is_definite else (Reason.INCONSISTENT,))
-    sees_scales = system.scaling == "rows and columns" and solve.solver != "pcg"
-    if not sees_scales and (claim.reason is Reason.STAGNATED or (claim.converged and rtol == 0)):
+    return found
+
+
+def sees_good_condition(system: System, solve: Solve, conditions: dict[str, float]) -> bool:
+    """Whether rounding leaves the matrix that the solver sees far from all singular and indefinite ones."""
+    if solve.solver == "pcg":
+        return system.is_regular and not (solve.M == "none" and system.scaling == "rows and columns")
+    return conditions[solve.M] * float(np.finfo(system.dtype).eps) <= WORST_CONDITION
+
+
+def judged_further(
+    system: System, column: int, claim: Claim, rtol: float, solve: Solve, backend: Backend
+) -> dict[str, float]:
+    """What is counted besides where the condition is good."""
+    false = FALSE if system.is_definite else (Reason.INCONSISTENT,)
+    found: dict[str, float] = {"false_reasons": claim.reason in false}
+    if claim.reason is Reason.STAGNATED or (claim.converged and rtol == 0):
+        x = backend.to_host(claim.x)
         if solve.solver == "pcg":
             multiple = system.error(column, x) / system.best_error(column)
         else:
-            multiple = true / system.best_residual(column)
+            multiple = precision.residual(system.dense, x, system.B[:, column])[0] / system.best_residual(column)
         found |= {"compared": 1, "inaccurate": multiple > MOST_ERROR, "worst": multiple}
     return found
+
+
+def condition_with(system: System, M: Any, backend: Backend) -> float:
+    """The condition of A M, which solvers see that have M on the right."""
+    scales = system.scales[0]
+    product = system.dense if M is None else system.dense @ matrix_of(M, scales, system, backend) / scales
+    return float(np.linalg.cond((product / np.abs(product).max()).astype(np.complex128)))
+
+
+def matrix_of(M: Any, scales: np.ndarray, system: System, backend: Backend) -> np.ndarray:
+    """M times a diagonal matrix, in extended precision."""
+    columns = np.diag(scales.astype(system.dtype))
+    return precision.wide(np.stack([backend.to_host(M @ backend.xp.asarray(column)) for column in columns], axis=1))
 
 
 def judged_preconditioner(system: System, M: Any, backend: Backend) -> dict[str, float]:
@@ -219,10 +249,8 @@ def spectrum(system: System, M: Any, backend: Backend) -> tuple[float, float]:
     """The smallest eigenvalue of the matrix of M as a share of the largest one, and how far it is from symmetric as a
     multiple of the error that a stable solve with A has.
     """
-    n = len(system.B)
-    scales = system.scales[0].astype(system.dtype)
-    columns = [backend.to_host(M @ backend.xp.asarray(column)) for column in np.diag(scales)]
-    matrix = np.stack(columns, axis=1).astype(np.clongdouble) * system.scales[0][:, None]
+    n, scales = len(system.B), system.scales[0]
+    matrix = matrix_of(M, scales, system, backend) * scales[:, None]
     matrix = (matrix / np.abs(matrix).max()).astype(np.complex128)
     eps = float(np.finfo(system.dtype).eps)
     asymmetry = float(np.abs(matrix - matrix.conj().T).max()) / (n * eps * system.condition)

@@ -74,3 +74,16 @@ def test_jacobi_where_units_differ(solve, to_device):
     A = to_device(sp.csr_matrix(sp.diags_array(scales) @ A @ sp.diags_array(scales)))
     result = solve(A, to_device(scales), M=inverse_diagonal(A), rtol=1e-10)
     assert result.converged
+
+
+@pytest.mark.parametrize(("columns", "form"), [(1, "plain"), (1, "eisenstat"), (3, "plain")])
+def test_a_guess_where_units_differ(columns, form, backend, to_device):
+    """A times the guess is far below the product of their magnitudes, which must not choose the unit of b."""
+    system = draw(484)
+    A, B = to_device(system.A), to_device(system.B)
+    B = B[:, 0].copy() if columns == 1 else B
+    M = MulticolorSGS(A)
+    first = pcg(A, B, M=M, rtol=1e-12, form=form)
+    again = pcg(A, B, first.x, M=M, rtol=0, form=form)
+    for column, x in enumerate(np.atleast_2d(backend.to_host(again.x).T)):
+        assert system.error(column, x) <= 10 * system.best_error(column)

@@ -88,9 +88,8 @@ def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:
     """The magnitudes of the numbers of the adjoint of A times v, and the sums of the magnitudes that they consist of;
     in double precision.
     """
-    csr, v = matrix.csr, v.astype(_wide(v))
-    magnitudes = matrix.backend.sparse.csr_matrix((abs(csr.data), csr.indices, csr.indptr), matrix.shape)
-    return abs(csr.T @ v.conj()), magnitudes.T @ abs(v)
+    v = v.astype(_wide(v))
+    return abs(matrix.csr.T @ v.conj()), matrix.magnitudes().T @ abs(v)
 
 
 def _largest(v: Any) -> float:
