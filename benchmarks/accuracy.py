@@ -98,6 +98,7 @@ def main() -> None:
     for seed in range(arguments.seed, arguments.seed + count):
         for way, found in judged_solves(seed, backend, 20 if arguments.small else 120):
             add(totals.setdefault(way, Counter()), found)
+        print(f"{seed + 1 - arguments.seed} of {count}", flush=True)
     cases = [{"name": ", ".join(way), **case} for way, case in totals.items()]
     facts = {"seed": arguments.seed, "count": count, "small": arguments.small}
     save(
@@ -225,7 +226,10 @@ def judged_further(
 def condition_with(system: System, M: Any, backend: Backend) -> float:
     """The condition of A M, which solvers see that have M on the right."""
     scales = system.scales[0]
-    product = system.dense if M is None else system.dense @ matrix_of(M, scales, system, backend) / scales
+    applied = np.diag(scales) if M is None else matrix_of(M, scales, system, backend)
+    if not np.isfinite(applied).all():
+        return np.inf  # numbers of M do not fit into the dtype
+    product = system.dense @ applied / scales
     return float(np.linalg.cond((product / np.abs(product).max()).astype(np.complex128)))
 
 
