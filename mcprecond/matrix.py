@@ -152,6 +152,11 @@ class AdmittedMatrix:
         """2^exponent is just above the largest magnitude, if values were checked."""
         return math.frexp(self.largest or 0.0)[1]
 
+    def magnitudes(self) -> Any:
+        """The magnitudes of the entries, as a new matrix in CSR form."""
+        csr = self.csr
+        return self.backend.sparse.csr_matrix((abs(csr.data), csr.indices, csr.indptr), shape=self.shape)
+
     def canonical(self) -> AdmittedMatrix:
         """Return the same matrix with sorted rows and without repeated entries: itself, or a copy.
 

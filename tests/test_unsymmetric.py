@@ -186,6 +186,19 @@ def test_a_singular_system(solve, backend, to_device):
 
 
 @solvers
+def test_rows_may_have_the_sum_zero(solve, backend, to_device):
+    """Constants are in the null space of A, but not in that of its adjoint: b need not be orthogonal to them."""
+    n = 400
+    A = sp.diags_array([-1.5, 2.0, -0.5], offsets=[-1, 0, 1], shape=(n, n)).tolil()
+    A[0, 0], A[n - 1, n - 1] = 0.5, 1.5
+    A = sp.csr_array(A)
+    b = A @ np.random.default_rng(0).uniform(-1, 1, n)
+    assert abs(A @ np.ones(n)).max() == 0 and abs(b.sum()) > 0.1
+    result = solve(to_device(A), to_device(b), rtol=1e-8)
+    assert result.converged and result.iterations > 100
+
+
+@solvers
 @pytest.mark.parametrize("maxiter", [0, 1, 3])
 def test_maxiter(maxiter, solve, backend, to_device):
     A, b = to_device(advection()), to_device(right_hand_side(729))

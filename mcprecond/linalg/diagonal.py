@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of
+from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "VALUE")
 
@@ -19,17 +22,29 @@ class Diagonal(Operator):
     diagonal : array, shape (n,)
         Referred to.
     backend : Backend
+    exponent : int, optional
+        Of the operator; that of the largest entry by default.
     """
 
-    def __init__(self, diagonal: Any, backend: Backend) -> None:
+    def __init__(self, diagonal: Any, backend: Backend, exponent: int | None = None) -> None:
         self.shape, self.dtype = (len(diagonal), len(diagonal)), diagonal.dtype
-        self._diagonal, self._exponent = diagonal, exponent_of(diagonal, backend.xp)
+        self._diagonal, self._backend = diagonal, backend
+        self._exponent = exponent_of(diagonal, backend.xp) if exponent is None else exponent
         self._run = backend.kernels(KERNELS, VALUE=self.dtype)
 
     @property
     def exponent(self) -> int:
         """See `Operator`."""
         return self._exponent
+
+    def beside(self, matrix: AdmittedMatrix) -> Diagonal:
+        """Return the same as a preconditioner of a matrix, with the exponent by which the product of the two has that
+        of its diagonal. Where units differ, the largest entries of the two are in different rows, and do not tell it.
+        """
+        with np.errstate(all="ignore"):
+            products = self._diagonal * matrix.canonical().diagonal()
+        exponent = exponent_of(products, self._backend.xp) - matrix.exponent
+        return Diagonal(self._diagonal, self._backend, exponent)
 
     def matvec(self, x: Any) -> Any:
         """Return D x, for a vector or several columns."""

@@ -11,6 +11,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -281,6 +282,7 @@ def solve_columns(
     b: Any,
     guess: Any,
     exponent_of_A: int,
+    exponent_of_product: Callable[[int], int],
     limits: tuple[float, float, int],
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
@@ -291,6 +293,8 @@ def solve_columns(
 
     Parameters
     ----------
+    exponent_of_product : function
+        See `choose_units`; of the number of a column.
     limits : (float, float, int)
         rtol, atol and maxiter.
     cause : function
@@ -299,7 +303,10 @@ def solve_columns(
         When the solve began.
     """
     (rtol, atol, maxiter), columns = limits, iteration.columns
-    norms = [choose_units(column, b, guess, exponent_of_A, iteration.backend)[0] for column in columns]
+    norms = []
+    for number, column in enumerate(columns):
+        of_product = partial(exponent_of_product, number)
+        norms.append(choose_units(column, b, guess, exponent_of_A, iteration.backend, of_product)[0])
     for column, norm in zip(columns, norms, strict=True):
         if norm == 0:
             column.x.fill(0)

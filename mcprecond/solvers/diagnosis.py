@@ -28,11 +28,8 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     """
     if not matrix.data.size:
         return False
-    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
-    A = product_with(matrix)
+    xp, A, scales = matrix.backend.xp, product_with(matrix), _scales(matrix)
     with np.errstate(all="ignore"):
-        largest = abs(matrix.data).max()
-        scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.where(largest > 0, largest, 1)))
         x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
         one, other = x * _times(A, y), y * _times(A, x)
         difference = abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj())
@@ -42,30 +39,27 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
 
 
 def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
-    """Whether constants are in the null space of A, up to rounding, and b has so large a part in them that no residual
-    is below the limit.
+    """Whether constants are in the null space of the adjoint of A, up to rounding, and b has so large a part in them
+    that no residual is below the limit.
     """
-    backend, n = matrix.backend, len(b)
+    xp, n = matrix.backend.xp, len(b)
     eps = float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
         part = float(abs(b.sum(dtype=_wide(b))))
-        # For any x with A 1 = 0 the sum of b - A x is that of b.
+        # Where all columns of A have the sum 0, the sum of b - A x is that of b for any x.
         if not part > max(limit * math.sqrt(n), ROUNDING * eps * float(abs(b).sum(dtype=np.float64))):
             return False
-        ones = backend.xp.ones(n, matrix.dtype)
-        sums = abs(_times(product_with(matrix), ones))
-        if float(sums.max()) > ROUNDING_OF_ROW * eps * (matrix.max_degree + 1) * _largest(matrix.data):
-            return False
-        magnitudes = backend.sparse.csr_matrix((abs(matrix.data), matrix.csr.indices, matrix.csr.indptr), matrix.shape)
-        return first_place(sums > ROUNDING_OF_ROW * eps * (magnitudes @ ones.real), backend.xp) is None
+        sums, sizes = _of_adjoint(matrix, xp.ones(n, matrix.dtype))
+        return first_place(sums > ROUNDING_OF_ROW * eps * sizes, xp) is None
 
 
 def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, residual: float, tolerance: float) -> bool:
-    """Whether ``||A x|| <= tolerance ||A|| ||x||``, and b has so large a part in x that no residual is below the limit.
+    """Whether the adjoint of A times x is zero but for this share of what cancels in it, and b has so large a part in x
+    that no residual is below the limit.
 
-    Where A is singular and b does not fit, the iterates of CG grow, and become a vector of the null space. For any y,
-    ||b - A y|| is at least |x'b| / ||x||, unless y is even larger. Single precision cannot tell this from an A with a
-    large condition number: there it is never found.
+    Where a Hermitian A is singular and b does not fit, the iterates of CG grow, and become a vector of the null space.
+    For any y, ||b - A y|| is at least |x'b| / ||x||, unless y is even larger. Single precision cannot tell this from an
+    A with a large condition number: there it is never found.
     """
     xp, eps = matrix.backend.xp, float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
@@ -77,7 +71,25 @@ def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, res
         part, norm = float(abs((v.conj() * b).sum())), _norm(b, xp)
         if not max(2 * limit, ROUNDING * eps * norm) < part < 2 * residual:
             return False
-        return _norm(_times(product_with(matrix), v), xp) <= tolerance * _largest(matrix.data)
+        products, sizes = _of_adjoint(matrix, v)
+        scales = _scales(matrix)
+        return _norm(scales * products, xp) <= tolerance * _norm(scales * sizes, xp)
+
+
+def _scales(matrix: AdmittedMatrix) -> Any:
+    """What scales rows and columns of A alike so that the diagonal is 1 where it is not zero."""
+    xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
+    with np.errstate(all="ignore"):
+        largest = abs(matrix.data).max()
+        return 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, xp.where(largest > 0, largest, 1)))
+
+
+def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:
+    """The magnitudes of the numbers of the adjoint of A times v, and the sums of the magnitudes that they consist of;
+    in double precision.
+    """
+    v = v.astype(_wide(v))
+    return abs(matrix.csr.T @ v.conj()), matrix.magnitudes().T @ abs(v)
 
 
 def _largest(v: Any) -> float:

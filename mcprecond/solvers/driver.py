@@ -48,8 +48,18 @@ STOPPED_BY = {
 }
 
 
-def choose_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, backend: Backend) -> tuple[float, bool]:
+def choose_units(
+    iteration: Iteration,
+    b: Any,
+    guess: Any,
+    exponent_of_A: int,
+    backend: Backend,
+    exponent_of_product: Callable[[], int] | None,
+) -> tuple[float, bool]:
     """Choose the units of an iteration, unless b = 0; the norm of b in these, and whether the iterate is zero.
+
+    If A is known, ``exponent_of_product()`` tells the magnitude of A times the guess. It is asked where those of the
+    two are far from 1: where the units of unknowns differ, their product is far above it.
 
     Raises
     ------
@@ -66,7 +76,10 @@ def choose_units(iteration: Iteration, b: Any, guess: Any, exponent_of_A: int, b
             refuse_not_finite(guess, backend, "x0")
         if norm_of_guess > 0:
             is_zero = False
-            exponent = max(exponent, exponent_of_A + math.frexp(norm_of_guess)[1] + shift_of_guess)
+            of_product = exponent_of_A + math.frexp(norm_of_guess)[1] + shift_of_guess
+            if exponent_of_product is not None and not iteration.is_near(exponent_of_A, of_product):
+                of_product = exponent_of_product()
+            exponent = max(exponent, of_product)
     if norm > 0:
         iteration.choose_units(exponent_of_A, exponent)
     return power_times(norm, shift + iteration.shift), is_zero

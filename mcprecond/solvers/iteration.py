@@ -172,9 +172,13 @@ class Iteration:
         """A norm of residuals in the caller's units; infinite where it overflows."""
         return power_times(norm, -self.shift)
 
+    def is_near(self, exponent_of_A: int, exponent: int) -> bool:
+        """Whether the units may stay, by the exponents of A and of the residual."""
+        return abs(exponent_of_A) <= self.near and abs(exponent) <= self.near_of_r
+
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
         """Choose the units by the exponents of A and of the first residual, or of what it is a difference of."""
-        if abs(exponent_of_A) <= self.near and abs(exponent) <= self.near_of_r:
+        if self.is_near(exponent_of_A, exponent):
             self.home = exponent
         else:
             self.home = exponent_of_A // 3

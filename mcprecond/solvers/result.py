@@ -30,7 +30,8 @@ class Reason(Enum):
     )
     MAX_ITERATIONS = "not converged within maxiter; raise maxiter or rtol, or use a stronger preconditioner"
     STAGNATED = (
-        "the residual cannot be reduced further in this precision; raise rtol, use float64, or scale the equations"
+        "the residual cannot be reduced further in this precision with this preconditioner; raise rtol, use float64, "
+        "scale the equations, or use another preconditioner"
     )
     INDEFINITE_A = "breakdown: p'Ap is not positive, so A is not positive definite; use gmres or bicgstab"
     UNSYMMETRIC_A = "not converged, and A is not symmetric (or Hermitian), which CG needs; use gmres or bicgstab"

@@ -23,7 +23,7 @@ from mcprecond.backends.inputs import promoted, shaped_columns, shaped_vector
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
-from mcprecond.linalg.powers import power_times
+from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.columns import ColumnsIteration, solve_columns
@@ -31,6 +31,9 @@ from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration, near_exponent
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
+
+#: Exponent of more rows than there are.
+ROOM = 40
 
 
 class Solver:
@@ -121,12 +124,14 @@ class Solver:
         key, iteration, stack, exponent_of_A = self._borrow(dtype, columns)
         iteration.load(b, guess)
         if isinstance(iteration, ColumnsIteration):
+            limits, of_column = (rtol, atol, maxiter), lambda k: exponent_of_product(self.matrix, guess[:, k])
             result = solve_columns(
-                iteration, b, guess, exponent_of_A, (rtol, atol, maxiter), callback, progress, self._cause_of, started
+                iteration, b, guess, exponent_of_A, of_column, limits, callback, progress, self._cause_of, started
             )
             self._free.setdefault(key, []).append((iteration, stack))
             return result
-        norm, starts_at_zero = choose_units(iteration, b, guess, exponent_of_A, backend)
+        of_product = None if self.A_is_operator else lambda: exponent_of_product(self.matrix, guess)
+        norm, starts_at_zero = choose_units(iteration, b, guess, exponent_of_A, backend, of_product)
         b = self._projected(b, iteration)
         if norm == 0 and not bool(b.any()):
             ready = time.perf_counter()
@@ -208,6 +213,8 @@ class Solver:
             M = replace(M, csr=M.csr.astype(dtype, copy=False))
             is_diagonal = M.max_degree == 0 and M.is_canonical and M.indices.size == M.shape[0]
             M = Diagonal(M.data, self._backend) if is_diagonal else product_with(M)
+        if isinstance(M, Diagonal) and not self.A_is_operator:
+            M = M.beside(self.matrix)
         if M is not None:
             M = operator_for(M, dtype, self._backend)
         if self.A_is_operator:
@@ -248,6 +255,14 @@ class Solver:
             matrix, iteration.solution(), b, limit, residual, tolerance
         )
         return Reason.INCONSISTENT if singular else None
+
+
+def exponent_of_product(matrix: AdmittedMatrix, x: Any) -> int:
+    """The exponent of the largest of the sums of magnitudes that A x consists of."""
+    xp = matrix.backend.xp
+    exponent = exponent_of(x, xp) + ROOM
+    sizes = times_power(abs(x).astype(np.float64), -exponent, xp)
+    return exponent_of(matrix.magnitudes() @ sizes, xp) + exponent
 
 
 def in_unit_of(A: Operator, M: Operator | None, backend: Backend) -> Operator | None:
