@@ -10,6 +10,7 @@ from mcprecond import interrupts as _interrupts  # noqa: F401 - before all that 
 
 # isort: split
 from mcprecond import multigrid, problems, studies
+from mcprecond.backends.determinism import deterministic
 from mcprecond.coloring import COLORINGS, Coloring, color
 from mcprecond.configuration import configure
 from mcprecond.matrix import PatternChangedError
@@ -36,6 +37,7 @@ __all__ = [
     "bicgstab",
     "color",
     "configure",
+    "deterministic",
     "gmres",
     "multigrid",
     "pcg",

@@ -94,6 +94,7 @@ class EmulatedBackend(CpuBackend):
     """See `Backend`."""
 
     resident_warps = BLOCK // WARP
+    most_blocks = 1
     shared_cache = 1 << 30
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:

@@ -36,6 +36,10 @@ class Backend(Protocol):
         """How many warps the current device works on at once; 0 on the CPU, which has no warps."""
 
     @property
+    def most_blocks(self) -> int:
+        """The most blocks of a kernel that the current device holds at once; 0 on the CPU."""
+
+    @property
     def shared_cache(self) -> int:
         """Bytes of the cache that all processors of the current device share; 0 on the CPU, where nobody asks."""
 

@@ -21,6 +21,7 @@ class CpuBackend:
     iterations_per_read = 1
 
     resident_warps = 0
+    most_blocks = 0
     shared_cache = 0
     memory_speed = 0.0
     stream = None  # what is enqueued is done when the call returns

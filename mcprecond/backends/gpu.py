@@ -13,6 +13,7 @@ import numpy as np
 from mcprecond.backends.ahead import variants_ahead
 from mcprecond.backends.cubins import Program, compile_ahead, machine_code, read_kept
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
+from mcprecond.backends.determinism import REFERENCE, is_same_on_all_gpus
 from mcprecond.backends.kernels import Kernels, KernelSet, Launch
 from mcprecond.typing import Device
 
@@ -42,6 +43,11 @@ def _attributes_of(device: int) -> dict[str, int]:
     import cupy
 
     return dict(cupy.cuda.Device(device).attributes)
+
+
+def most_blocks_of(attributes: dict[str, int]) -> int:
+    """How many blocks a device with these attributes can hold at most, of kernels that need little."""
+    return attributes["MultiProcessorCount"] * attributes["MaxThreadsPerMultiProcessor"] // BLOCK
 
 
 class GpuBackend:
@@ -88,6 +94,10 @@ class GpuBackend:
         return self._attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
 
     @property
+    def most_blocks(self) -> int:
+        return most_blocks_of(self._attributes)
+
+    @property
     def shared_cache(self) -> int:
         return self._attributes["L2CacheSize"]
 
@@ -98,7 +108,7 @@ class GpuBackend:
 
     @property
     def _attributes(self) -> dict[str, int]:
-        return _attributes_of(self.xp.cuda.Device().id)
+        return REFERENCE if is_same_on_all_gpus() else _attributes_of(self.xp.cuda.Device().id)
 
     @property
     def stream(self) -> Hashable:
@@ -184,7 +194,9 @@ def _launcher(kernel: Any, launch_mode: Launch, lanes: int) -> Callable[..., Non
 
     def launch(items: int, *args: Any) -> None:
         blocks = -(-items * lanes // BLOCK)
-        if most_blocks is not None:
+        if launch_mode == "strided" and is_same_on_all_gpus():  # these add up, as many numbers as there are blocks
+            blocks = min(blocks, most_blocks_of(REFERENCE))
+        elif most_blocks is not None:
             blocks = min(blocks, most_blocks)
         if blocks:
             kernel((blocks,), (BLOCK,), (items, *args), enable_cooperative_groups=cooperative)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, cast
 
 from mcprecond.backends.arguments import did_you_mean, flag, integer, shown
+from mcprecond.backends.determinism import refuse_races
 from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.balance import balance as balanced
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
@@ -102,8 +103,9 @@ def color(
     TypeError
         If A is not a sparse matrix, the method does not have one of the options, or an argument has a wrong type.
     ValueError
-        If A is not square, the method is unknown or is not offered as published, or an argument is out of range; or if
-        "greedy" in the order "sd" or "id" would take hours at distance 2, as there are hubs.
+        If A is not square, the method is unknown or is not offered as published, or an argument is out of range; if
+        "greedy" in the order "sd" or "id" would take hours at distance 2, as there are hubs; or if results differ from
+        run to run, and `deterministic` excludes that.
     MemoryError
         If the graph of all pairs within distance 2 has no room; the message says how many there are.
 
@@ -140,6 +142,11 @@ def color(
             its = ", ".join(known) or "none"
             hint = did_you_mean(name, known)
             raise TypeError(f"coloring method {method!r} has no option {name!r}; it has {its}{hint}")
+    if method != "auto" and not COLORINGS[method].deterministic:
+        others = ", ".join(name for name, one in COLORINGS.items() if one.deterministic)
+        refuse_races(f"coloring method {method!r} races", f"choose one of {others}")
+    if balance:
+        refuse_races("balance=True races", "leave it out")
     graph = Graph.of(A)
     chosen = chosen_for(graph, reach) if method == "auto" else method
     if COLORINGS[chosen].finds_distance_two:

@@ -90,6 +90,12 @@ class Csr(Operator):
         """See `Operator`."""
         return self._exponent
 
+    def times(self, v: Any) -> Any:
+        """The product with a vector, as a new one."""
+        product = self._backend.xp.empty(self.rows, self.dtype)
+        self.enqueue(self.new_state(), v, product)
+        return product
+
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`: the sums of the pieces of long rows, of one column after another."""
         if columns > 1:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import ROWS, Backend, KernelSet, compile_part
+from mcprecond.backends import ROWS, Backend, KernelSet, compile_part, get_backend
+from mcprecond.backends.determinism import is_same_on_all_gpus
 from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.csr import columns_of
 from mcprecond.linalg.operator import Operator
@@ -74,6 +75,15 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
         return dense.astype(dtype)
     # CuPy's toarray would look for repeated entries, and compile for seconds.
     dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
+    if backend.name == "gpu" and is_same_on_all_gpus():  # CUDA's libraries choose their steps by the device
+        on_host = sizes and (lambda: backend.to_host(sizes()))
+        return xp.asarray(_inverse(backend.to_host(dense), dtype, get_backend("cpu"), on_host))
+    return _inverse(dense, dtype, backend, sizes)
+
+
+def _inverse(dense: Any, dtype: Any, backend: Backend, sizes: Callable[[], Any] | None) -> Any:
+    """The same of a dense matrix on a backend, in a dtype."""
+    xp, n = backend.xp, len(dense)
     diagonal = xp.diagonal(dense).real
     diagonal = xp.where(diagonal > 0, diagonal, 1)
     scale = 1 / xp.sqrt(diagonal)

@@ -16,6 +16,7 @@ from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
 from mcprecond.linalg.csr import Csr, columns_of
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
+from mcprecond.linalg.sums import norm_of
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.multigrid.acceleration import accelerated
 from mcprecond.multigrid.smoothers import Smoother
@@ -496,7 +497,7 @@ class Multigrid(Preconditioner):
         import time
 
         started = time.perf_counter()
-        n, xp, A = self.shape[0], self.backend.xp, self.levels[0].A
+        n, xp, A = self.shape[0], self.backend.xp, Csr(self.levels[0].A, self.backend)
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
         b = xp.asarray(vector(b, n, self._origin, self.dtype))
         x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
@@ -507,8 +508,8 @@ class Multigrid(Preconditioner):
         if max(abs(exponent_of(b, xp)), abs(exponent_of_A)) > near:
             shift = exponent_of(b, xp) - exponent_of_A // 3  # neither squares of b nor x overflow or vanish
         b, x = (times_power(v, -shift, xp) for v in (b, x))
-        limit, r = max(rtol * norm_of(b, xp), power_times(atol, -shift)), b - A @ x
-        residuals = [norm_of(r, xp)]
+        limit, r = max(rtol * norm_of(b, self.backend), power_times(atol, -shift)), b - A.times(x)
+        residuals = [norm_of(r, self.backend)]
         ready = time.perf_counter()
         with self.workspace() as own:
             while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
@@ -516,8 +517,8 @@ class Multigrid(Preconditioner):
                 own.r[:, 0] = times_power(r, -exponent, xp)
                 own.apply(self)
                 x += times_power(own.z[:, 0], exponent, xp)
-                r = b - A @ x
-                residuals.append(norm_of(r, xp))
+                r = b - A.times(x)
+                residuals.append(norm_of(r, self.backend))
                 if callback:
                     callback(self._given_back(times_power(x, shift, xp)))
         reason = (
@@ -636,9 +637,3 @@ def corrected_twice(entries: list[int]) -> list[bool]:
         visits *= 1 + twice[-1]
         above += visits * own
     return twice
-
-
-def norm_of(v: Any, xp: Any) -> float:
-    """The norm of a vector, whose squares may overflow or vanish."""
-    exponent = exponent_of(v, xp)
-    return power_times(float(xp.linalg.norm(times_power(v, -exponent, xp))), exponent)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.operator import Operator, operator_for
+from mcprecond.linalg.sums import norm
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import Preconditioner
@@ -155,13 +156,13 @@ class Correction(Smoother):
             return 1.0
         v = xp.asarray(np.random.default_rng(0).uniform(-1, 1, n).astype(self.dtype))
         z, Av, of_A, of_M = xp.empty_like(v), xp.empty_like(v), self.A.new_state(), self.M.new_state()
-        norm = xp.linalg.norm(v)
+        size = norm(v, self._backend)
         for _ in range(POWER_STEPS):  # the host waits for the last norm only
-            v = v / xp.where(norm > 0, norm, 1)
+            v = v / xp.where(size > 0, size, 1).astype(v.real.dtype)
             self.A.enqueue(of_A, v, Av)
             self.M.enqueue(of_M, Av, z)
-            norm, v = xp.linalg.norm(z), z
-        radius = MARGIN * float(norm)
+            size, v = norm(z, self._backend), z
+        radius = MARGIN * float(size)
         return 1.0 if radius <= 5 / 3 else 4 / (3 * radius)
 
     def new_state(self, columns: int = 1) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.backends.inputs import first_place
+from mcprecond.linalg.csr import Csr
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
 from mcprecond.multigrid.galerkin import diagonal_places
 
@@ -99,7 +100,7 @@ def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> Ad
 
 def without_couplings(R: Any, diagonal: Any, backend: Backend) -> Any:
     """The diagonal of R A P if A has nothing but this one."""
-    return canonical_csr(abs(R.data) ** 2, R.indices, R.indptr, R.shape, backend) @ diagonal
+    return Csr(canonical_csr(abs(R.data) ** 2, R.indices, R.indptr, R.shape, backend), backend).times(diagonal)
 
 
 def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int, narrowest: Any) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.inputs import first_place
-from mcprecond.linalg.csr import Csr, product_with
+from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.linalg.sums import norm, norm_of, total
 from mcprecond.matrix import AdmittedMatrix
 
 #: How much rounding may add up to in sums over all rows, and in a row, in units of it.
@@ -31,9 +32,9 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     xp, A, scales = matrix.backend.xp, product_with(matrix), _scales(matrix)
     with np.errstate(all="ignore"):
         x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
-        one, other = x * _times(A, y), y * _times(A, x)
-        difference = abs(one.sum(dtype=_wide(one)) - other.sum(dtype=_wide(other)).conj())
-        size = (abs(one) + abs(other)).sum(dtype=np.float64)
+        one, other = x * A.times(y), y * A.times(x)
+        difference = abs(total(one, matrix.backend) - total(other, matrix.backend).conj())
+        size = total(abs(one) + abs(other), matrix.backend)
         agree = bool(difference <= ROUNDING * float(np.finfo(matrix.dtype).eps) * size)  # the only number that is read
     return not agree and not is_hermitian(matrix)
 
@@ -45,9 +46,9 @@ def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
     xp, n = matrix.backend.xp, len(b)
     eps = float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
-        part = float(abs(b.sum(dtype=_wide(b))))
+        part = float(abs(total(b, matrix.backend)))
         # Where all columns of A have the sum 0, the sum of b - A x is that of b for any x.
-        if not part > max(limit * math.sqrt(n), ROUNDING * eps * float(abs(b).sum(dtype=np.float64))):
+        if not part > max(limit * math.sqrt(n), ROUNDING * eps * float(total(abs(b), matrix.backend))):
             return False
         sums, sizes = _of_adjoint(matrix, xp.ones(n, matrix.dtype))
         return first_place(sums > ROUNDING_OF_ROW * eps * sizes, xp) is None
@@ -61,19 +62,19 @@ def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, res
     For any y, ||b - A y|| is at least |x'b| / ||x||, unless y is even larger. Single precision cannot tell this from an
     A with a large condition number: there it is never found.
     """
-    xp, eps = matrix.backend.xp, float(np.finfo(matrix.dtype).eps)
+    eps = float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
         largest = _largest(x)
         if eps > SINGLE or not 0 < largest < math.inf:
             return False
         v = (x / largest).astype(matrix.dtype)
-        v /= xp.linalg.norm(v)
-        part, norm = float(abs((v.conj() * b).sum())), _norm(b, xp)
-        if not max(2 * limit, ROUNDING * eps * norm) < part < 2 * residual:
+        v /= norm(v, matrix.backend)
+        part, size = float(abs(total(v.conj() * b, matrix.backend))), norm_of(b, matrix.backend)
+        if not max(2 * limit, ROUNDING * eps * size) < part < 2 * residual:
             return False
         products, sizes = _of_adjoint(matrix, v)
         scales = _scales(matrix)
-        return _norm(scales * products, xp) <= tolerance * _norm(scales * sizes, xp)
+        return norm_of(scales * products, matrix.backend) <= tolerance * norm_of(scales * sizes, matrix.backend)
 
 
 def _scales(matrix: AdmittedMatrix) -> Any:
@@ -95,19 +96,6 @@ def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:
 def _largest(v: Any) -> float:
     """The largest magnitude; 0 if there is none."""
     return float(abs(v).max()) if v.size else 0.0
-
-
-def _norm(v: Any, xp: Any) -> float:
-    """The norm, whatever the unit: squares may overflow or underflow."""
-    largest = _largest(v)
-    return largest * float(xp.linalg.norm(v / largest)) if 0 < largest < math.inf else largest
-
-
-def _times(A: Csr, v: Any) -> Any:
-    """A v."""
-    result = v.copy()
-    A.enqueue(A.new_state(), v, result)
-    return result
 
 
 def _wide(v: Any) -> Any:

@@ -102,8 +102,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)
 extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
     sweep_forward(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
                   const MatrixEntry* values, long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv,
-                  const DiagonalEntry* diagonal, const VectorEntry* q, Pair* ts, VectorEntry* At, long long* control,
-                  double* scalars, double* history, double* partials) {
+                  const DiagonalEntry* diagonal, const VectorEntry* q, Pair* ts, VectorEntry* At, double* products,
+                  long long* control, double* scalars, double* history, double* partials) {
     if (control[STATE] != RUNNING) return;
     double product = 0;
     for_slices(first, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
@@ -116,15 +116,40 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
             L_t += a * both.t;
             L_s += a * both.s;
         });
-        if (slice.sum_row(L_t, L_s)) {
+        bool has_result = slice.sum_row(L_t, L_s);
+        double own = 0;
+        if (has_result) {
             // These products wait for loads: they come after the loop, which issues its own first.
             VectorEntry T_q = T_i * q_i, T_t = T_i * t_i, D_t = D_i * t_i;
             VectorEntry s_i = INVERTED(T_i, i) * (T_q - ((REAL)2 * T_t - D_t) - L_s);
             publish(&ts[i].s, s_i);
             At[i] = T_q + L_t + (D_t - T_t);
-            product += inner(T_q, t_i + s_i);
+            own = inner(T_q, t_i + s_i);
         }
+#ifdef PRODUCTS_APART
+        own = lane_sum<WARP>(own);
+        if (__any_sync(FULL_WARP, has_result) && lane_id() == 0) products[slice.first] = own;
+#else
+        product += own;
+#endif
     });
+#ifndef PRODUCTS_APART
+    EisenstatRecurrence recurrence{control, scalars, history};
+    finish<1>({product}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
+#endif
+}
+
+extern "C" __global__ void find_alpha(long long n_slices, const int* slices, const double* products, long long* control,
+                                      double* scalars, double* history, double* partials) {
+    if (control[STATE] != RUNNING) return;
+    double product = 0;
+    for (long long k = thread_id(); k < n_slices; k += thread_count()) {
+        Slice slice(slices, k);
+#ifdef CUT_ROWS
+        if (slice.piece > 0) continue;
+#endif
+        product += products[slice.first];
+    }
     EisenstatRecurrence recurrence{control, scalars, history};
     finish<1>({product}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 }

@@ -32,7 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_part
+from mcprecond.backends.determinism import is_same_on_all_gpus
 from mcprecond.linalg.csr import Csr
 from mcprecond.preconditioners.colored import Colored
 from mcprecond.solvers.iteration import (
@@ -55,7 +56,7 @@ from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.sweeps.triangular import add_products, block_product
 
-KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED BLOCK_SIZE=1 {LAYOUT_CHOICES} (LANES)")
+KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED BLOCK_SIZE=1 PRODUCTS_APART=0 {LAYOUT_CHOICES} (LANES)")
 
 # Scalars about the rows of the first color, which are kept apart: the factor that their r and rho have come to since
 # the start, the factor between their q and rho, and their r'r and r'z at the start.
@@ -83,7 +84,12 @@ class EisenstatIteration(Iteration):
         dtype = M.blocks.lower.values.dtype
         super().__init__(Csr(csr, backend, dtype=dtype, longest_row=M.blocks.longest_row), backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
-        macros = {**blocks.macros, "OFFSET": offset, "VALUE": dtype, "STORED": dtype}
+        # A sweep has a sum for each of its warps. How many there are depends on the GPU, and a long row belongs to the
+        # warp which ends last. Where the order of the sum is to be fixed, the products of each slice are left apart,
+        # and another kernel adds them up.
+        apart = bool(backend.resident_warps) and (is_same_on_all_gpus() or bool(blocks.macros.get("CUT_ROWS")))
+        macros = {**blocks.macros, "OFFSET": offset, "VALUE": dtype, "STORED": dtype, "PRODUCTS_APART": int(apart)}
+        self.products = xp.empty(blocks.vector_shape[0] if apart else 0)
         self.sweep, self.vector = backend.kernels(KERNELS, LANES=32, **macros), backend.kernels(KERNELS, **macros)
         sums = blocks.new_sums()
         self.blocks, self.slices = blocks, (blocks.n_slices, blocks.slices, sums)
@@ -176,8 +182,12 @@ class EisenstatIteration(Iteration):
             self.q,
             self.ts,
             self.At,
+            self.products,
             *self.reduction,
         )
+        if self.products.size:
+            n_slices, slices, _ = self.others
+            self.vector.find_alpha(n_slices, slices, self.products, *self.reduction)
         self.vector.advance_all(
             len(self.t) - rows, rows, self.ts, self.At, self.T, self.x, self.r, self.rho, self.t, *self.reduction
         )
@@ -306,21 +316,37 @@ def sweep_forward(
     q,
     ts,
     At,
+    products,
     control,
     scalars,
     history,
     partials,
 ):
-    """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on."""
+    """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on. In
+    CUDA the products of each slice may be left apart.
+    """
     if control[STATE] != RUNNING:
         return
     product = 0.0
     for c in range(n_slices):
         product += sweep_forward_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At)
+    take_product(product, control, scalars)
+
+
+@compile_part
+def take_product(product, control, scalars):
+    """alpha from the other rows' share of p'A p, and what it does to the first ones."""
     step = scalars[STEP]
     take_pAp(product + step**2 * scalars[FIRST_RZ], control, scalars)
     if control[STATE] == RUNNING:
         scalars[LEFT] -= scalars[ALPHA] * step
+
+
+@KERNELS.strided
+def find_alpha(n_slices, slices, products, control, scalars, history, partials):
+    """The end of `sweep_forward` where that leaves the products of each slice apart, at its first row."""
+    if control[STATE] == RUNNING:
+        take_product(products[slices[:n_slices]].sum(), control, scalars)
 
 
 @KERNELS.strided

@@ -17,7 +17,6 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import integer, one_of
-from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.operator import Operator
 from mcprecond.solvers.iteration import (
     BETA,
@@ -215,7 +214,7 @@ class GMRES(Iteration):
         self.R = xp.zeros((restart, restart), wide)
         self.cosines, self.sines, self.g = xp.zeros(restart), xp.zeros(restart, wide), xp.zeros(restart + 1, wide)
         #: What the blocks of a grid leave of each inner product.
-        self.sums = xp.empty(restart * (backend.resident_warps * WARP // BLOCK + 1), wide)
+        self.sums = xp.empty(restart * backend.most_blocks, wide)
         self._take_preconditioner(M, state)
         self.ahead = 0
         self.restart, self.most_cycles, self.on_cycle = restart, most_cycles, on_cycle

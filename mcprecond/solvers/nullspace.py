@@ -19,6 +19,7 @@ from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.csr import columns_of, product_with
 from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.sums import norm, total
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import MOST_PARTS, ColumnsIteration, parts_of, total_of
@@ -54,10 +55,11 @@ def null_space_basis(nullspace: Any, matrix: AdmittedMatrix) -> Any:
     least = DEPENDENT * float(np.finfo(given.dtype if given.dtype.kind in "fc" else wide).eps)
     for j, v in enumerate(basis):
         v /= abs(v).max() if n else 1
-        v /= xp.linalg.norm(v) if n else 1
+        v /= norm(v, matrix.backend) if n else 1
         for _ in range(2):
-            v -= basis[:j].T @ (basis[:j].conj() @ v)
-        rest = float(xp.linalg.norm(v)) if n else 1.0
+            for before in basis[:j]:
+                v -= total(before.conj() * v, matrix.backend) * before
+        rest = float(norm(v, matrix.backend)) if n else 1.0
         if rest <= least:
             raise ValueError(f"column {j} of nullspace depends on those before it; leave it out")
         v /= rest

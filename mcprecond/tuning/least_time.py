@@ -29,6 +29,7 @@ import numpy as np
 
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.coloring.auto import fronts_expected
+from mcprecond.linalg.sums import total
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.ordering.color_order import reordered, swept_coloring
 from mcprecond.ordering.largest import shares_of_rest
@@ -242,8 +243,8 @@ def slowdowns(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
     needs few iterations, and each coupling between two such rows costs more.
     """
     rows, entries = shares_of_rest(matrix, coloring)
-    diagonal = float(abs(matrix.diagonal()).sum())
-    surplus = max(2 - float(abs(matrix.data).sum()) / diagonal, 0.0) if diagonal > 0 else 0.0
+    diagonal, all_entries = (float(total(abs(values), matrix.backend)) for values in (matrix.diagonal(), matrix.data))
+    surplus = max(2 - all_entries / diagonal, 0.0) if diagonal > 0 else 0.0
     least, most = OF_ENTRIES
     return np.maximum(OF_ROWS * rows, min(least + OF_SURPLUS * surplus, most) * np.sqrt(entries))
 

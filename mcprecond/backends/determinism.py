@@ -1,0 +1,107 @@
+"""What is to be the same in every run: nothing but what is chosen by default, all results, or those of other GPUs too.
+
+A sum of floats depends on the order of its terms. Kernels add up in a fixed order, by threads and blocks; so how many
+blocks there are, and all that is chosen by what a GPU says of itself, is fixed as well where two GPUs shall agree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Literal, get_args
+
+from mcprecond.backends.arguments import one_of
+
+Determinism = Literal["run_to_run", "gpu_to_gpu"]
+LEVELS: tuple[Determinism, ...] = get_args(Determinism)
+VARIABLE = "MCPRECOND_DETERMINISTIC"
+
+#: What each GPU is taken for at the level "gpu_to_gpu", by the names of CUDA: an H200.
+REFERENCE = {
+    "MultiProcessorCount": 132,
+    "MaxThreadsPerMultiProcessor": 2048,
+    "L2CacheSize": 60 * 2**20,
+    "MemoryClockRate": 3_201_000,
+    "GlobalMemoryBusWidth": 6144,
+}
+
+
+class deterministic:
+    """Have results the same in every run, or on every GPU, from now on or in a ``with`` block.
+
+    All defaults are run-to-run deterministic: the same call gives the same bits in every run on a machine, whatever
+    else runs there, with any number of threads on the CPU. What is not, has to be asked for by name: colorings whose
+    threads race ("eb", "vb" and others, see `COLORINGS`) and ``color(balance=True)``.
+
+    The level is that of the process. What is set up before, such as a preconditioner, keeps the choices of that time:
+    set the level first. The variable MCPRECOND_DETERMINISTIC sets it when the package is imported.
+
+    Parameters
+    ----------
+    level : {"run_to_run", "gpu_to_gpu"}, optional
+        - "run_to_run": what would differ from run to run raises a ValueError.
+        - "gpu_to_gpu": besides, GPUs of the same compute capability give the same bits, as an H100 and an H200 do, for
+          the same versions of CuPy and CUDA. Sums have a fixed number of parts, and whatever is chosen by the number of
+          multiprocessors, the cache or the speed of the memory is chosen as for an H200. The inverse of a coarsest
+          level is computed on the host; if it is singular, by NumPy, whose bits may depend on its threads and on the
+          processor.
+        - None, the default: what is asked for by name may race.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the level is none of these.
+
+    Examples
+    --------
+    >>> import mcprecond
+    >>> from mcprecond import problems
+    >>> A = problems.laplacian((8, 8))
+    >>> with mcprecond.deterministic("run_to_run"):
+    ...     mcprecond.color(A, "jp").n_colors, mcprecond.color(A, "eb").n_colors
+    Traceback (most recent call last):
+    ValueError: coloring method 'eb' races, ...
+    """
+
+    def __init__(self, level: Determinism | None = None) -> None:
+        global _level
+        chosen = None if level is None else one_of(level, "level", LEVELS)
+        self.level, self._before, _level = chosen, _level, chosen
+
+    def __enter__(self) -> deterministic:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        global _level
+        _level = self._before
+
+    def __repr__(self) -> str:
+        return f"deterministic({self.level!r})"
+
+
+def level_of(environ: Mapping[str, str]) -> Determinism | None:
+    """The level that the environment names.
+
+    >>> level_of({VARIABLE: "run_to_run"}), level_of({})
+    ('run_to_run', None)
+    """
+    chosen = environ.get(VARIABLE)
+    return one_of(chosen, VARIABLE, LEVELS) if chosen else None
+
+
+def refuse_races(what: str, instead: str) -> None:
+    """Raise ValueError if results are to be the same in every run: `what` races, and `instead` says what does not."""
+    if _level:
+        asked = f"deterministic({_level!r}) was asked for"
+        raise ValueError(f"{what}: results differ from run to run, and {asked}; {instead}")
+
+
+def is_same_on_all_gpus() -> bool:
+    """Whether GPUs are to agree."""
+    return _level == "gpu_to_gpu"
+
+
+_level = level_of(os.environ)

@@ -1,0 +1,67 @@
+"""Sums in a fixed order: the same bits in every run, on every GPU, and with any number of threads.
+
+The array libraries add up by as many parts as a GPU has multiprocessors, or a BLAS has threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop
+from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.linalg.powers import exponent_of, power_times, times_power
+
+KERNELS = KernelSet(__file__)
+
+#: As few blocks as any GPU holds at once, which is enough for what is added up in a setup.
+BLOCKS = 64
+
+
+def total(v: Any, backend: Backend) -> Any:
+    """The sum of real or complex numbers in double precision.
+
+    Parameters
+    ----------
+    v : array, shape (n,)
+    backend : Backend
+
+    Returns
+    -------
+    array of float64 or complex128, shape ()
+        On the device.
+    """
+    if v.dtype.kind == "c":
+        return total(v.real, backend) + 1j * total(v.imag, backend)
+    xp, v = backend.xp, v.astype(np.float64)
+    found, arrivals = xp.zeros(1 + BLOCKS), xp.zeros(1, np.uint32)
+    backend.kernels(KERNELS).add_up(min(len(v), BLOCKS * BLOCK), len(v), v, found[1:], arrivals, found)
+    return found[0]
+
+
+def norm(v: Any, backend: Backend) -> Any:
+    """The Euclidean norm of a vector, as `total` returns a sum."""
+    v = v.astype(np.complex128 if v.dtype.kind == "c" else np.float64)
+    return backend.xp.sqrt(total(v.real**2 + v.imag**2 if v.dtype.kind == "c" else v**2, backend))
+
+
+def norm_of(v: Any, backend: Backend) -> float:
+    """The same where squares may overflow or vanish, as a number on the host; not finite if v is not."""
+    exponent = exponent_of(v, backend.xp)
+    return power_times(float(norm(times_power(v, -exponent, backend.xp), backend)), exponent)
+
+
+@KERNELS.strided
+def add_up(threads, n, v, parts, arrivals, found):
+    """The sum of n numbers, into the first place of `found`."""
+    found[0] = sum_of_numbers(0, n, v)
+
+
+@compile_loop(grain=NUMBERS)
+def sum_of_numbers(first, end, v):
+    """The numbers of `add_up`."""
+    total = 0.0
+    for i in range(first, end):
+        total += v[i]
+    return total
