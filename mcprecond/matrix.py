@@ -130,22 +130,11 @@ class AdmittedMatrix:
 
         Values that this package has computed may be computed anew, and then so is their diagonal.
         """
-        return self._find_diagonal() if self.is_ours else self._diagonal
+        return diagonal_of(self.csr, self.backend) if self.is_ours else self._diagonal
 
     @cached_property
     def _diagonal(self) -> Any:
-        return self._find_diagonal()
-
-    def _find_diagonal(self) -> Any:
-        """The diagonal as a new array."""
-        backend, n = self.backend, self.shape[0]
-        if not backend.resident_warps:
-            return canonical_csr(self.data, self.csr.indices, self.csr.indptr, self.shape, backend).diagonal()
-        # CuPy's method first checks whether the matrix is in canonical form, and takes seconds to compile that check.
-        diagonal, entries = backend.xp.zeros(n, self.dtype), self.indices.size
-        run = backend.kernels(KERNELS, OFFSET=self.indptr.dtype, VALUE=self.dtype, LANES=lanes_of_rows(n, entries))
-        run.find_diagonal(n, self.indptr, self.indices, self.data, diagonal)
-        return diagonal
+        return diagonal_of(self.csr, self.backend)
 
     @property
     def exponent(self) -> int:
@@ -173,6 +162,19 @@ class AdmittedMatrix:
         csr = self.backend.sparse.csr_matrix(arrays, shape=self.shape)  # without what A believes of its order
         csr.sum_duplicates()
         return admitted(csr, finite=csr.dtype in FLOATS)
+
+
+def diagonal_of(csr: Any, backend: Backend) -> Any:
+    """The diagonal of a square CSR matrix in canonical form, as a new array."""
+    if not backend.resident_warps:
+        return canonical_csr(csr.data, csr.indices, csr.indptr, csr.shape, backend).diagonal()
+    # CuPy's method first checks whether the matrix is in canonical form, and takes seconds to compile that check.
+    xp, (n, _), entries = backend.xp, csr.shape, csr.indices.size
+    indptr, indices = xp.asarray(csr.indptr, dtype=offset_type(entries)), xp.asarray(csr.indices, dtype=np.int32)
+    diagonal = xp.zeros(n, csr.dtype)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=csr.dtype, LANES=lanes_of_rows(n, entries))
+    run.find_diagonal(n, indptr, indices, csr.data, diagonal)
+    return diagonal
 
 
 def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = False) -> AdmittedMatrix:

@@ -18,6 +18,7 @@ from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.linalg.sums import norm_of
 from mcprecond.linalg.vectors import KERNELS
+from mcprecond.matrix import diagonal_of
 from mcprecond.multigrid.acceleration import accelerated
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
@@ -173,7 +174,7 @@ class Multigrid(Preconditioner):
     def exponent(self) -> int:
         """See `Operator`: M is about the inverse of A."""
         A = self.levels[0].A
-        largest = float(abs(A.diagonal()).max()) if A.shape[0] else 0.0
+        largest = float(abs(diagonal_of(A, self.backend)).max()) if A.shape[0] else 0.0
         return -int(np.frexp(largest)[1])
 
     @property
