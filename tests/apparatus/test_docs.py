@@ -31,6 +31,12 @@ BLOCK = re.compile(
 )
 
 
+@pytest.mark.parametrize("page", COMMITTED, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_files_that_a_page_names_exist(page):
+    names = re.findall(r"`((?:tests|benchmarks|tools|examples)/[\w./-]+)`", page.read_text())
+    assert [name for name in names if not (DOCS.parent / name).exists()] == []
+
+
 @pytest.mark.parametrize(
     ("page", "device"),
     [pytest.param(page, "cpu", id=page.relative_to(DOCS).as_posix()) for page in COMMITTED]
