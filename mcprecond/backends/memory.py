@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ def kept_values(*parts: Any) -> Callable[[], None]:
             array[...] = values
 
     return put_back
+
+
+@contextlib.contextmanager
+def values_put_back(*parts: Any) -> Iterator[None]:
+    """Put the values of objects back if a block of code ends by an exception; see `kept_values`."""
+    put_back = kept_values(*parts)
+    try:
+        yield
+    except BaseException:
+        put_back()
+        raise
 
 
 def _of_machine() -> int:

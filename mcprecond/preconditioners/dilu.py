@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix
@@ -99,11 +100,12 @@ class MulticolorDILU(Factored):
         Raises
         ------
         TypeError, ValueError
-            As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
-            bad pivot this object cannot be used before an update succeeds.
+            As the constructor; also if the pattern differs (names a row). Nothing changes then, nor where memory is
+            short, nor after Ctrl-C.
         """
         self._own_arrays()
-        self._find_pivots(self.blocks.update(self._moved_again(A)))
+        with values_put_back(self):
+            self._find_pivots(self.blocks.take(self._moved_again(A)))
 
     def _find_pivots(self, csr: Any) -> None:
         """Find the pivots; of entries of the lower triangle, those across are looked up in the canonical matrix."""
@@ -143,6 +145,7 @@ class MulticolorDILU(Factored):
         self._find_good_pivots(csr, factorize)
         xp.divide(1, self._pivots, out=self._dinv)
         blocks.divide_upper(self._pivots)
+        blocks.is_halfway = False
 
 
 @compile_loop
