@@ -9,6 +9,9 @@ import numba
 
 from mcprecond.backends.first_use import or_not_kept, say_not_kept
 
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise ImportError("mcprecond needs Numba's compiler, which NUMBA_DISABLE_JIT turns off; unset that variable")
+
 
 def compiler(*, keeps: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return what `numba.njit` returns for these options.

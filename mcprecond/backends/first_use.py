@@ -120,7 +120,7 @@ def numba_folder(cache_path: str | None) -> str | None:
 
 def cupy_folder() -> str:
     """The folder in which CuPy keeps what NVRTC has compiled."""
-    return os.environ.get("CUPY_CACHE_DIR", str(Path.home() / ".cupy" / "kernel_cache"))
+    return os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
 
 
 def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
