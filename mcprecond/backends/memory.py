@@ -87,12 +87,12 @@ def kept_values(*parts: Any) -> Callable[[], None]:
             arrays[id(part)] = arrays.get(id(part)) or (part, part.copy())
 
     def put_back() -> None:
-        for part, own in attributes.values():
+        for array, values in arrays.values():
+            array[...] = values
+        for part, own in attributes.values():  # behind the arrays, since one may say that these are halfway
             part.__dict__.update(own)
             for name in part.__dict__.keys() - own.keys():
                 del part.__dict__[name]
-        for array, values in arrays.values():
-            array[...] = values
 
     return put_back
 
@@ -104,7 +104,11 @@ def values_put_back(*parts: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        put_back()
+        try:
+            put_back()
+        except KeyboardInterrupt:
+            put_back()
+            raise
         raise
 
 
