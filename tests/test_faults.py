@@ -175,7 +175,7 @@ def test_pcg_does_not_use_what_is_halfway(form, to_device, backend):
 #: What is done with A and b, by name; each returns an array.
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "color": lambda A, b: color(A).colors,
-    "color, distance 2": lambda A, b: color(A, "eb", distance=2).colors,
+    "color, distance 2": lambda A, b: color(A, "jp", distance=2).colors,
     "color blocks": lambda A, b: ColorBlocks(A, "greedy").permuted().data,
     "SGS": lambda A, b: MulticolorSGS(A) @ b,
     "ILU0": lambda A, b: ILU0(A) @ b,
@@ -511,7 +511,7 @@ def test_a_function_that_raises_leaves_the_solver_usable(kind, columns, hook, to
     b = b if columns == 1 else b[:, None] * backend.xp.arange(1.0, 1 + columns)
     solver = PCG(A, kind and UPDATED[kind](A))
     expected = backend.to_host(solver.solve(b, rtol=1e-9).x)
-    for k in (1, 2, 3):
+    for k in (1, 2, 3) if hook == "callback" else (1, 2):  # a GPU tells its progress now and then
         with pytest.raises(ZeroDivisionError, match="of the user"):
             solver.solve(b, rtol=1e-9, **{hook: Raises(k)})
         assert nothing_is_captured(backend)
