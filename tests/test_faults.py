@@ -56,7 +56,7 @@ UPDATED: dict[str, Callable[[Any], Any]] = {
     "multigrid, Chebyshev": partial(SmoothedAggregation, smoother="chebyshev", max_coarse=8),
 }
 #: Those whose values are replaced at the speed of memory: no copy is made of them first.
-UNCOPIED = {"color blocks", "SGS", "SGS with a rest", "SGS of nodes"}
+UNCOPIED = {"color blocks", "SGS", "SGS with a rest", "SGS of nodes", "DILU"}
 
 
 def test_the_rest_is_one(to_device):

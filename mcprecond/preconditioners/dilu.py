@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix
@@ -100,12 +99,12 @@ class MulticolorDILU(Factored):
         Raises
         ------
         TypeError, ValueError
-            As the constructor; also if the pattern differs (names a row). Nothing changes then, nor where memory is
-            short, nor after Ctrl-C.
+            As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
+            bad pivot, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use of it is
+            a RuntimeError until an update succeeds.
         """
         self._own_arrays()
-        with values_put_back(self):
-            self._find_pivots(self.blocks.take(self._moved_again(A)))
+        self._find_pivots(self.blocks.take(self._moved_again(A)))
 
     def _find_pivots(self, csr: Any) -> None:
         """Find the pivots; of entries of the lower triangle, those across are looked up in the canonical matrix."""
