@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.studies.measure import provenance
+from mcprecond.studies.whole_files import written_whole
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -221,7 +222,8 @@ def save(document: dict[str, Any], path: Path) -> None:
     Beside a median `x` stand `x_quartiles`, the first and the third, and `x_repeats`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_rounded(document), indent=1) + "\n")
+    with written_whole(path) as part:
+        part.write_text(json.dumps(_rounded(document), indent=1) + "\n")
 
 
 def _rounded(value: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from mcprecond.interrupts import has_started
+
 
 def main() -> None:
     """Run the command line, or say in one line what it needs."""
@@ -14,4 +16,5 @@ def main() -> None:
             raise
         print('mcprecond: the command line needs rich; try: pip install "mcprecond[cli]"', file=sys.stderr)
         sys.exit(2)
+    has_started()
     run()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import importlib
 import logging
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -108,6 +111,90 @@ def test_where_no_process_can_be_started(folder, monkeypatch):
     monkeypatch.setattr(cubins, "_CODES", {})
     with pytest.raises(RuntimeError):
         machine_code(REFUSED)
+
+
+def test_a_device_that_is_older_than_the_compiler_is_told(folder):
+    with pytest.raises(RuntimeError, match=r"compute capability 3.0, and NVRTC compiles for \d+\.\d and newer"):
+        machine_code(dataclasses.replace(SCALE, capability=30))
+
+
+def test_a_cupy_without_the_compiler(folder, monkeypatch):
+    """It is not found, or cannot be loaded."""
+    monkeypatch.setattr(cubins, "_library", cubins._library.__wrapped__)
+    with monkeypatch.context() as patched:
+        patched.setattr("cuda.pathfinder.load_nvidia_dynamic_lib", refuse := Refusing())
+        with pytest.raises(RuntimeError, match=r"CuPy has no NVRTC.* install") as error:
+            machine_code(SCALE)
+        assert refuse.asked == 1 and "\n" not in str(error.value)
+    monkeypatch.setattr(cubins, "_library", lambda: "/nowhere/libnvrtc.so")
+    with pytest.raises(RuntimeError, match=r"/nowhere/libnvrtc\.so") as error:
+        machine_code(SCALE)
+    assert "Traceback" not in str(error.value)
+
+
+class Refusing:
+    """Stands for a search that finds nothing."""
+
+    asked = 0
+
+    def __call__(self, name: str) -> None:
+        self.asked += 1
+        raise RuntimeError(f"no {name}\nin many places")
+
+
+@pytest.mark.parametrize("place", ["running", "_complete", "_compiled", "_keep"])
+def test_an_interrupt_leaves_nobody_waiting(folder, monkeypatch, place):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cubins.NVRTC if place == "running" else cubins, place, stop)
+        with pytest.raises(KeyboardInterrupt):
+            machine_code(SCALE)
+    assert cubins._CODES == {}
+    assert b"scale" in machine_code(SCALE)
+
+
+@pytest.mark.parametrize("failing", ["write_bytes", "replace", "mkdir"])
+def test_a_disk_that_is_full_or_read_only(folder, monkeypatch, said, failing):
+    def refuse(self, *_, **__):
+        if failing == "write_bytes":
+            self.touch()  # as far as it came
+        raise OSError(errno.ENOSPC if failing == "write_bytes" else errno.EROFS, "cannot be written", str(self))
+
+    if failing != "mkdir":
+        folder.mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, failing, refuse)
+        assert b"scale" in machine_code(SCALE)
+    assert not folder.exists() or not list(folder.iterdir())
+    assert len([message for message in said() if "CUPY_CACHE_DIR" in message]) == 1
+
+
+def test_bytes_that_have_changed_are_compiled_anew(folder, monkeypatch):
+    code = machine_code(SCALE)
+    changed = bytearray(SCALE.file.read_bytes())
+    changed[len(changed) // 2] ^= 1
+    SCALE.file.write_bytes(changed)
+    monkeypatch.setattr(cubins, "_CODES", {})
+    assert machine_code(SCALE) == code == read_kept(SCALE)
+
+
+def test_processes_that_start_at_once_share_a_folder(folder):
+    program = (
+        "from test_cubins import SCALE\nfrom mcprecond.backends.cubins import machine_code\n"
+        "import sys; sys.stdout.buffer.write(machine_code(SCALE))"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), str(Path(__file__).parent)])}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        )
+        for _ in range(2)
+    ]
+    results = [process.communicate() for process in running]
+    assert results == [(machine_code(SCALE), b"")] * 2
+    assert [file.suffix for file in folder.iterdir()] == [".cubin"]
 
 
 def test_a_device_that_is_newer_than_the_compiler_gets_ptx(folder):

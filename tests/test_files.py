@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -16,6 +17,7 @@ from graphs import grid5, spd
 
 from mcprecond.problems import files
 from mcprecond.problems.files import matrix_market, npz, vector
+from mcprecond.studies.whole_files import written_whole
 
 BANNER = b"%%MatrixMarket matrix coordinate real general\n"
 GREAT = 10**12
@@ -271,3 +273,61 @@ def test_changed_files_on_the_command_line(here, tmp_path, name):
         path.write_bytes(mutated(rng, content))
         code, _, complaint = here(*(("color", path) if k % 2 else ("solve", path, "--maxiter", 5)))
         assert code in (0, 1, 2) and complaint.count("\n") == (code == 2)
+
+
+def output_commands(folder) -> dict[str, tuple[str, ...]]:
+    """Commands that write a file, by its name."""
+    A = str(folder / "A.npz")
+    return {
+        "x.npy": ("solve", A, "--output"),
+        "x.mtx": ("solve", A, "--output"),
+        "colors.txt": ("color", A, "--output"),
+        "colors.npy": ("color", A, "--output"),
+        "A.png": ("plot", A, "--output"),
+    }
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.mtx", "colors.txt", "colors.npy", "A.png"])
+def test_outputs_are_written_whole_or_not_at_all(here, tmp_path, monkeypatch, name):
+    """A link stays one, and leads to the new file."""
+    if name == "A.png":
+        pytest.importorskip("matplotlib")
+    sp.save_npz(tmp_path / "A.npz", spd(grid5(8)))
+    (tmp_path / "kept").mkdir()
+    target = tmp_path / "kept" / name
+    target.write_bytes(b"old")
+    (tmp_path / name).symlink_to(target)
+    command = (*output_commands(tmp_path)[name], tmp_path / name)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:  # when all is written
+        patched.setattr("pathlib.Path.replace", full)
+        assert "No space left" in is_refusal(here(*command))
+    assert target.read_bytes() == b"old" and [file.name for file in target.parent.iterdir()] == [name]
+    assert here(*command)[0] == 0
+    assert target.read_bytes() != b"old" and [file.name for file in target.parent.iterdir()] == [name]
+    assert (tmp_path / name).is_symlink()
+
+
+def test_records_of_benchmarks_are_written_whole(tmp_path, monkeypatch):
+    from benchmarks.measure import save
+
+    path = tmp_path / "results" / "run.json"
+    save({"cases": [1.23456]}, path)
+    written = path.read_text()
+    with pytest.raises(TypeError, match="JSON"):
+        save({"cases": [2.0, object()]}, path)
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        save({"cases": [3.0]}, path)
+    assert path.read_text() == written and list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_is_written_in_place(tmp_path, monkeypatch):
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda where, mode, **_: str(where) != str(tmp_path))
+    with written_whole(path) as part:
+        assert part == path

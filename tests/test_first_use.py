@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -46,6 +49,85 @@ if (kept := pathlib.Path(os.environ["NUMBA_CACHE_DIR"])).is_dir():
     shutil.rmtree(kept)
     kept.write_text("")
 print(f(1) + g(2))
+"""
+
+
+#: A function that is compiled for the types of its arguments.
+DIVIDE = """
+import sys
+from mcprecond.backends import compile_part
+import halves
+halves.half.__module__ = "mcprecond.halves"
+sys.modules["mcprecond.halves"] = halves
+half = compile_part(halves.half)
+for word in sys.argv[1:]:
+    print(half(float(word) if "." in word else int(word)))
+"""
+#: Ctrl-C where LLVM hands over what it has compiled; raised there, it would be printed and forgotten.
+INTERRUPTED = """
+import signal, sys
+from numba.core.registry import cpu_target
+from mcprecond.backends import compile_part
+import halves
+halves.half.__module__ = "mcprecond.halves"
+sys.modules["mcprecond.halves"] = halves
+engine, left = cpu_target.target_context.codegen()._engine._ee, [1]
+notify = engine._object_cache_notify
+def interrupted(*arguments):
+    if left:
+        left.pop()
+        signal.raise_signal(signal.SIGINT)
+    notify(*arguments)
+engine._object_cache_notify = interrupted
+half = compile_part(halves.half)
+try:
+    print(half(5.5), "goes on")
+except KeyboardInterrupt:
+    print(half(5.5), "after an interrupt", left)
+"""
+#: A loop that threads share, where what shares it cannot be compiled, or is interrupted.
+SHARED = """
+import sys
+import numpy as np
+from mcprecond.backends import team
+from mcprecond.backends.kernels import compile_loop
+import loops
+loops.count.__module__ = "mcprecond.loops"
+sys.modules["mcprecond.loops"] = loops
+count, found = compile_loop(loops.count, grain=1), np.zeros(1000, np.int64)
+original = team._c_address
+def failing(*arguments):
+    team._c_address = original
+    if sys.argv[1] == "interrupted":
+        import signal
+        signal.raise_signal(signal.SIGINT)
+        return original(*arguments)
+    raise ValueError("no compiler")
+team._c_address = failing
+try:
+    count(0, 1000, found)
+    for _ in range(1000):
+        __import__("time").sleep(0.01)
+except (KeyboardInterrupt, MemoryError) as error:
+    print(type(error).__name__, found.sum())
+count(0, 1000, found)
+print(found.sum())
+"""
+FULL = """
+import builtins, errno, os
+whole = builtins.open
+class Full:
+    def __init__(self, file): self.file = file
+    def __enter__(self): return self
+    def __exit__(self, *error): self.file.close()
+    def write(self, data): self.file.write(data[:10]); raise OSError(errno.ENOSPC, "No space left on device")
+def open(name, mode="r", *arguments, **options):
+    kept = str(name).startswith(os.environ["NUMBA_CACHE_DIR"]) and "w" in mode
+    if kept and os.environ["FAULT"] == "read-only":
+        raise OSError(errno.EROFS, "Read-only file system")
+    return Full(whole(name, mode, *arguments)) if kept else whole(name, mode, *arguments, **options)
+import numba.core.caching
+numba.core.caching.open = open
 """
 
 
@@ -97,3 +179,81 @@ def test_files_that_are_cut_off_are_dropped(process, tmp_path, kind, left):
     said, logged = process("-c", CALL, **name)
     assert said == "3\n" and "Numba compiles" in logged
     assert process("-c", CALL, **name) == ("3\n", "")
+
+
+#: Keep nothing beside the module.
+ELSEWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+
+
+@pytest.fixture
+def halves(tmp_path):
+    (tmp_path / "halves.py").write_text("def half(x):\n    return x / 2 if x > 1 else x / 2\n")
+
+
+def test_files_of_other_types_are_other_files(process, halves, tmp_path):
+    """A process that has begun with an empty folder writes an index that leads to none of another one's files."""
+    assert process("-c", DIVIDE, "5", **ELSEWHERE)[0] == "2.5\n"
+    first = {file.name: file.read_bytes() for file in (tmp_path / "cache").rglob("*halves.half*.nbc")}
+    for file in (tmp_path / "cache").rglob("*halves.half*"):
+        file.unlink()
+    assert process("-c", DIVIDE, "5.0", **ELSEWHERE)[0] == "2.5\n"
+    (kept,) = (tmp_path / "cache").rglob("*halves.half*.nbc")
+    assert len(first) == 1 and kept.name not in first
+    for name, content in first.items():  # both processes are through
+        kept.with_name(name).write_bytes(content)
+    assert process("-c", DIVIDE, "5.5", "5", **ELSEWHERE)[0] == "2.75\n2.5\n"
+
+
+def test_processes_that_start_at_once(process, halves):
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(process, "-c", DIVIDE, *words, **ELSEWHERE) for words in (["5", "6.5"], ["7.5", "3"])]
+        assert [each.result() for each in asked] == [("2.5\n3.25\n", ""), ("3.75\n1.5\n", "")]
+    assert process("-c", DIVIDE, "5", "6.5", "7.5", **ELSEWHERE) == ("2.5\n3.25\n3.75\n", "")
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_a_disk_that_is_full_or_read_only(process, halves, tmp_path, fault):
+    said, logged = process("-c", FULL + DIVIDE, "5", "6.5", FAULT=fault, **ELSEWHERE)
+    assert said == "2.5\n3.25\n" and logged.count("\n") == 1 and "NUMBA_CACHE_DIR" in logged
+    assert process("-c", DIVIDE, "5", "6.5", **ELSEWHERE) == ("2.5\n3.25\n", "")
+
+
+@pytest.mark.parametrize("content", [b"garbage", bytes(1000)])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_files_of_something_else_are_dropped(process, halves, tmp_path, kind, content):
+    process("-c", DIVIDE, "5", **ELSEWHERE)
+    (file,) = (tmp_path / "cache").rglob(f"*halves.half*.{kind}")
+    file.write_bytes(content)
+    assert process("-c", DIVIDE, "5", **ELSEWHERE) == ("2.5\n", "")
+    assert file.read_bytes() != content
+
+
+def test_an_interrupt_while_llvm_compiles(process, halves):
+    assert process("-c", INTERRUPTED, **ELSEWHERE) == ("2.75 after an interrupt []\n", "")
+
+
+@pytest.mark.parametrize(("fault", "found"), [("interrupted", "KeyboardInterrupt 1000"), ("failing", "MemoryError 0")])
+def test_a_loop_is_done_or_an_error(process, tmp_path, fault, found):
+    """Where the first one lets its own machinery be compiled."""
+    (tmp_path / "loops.py").write_text(
+        "def count(first, end, found):\n    for i in range(first, end):\n        found[i] += 1\n"
+    )
+    said, logged = process("-c", SHARED, fault, **ELSEWHERE)
+    assert said.splitlines() == [found, "2000" if fault == "interrupted" else "1000"]
+    assert ("no compiler" in logged) == (fault == "failing") and "ignored" not in logged
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals here")
+@pytest.mark.parametrize("seconds", [1, 3])
+def test_an_interrupted_demo_ends_in_one_line(tmp_path, seconds):
+    """While it imports or compiles: with an empty folder that takes longer."""
+    script = tmp_path / "mcprecond"
+    script.write_text("from mcprecond.command import main; main()")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.getcwd()}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    running = subprocess.Popen([sys.executable, script, "demo", "--small"], env=environment, **pipes)
+    time.sleep(seconds)
+    running.send_signal(signal.SIGINT)
+    _, complaint = running.communicate(timeout=100)
+    lines = [line for line in complaint.splitlines() if "Numba compiles" not in line]
+    assert running.returncode == 130 and len(lines) == 1 and lines[0].startswith("interrupted")

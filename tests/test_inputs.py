@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -88,9 +91,51 @@ def test_gpu_asked_for_without_one(monkeypatch):
 
 
 def test_gpu_problem_is_one_line(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
     problem = gpu_problem()
     assert problem is not None and "\n" not in problem and "install" in problem
+
+
+class CudaError(Exception):
+    """Stands for CuPy's."""
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (12080, "the driver is for CUDA 12 and CuPy for CUDA 13"),
+        (0, "finds no CUDA device (cudaErrorInsufficientDriver"),
+    ],
+)
+def test_a_driver_that_is_missing_or_too_old(monkeypatch, driver, said):
+    def count():
+        raise CudaError("cudaErrorInsufficientDriver: too old for the runtime")
+
+    runtime = SimpleNamespace(
+        getDeviceCount=count,
+        driverGetVersion=lambda: driver,
+        runtimeGetVersion=lambda: 13000,
+        CUDARuntimeError=CudaError,
+    )
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    problem = gpu_problem()
+    assert problem is not None and said in problem and "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "ImportError('Failed to import CuPy.\\n\\nOriginal error: libcudart') from OSError('no libcudart.so.13')",
+        "OSError(28, 'no libcudart.so.13: the disk is full')",
+    ],
+)
+def test_a_cupy_that_cannot_be_imported(monkeypatch, tmp_path, raised):
+    (tmp_path / "cupy.py").write_text(f"raise {raised}")
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    problem = gpu_problem()
+    assert problem is not None and problem.startswith("CuPy cannot be imported (")
+    assert "no libcudart.so.13" in problem and "\n" not in problem
 
 
 def test_unknown_device():

@@ -46,13 +46,19 @@ def gpu_problem() -> str | None:
     """Say in one line why no GPU can be used, or return None if one can."""
     try:
         import cupy
-    except ImportError:
-        return "CuPy is not installed; install mcprecond[gpu-cuda13] or mcprecond[gpu-cuda12]"
+    except Exception as error:  # what CuPy or the libraries that it loads raise
+        if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
+            return "CuPy is not installed; install mcprecond[gpu-cuda13] or mcprecond[gpu-cuda12]"
+        return f"CuPy cannot be imported ({' '.join(str(error.__cause__ or error).split())})"
+    runtime = cupy.cuda.runtime
     try:
-        if cupy.cuda.runtime.getDeviceCount() > 0:
+        if runtime.getDeviceCount() > 0:
             return None
         return "CuPy finds no CUDA device"
-    except cupy.cuda.runtime.CUDARuntimeError as error:
+    except runtime.CUDARuntimeError as error:
+        driver, needed = runtime.driverGetVersion() // 1000, runtime.runtimeGetVersion() // 1000
+        if 0 < driver < needed:
+            return f"the driver is for CUDA {driver} and CuPy for CUDA {needed}; install another CuPy or driver"
         return f"CuPy finds no CUDA device ({error})"
 
 

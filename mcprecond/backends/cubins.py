@@ -56,20 +56,25 @@ def machine_code(program: Program) -> bytes:
     Raises
     ------
     RuntimeError
-        What NVRTC says, where it refuses the source.
+        What NVRTC says, where it refuses the source; or that there is no NVRTC.
     """
     if kept := read_kept(program):
         return kept
-    with _LOCK:
-        code = _CODES.get(program)
-        mine = code is None or code.cancel()
-        if code is None or mine:
-            code = _CODES[program] = Future()
-            code.set_running_or_notify_cancel()
-    with NVRTC.running(cupy_folder()):
-        if mine:
-            _complete(code, program)
-        return code.result()
+    mine: Future[bytes] | None = None
+    try:
+        with _LOCK:
+            code = _CODES.get(program)
+            if code is None or code.cancel():
+                code = _CODES[program] = mine = Future()
+                mine.set_running_or_notify_cancel()
+        with NVRTC.running(cupy_folder()):
+            if mine is not None:
+                _complete(mine, program)
+            return code.result()
+    except BaseException as error:  # Ctrl-C, wherever: nobody shall wait for what nobody completes
+        if mine is not None:
+            _give_up(mine, program, error)
+        raise
 
 
 def read_kept(program: Program) -> bytes | None:
@@ -116,8 +121,15 @@ def _complete(code: Future[bytes], program: Program) -> None:
         _keep(compiled, program.file)
         code.set_result(compiled)
     except BaseException as error:
-        with _LOCK:
+        _give_up(code, program, error)
+
+
+def _give_up(code: Future[bytes], program: Program, error: BaseException) -> None:
+    """Tell an error to all who wait for a program, and forget that it was asked for."""
+    with _LOCK:
+        if _CODES.get(program) is code:
             del _CODES[program]
+    if not code.done():
         code.set_exception(error)
 
 
@@ -130,7 +142,8 @@ def _compiled(program: Program) -> bytes:
     except OSError:
         return nvrtc.compile_source(_library(), source, program.capability, options)
     if done.returncode:
-        raise RuntimeError(f"NVRTC does not compile kernels of mcprecond:\n{done.stderr.decode(errors='replace')}")
+        said = done.stderr.decode(errors="replace") or f"its process ended with {done.returncode}"
+        raise RuntimeError(f"NVRTC does not compile kernels of mcprecond:\n{said}")
     return done.stdout
 
 
@@ -150,9 +163,15 @@ def _keep(code: bytes, file: Path) -> None:
 @functools.cache
 def _library() -> str:
     """The path of NVRTC, as CuPy finds it."""
-    from cuda.pathfinder import load_nvidia_dynamic_lib
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
 
-    return str(load_nvidia_dynamic_lib("nvrtc").abs_path)
+        return str(load_nvidia_dynamic_lib("nvrtc").abs_path)
+    except (ImportError, RuntimeError) as error:
+        raise RuntimeError(
+            "CuPy has no NVRTC, which compiles the kernels of mcprecond; install the CUDA toolkit, or CuPy with it, "
+            "such as cupy-cuda13x[ctk]"
+        ) from error
 
 
 @functools.cache

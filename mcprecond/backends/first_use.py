@@ -18,6 +18,8 @@ from typing import Any
 
 from numba.core import event
 
+from mcprecond.interrupts import held_back
+
 LOGGER = logging.getLogger("mcprecond")
 #: Seconds of compiling before somebody is told.
 SILENT = 2.0
@@ -101,6 +103,7 @@ class _Numba(event.Listener):
         self.depth += 1
         compiled = event.data.get("dispatcher")
         if self.depth == 1 and compiled is not None and compiled.py_func.__module__.startswith("mcprecond."):
+            self.stack.enter_context(held_back())  # LLVM calls functions of llvmlite
             self.stack.enter_context(NUMBA.running(numba_folder(compiled.stats.cache_path)))
 
     def on_end(self, event: Any) -> None:
@@ -120,7 +123,7 @@ def numba_folder(cache_path: str | None) -> str | None:
 
 def cupy_folder() -> str:
     """The folder in which CuPy keeps what NVRTC has compiled."""
-    return os.environ.get("CUPY_CACHE_DIR", str(Path.home() / ".cupy" / "kernel_cache"))
+    return os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
 
 
 def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +135,8 @@ def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
     def use(*args: Any) -> Any:
         try:
             try:
-                return use_cache(*args)
+                with held_back():
+                    return use_cache(*args)
             except OSError:
                 raise
             except Exception:  # pickle raises many kinds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Hashable
@@ -82,11 +83,14 @@ class GpuBackend:
 
         stream = cupy.cuda.Stream(non_blocking=True)
         with stream:
-            stream.begin_capture()
             try:
+                stream.begin_capture()
                 function()
-            finally:
                 graph = stream.end_capture()
+            except BaseException:
+                with contextlib.suppress(Exception):  # the first error is the one to tell
+                    stream.end_capture()
+                raise
         return graph.launch
 
     @property

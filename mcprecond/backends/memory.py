@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +87,29 @@ def kept_values(*parts: Any) -> Callable[[], None]:
             arrays[id(part)] = arrays.get(id(part)) or (part, part.copy())
 
     def put_back() -> None:
-        for part, own in attributes.values():
+        for array, values in arrays.values():
+            array[...] = values
+        for part, own in attributes.values():  # behind the arrays, since one may say that these are halfway
             part.__dict__.update(own)
             for name in part.__dict__.keys() - own.keys():
                 del part.__dict__[name]
-        for array, values in arrays.values():
-            array[...] = values
 
     return put_back
+
+
+@contextlib.contextmanager
+def values_put_back(*parts: Any) -> Iterator[None]:
+    """Put the values of objects back if a block of code ends by an exception; see `kept_values`."""
+    put_back = kept_values(*parts)
+    try:
+        yield
+    except BaseException:
+        try:
+            put_back()
+        except KeyboardInterrupt:
+            put_back()
+            raise
+        raise
 
 
 def _of_machine() -> int:

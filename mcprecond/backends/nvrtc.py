@@ -19,7 +19,9 @@ def compile_source(library: str, source: bytes, capability: int, options: Sequen
     Raises
     ------
     RuntimeError
-        What NVRTC says, where it refuses the source.
+        What NVRTC says, where it refuses the source; or that it knows no device that is so old.
+    OSError
+        If the library cannot be loaded.
     """
     nvrtc, program = ctypes.CDLL(library), ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
@@ -32,6 +34,11 @@ def compile_source(library: str, source: bytes, capability: int, options: Sequen
         return text.raw
 
     known = _known_capabilities(nvrtc)
+    if capability < min(known):
+        raise RuntimeError(
+            f"the GPU has compute capability {capability / 10}, and NVRTC compiles for {min(known) / 10} and newer; "
+            "install a CuPy for an older CUDA"
+        )
     target = f"sm_{capability}" if capability in known else f"compute_{max(c for c in known if c <= capability)}"
     words = [word.encode() for word in (*options, f"-arch={target}")]
     if nvrtc.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words)):
@@ -52,7 +59,7 @@ def main() -> None:
     library, capability, *options = sys.argv[1:]
     try:
         code = compile_source(library, sys.stdin.buffer.read(), int(capability), options)
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         raise SystemExit(str(error)) from None
     sys.stdout.buffer.write(code)
 

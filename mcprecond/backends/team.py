@@ -35,7 +35,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from mcprecond.backends.compilation import compiler
+from mcprecond.backends.first_use import LOGGER
 from mcprecond.backends.threads import default_threads
+from mcprecond.interrupts import held_back
 
 #: A loop is cut into at most so many chunks.
 MOST_CHUNKS = 256
@@ -287,8 +289,13 @@ def _run(entry, data, first, end, grain):
 @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 def _run_first(entry: int, data: int, first: int, end: int, grain: int) -> Any:
     """Compile `_run`, and let it take the place of this function."""
-    address = _c_address(_run, 5)
-    _block[RUN] = address
+    try:
+        with held_back(in_callback=True):
+            address = _c_address(_run, 5)
+            _block[RUN] = address
+    except Exception:  # raised here, it would be printed, and the loop taken for done
+        LOGGER.exception("the loop that threads share cannot be compiled")
+        return -1
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)(entry, data, first, end, grain)
 
 
@@ -305,13 +312,14 @@ def _c_address(function: Any, operands: int) -> int:
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 def _start_threads(*nothing: Any) -> int:
     """Start the threads that are missing; as many as the system gives."""
-    _work.compile((types.int64,))
     try:
-        for me in range(_block[_STARTED] + 1, _block[_THREADS]):
-            _prepare_sleep(me)
-            threading.Thread(target=_work, args=(me,), name=f"mcprecond-{me}", daemon=True).start()
-            _block[_STARTED] = me
-    except RuntimeError:  # no more threads, or Python ends
+        with held_back(in_callback=True):
+            _work.compile((types.int64,))
+            for me in range(_block[_STARTED] + 1, _block[_THREADS]):
+                _prepare_sleep(me)
+                threading.Thread(target=_work, args=(me,), name=f"mcprecond-{me}", daemon=True).start()
+                _block[_STARTED] = me
+    except (RuntimeError, MemoryError):  # no more threads, or Python ends
         _block[_THREADS] = _block[_STARTED] + 1
     return 0
 

@@ -14,13 +14,7 @@ class UpdateLock:
     """A lock that its holder may enter again, with the number of updates so far. Copies and pickles are new ones."""
 
     def __init__(self) -> None:
-        self._lock, self.count = threading.RLock(), 0
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        self.lock, self.count = threading.RLock(), 0
 
     def __reduce__(self) -> Any:
         return UpdateLock, ()
@@ -31,11 +25,11 @@ def one_at_a_time(update: Update) -> Update:
 
     @functools.wraps(update)
     def waiting(self: Any, *arguments: Any) -> Any:
-        with self._updating:
+        with self._updating.lock:
+            self._updating.count += 1  # even if Ctrl-C comes at once after the update
             try:
                 return update(self, *arguments)
             finally:
-                self._updating.count += 1
                 self.backend.synchronize()  # the next one may be on another stream
 
     return waiting  # type: ignore[return-value]

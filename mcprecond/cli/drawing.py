@@ -14,6 +14,7 @@ from mcprecond.cli.arguments import check_output, coloring_method, read, refuse_
 from mcprecond.cli.parsing import File, Option
 from mcprecond.cli.solving import made
 from mcprecond.cli.terminal import working
+from mcprecond.studies.whole_files import written_whole
 
 #: What `plot` can show.
 PICTURES = ("pattern", "levels", "convergence")
@@ -59,5 +60,6 @@ def plot(
                 results[name] = mcprecond.pcg(A, b, rtol=1e-8, M=M)
             ax = plots.residual_history(results)
         ax.set_title(file.name)
-        ax.figure.savefig(output, dpi=150, bbox_inches="tight")
+        with written_whole(output) as part:
+            ax.figure.savefig(part, dpi=150, bbox_inches="tight", format=output.suffix[1:])
     print(output)

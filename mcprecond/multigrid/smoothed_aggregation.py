@@ -11,7 +11,7 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.backends.inputs import first_place
-from mcprecond.backends.memory import kept_values
+from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
@@ -223,16 +223,17 @@ class SmoothedAggregation(Multigrid):
         refuse_unfit(matrix)
         scales = scales_of(matrix, self._narrowest)
         written = [(level.smoother, level.prolongation, level.restriction) for level in self.levels]
-        put_back = kept_values(*written, self._coarsenings, self._coarse)
+        before = self.levels[0].A, self._scales, self._free
         try:
-            if scales is not None or self._scales is not None:
-                self._take_candidates(matrix, scales)
-            self._take_values(matrix if scales is None else scaled(matrix, scales))
+            with values_put_back(*written, self._coarsenings, self._coarse):
+                if scales is not None or self._scales is not None:
+                    self._take_candidates(matrix, scales)
+                self._take_values(matrix if scales is None else scaled(matrix, scales))
+                self.levels[0].A, self._scales = matrix.csr, scales
+                self._open_workspaces()  # graphs that were captured hold the damping of before
         except BaseException:
-            put_back()
+            self.levels[0].A, self._scales, self._free = before
             raise
-        self.levels[0].A, self._scales = matrix.csr, scales
-        self._open_workspaces()  # graphs that were captured hold the damping of before
 
     def _sizes(self, A: AdmittedMatrix) -> Any:
         """The diagonal that the coarsest matrix would have if nothing canceled, for this A on the finest level."""

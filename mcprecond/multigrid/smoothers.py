@@ -99,8 +99,9 @@ class GaussSeidel(Smoother):
 
     def update(self, matrix: AdmittedMatrix) -> None:
         """See `Smoother`."""
-        self.blocks.update(matrix)
+        self.blocks.take(matrix)
         self.blocks.refuse_singular_diagonal()
+        self.blocks.is_halfway = False
 
     @property
     def description(self) -> str:

@@ -98,6 +98,8 @@ class Preconditioner(Operator):
     nbytes: int
     #: How many colors there are; None where nothing is colored.
     n_colors: int | None
+    #: Whether the last update failed when it had replaced values. Then nothing can be applied until one succeeds.
+    is_halfway: bool = False
     #: Whether arrays may be read-only, as where joblib has mapped into memory what it sends.
     _may_be_mapped = False
     #: The class without that of a LinearOperator.
@@ -195,8 +197,9 @@ class Preconditioner(Operator):
 
     def _open_workspaces(self) -> None:
         self._free: dict[Hashable, list[Workspace]] = {}
-        with self.workspace():  # which compiles the kernels now, not while somebody captures them
-            pass
+        if not self.is_halfway:
+            with self.workspace():  # which compiles the kernels now, not while somebody captures them
+                pass
 
     def _moved(self, A: Any, device: str | None, *, finite: bool = False) -> AdmittedMatrix:
         """Return A, admitted, on the device that is asked for, and remember where A comes from.
@@ -245,6 +248,9 @@ class Preconditioner(Operator):
         """See `Operator`; vectors are on the device of A."""
         return self.only_launches and self._stays
 
+    def _refuse_halfway(self) -> None:
+        """Raise RuntimeError if M is halfway."""
+
     @contextmanager
     def workspace(self, columns: int = 1) -> Iterator[Workspace]:
         """Lend the arrays that an application to so many right-hand sides writes; nobody else has them meanwhile.
@@ -255,7 +261,13 @@ class Preconditioner(Operator):
         ----------
         columns : int
             From 1 to `columns_at_once`.
+
+        Raises
+        ------
+        RuntimeError
+            If the last update has left values that nothing can be computed with.
         """
+        self._refuse_halfway()
         free = self._free.setdefault((columns, self.backend.stream), [])
         try:
             own = free.pop()

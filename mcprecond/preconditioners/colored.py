@@ -91,6 +91,15 @@ class Colored(Preconditioner):
     def keeps_diagonal(self) -> bool:
         """Whether T is the diagonal of A in the rows of the first color."""
 
+    @property
+    def is_halfway(self) -> bool:  # type: ignore[override]
+        """See `Preconditioner`."""
+        return self.blocks.is_halfway
+
+    def _refuse_halfway(self) -> None:
+        """See `Preconditioner`."""
+        self.blocks.refuse_halfway()
+
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`."""
         return Chunks(Substitution, self.blocks, columns)

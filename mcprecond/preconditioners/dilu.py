@@ -100,10 +100,11 @@ class MulticolorDILU(Factored):
         ------
         TypeError, ValueError
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
-            bad pivot this object cannot be used before an update succeeds.
+            bad pivot, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use of it is
+            a RuntimeError until an update succeeds.
         """
         self._own_arrays()
-        self._find_pivots(self.blocks.update(self._moved_again(A)))
+        self._find_pivots(self.blocks.take(self._moved_again(A)))
 
     def _find_pivots(self, csr: Any) -> None:
         """Find the pivots; of entries of the lower triangle, those across are looked up in the canonical matrix."""
@@ -143,6 +144,7 @@ class MulticolorDILU(Factored):
         self._find_good_pivots(csr, factorize)
         xp.divide(1, self._pivots, out=self._dinv)
         blocks.divide_upper(self._pivots)
+        blocks.is_halfway = False
 
 
 @compile_loop

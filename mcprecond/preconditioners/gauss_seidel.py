@@ -169,11 +169,13 @@ class MulticolorGS(Colored):
         ------
         TypeError, ValueError
             As the constructor; also if the pattern differs (names a row), in which case nothing changes. After a
-            singular diagonal this object cannot be used before an update succeeds.
+            singular diagonal, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use
+            of it is a RuntimeError until an update succeeds.
         """
         self._own_arrays()
-        self.blocks.update(self._moved_again(A))
+        self.blocks.take(self._moved_again(A))
         self.blocks.refuse_singular_diagonal()
+        self.blocks.is_halfway = False
 
     def new_state(self, columns: int = 1) -> Chunks:
         """See `Operator`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import one_of
+from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.coloring import finished
@@ -214,15 +215,16 @@ class ILU0(Factored):
         Raises
         ------
         TypeError, ValueError
-            As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
-            bad pivot this object cannot be used before an update succeeds.
+            As the constructor; also if the pattern differs (names a row). Nothing changes then, nor where memory is
+            short, nor after Ctrl-C.
         """
         self._own_arrays()
         moved = self._moved_again(A)
         if self._completes_pattern:
             matrix = admitted(moved, floats=True).canonical()
             moved = _completed(matrix, Graph.of(matrix))
-        self._factorize(self.blocks.update(moved))
+        with values_put_back(self):
+            self._factorize(self.blocks.take(moved))
 
     def factors(self) -> tuple[Any, Any]:
         """Return L, with a unit diagonal, and U: CSR matrices with sorted rows, rows and columns in order of level.
@@ -295,7 +297,7 @@ class ILU0(Factored):
         def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
             nonlocal is_stored
             if not is_stored:  # the triangles of A: those of other factors are there
-                blocks.update(csr)
+                blocks.take(csr)
             is_stored = False
             self._found[:TRIANGLES] = 0
             store_sentinel(self._dinv)
@@ -319,6 +321,7 @@ class ILU0(Factored):
 
         self._find_good_pivots(csr, factorize)
         blocks.pivots = self._pivots
+        blocks.is_halfway = False
 
     def _transposed(self, conjugate: bool) -> ILU0:
         """The same factors, transposed, in the same order."""

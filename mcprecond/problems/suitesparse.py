@@ -84,7 +84,7 @@ def suitesparse(name: str, *, cache: str | os.PathLike[str] | None = None, url: 
 
 def default_cache() -> Path:
     """The folder that keeps matrices unless another one is given."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcprecond" / "suitesparse"
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "mcprecond" / "suitesparse"
 
 
 def _download(name: str, address: str, path: Path) -> sp.csr_matrix:

@@ -120,12 +120,10 @@ class PreconditionedCG(Solver):
         super().release()
         self._wide_solvers = {}
 
-    def _take_note_of_updates(self) -> None:
+    def _forget(self) -> None:
         """See `Solver`."""
-        updates = self._updates
-        super()._take_note_of_updates()
-        if updates != self._updates:
-            self._wide_solvers = {}
+        super()._forget()
+        self._wide_solvers = {}
 
     def _goes_one_by_one(self, b: Any, x0: Any) -> bool:
         """Whether Eisenstat's form, for one column after the other, reads and writes fewer bytes than the plain form

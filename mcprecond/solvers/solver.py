@@ -235,8 +235,13 @@ class Solver:
         """Begin anew where M, and so perhaps A, has new values."""
         updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         if updates != self._updates:
-            self._updates, self._free = updates, {}
-            self.__dict__.pop("matrix", None)
+            self._forget()
+            self._updates = updates
+
+    def _forget(self) -> None:
+        """Drop what depends on the values of A and M."""
+        self._free = {}
+        self.__dict__.pop("matrix", None)
 
     def _cause_of(self, b: Any, column: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """See `_cause`, for a column."""

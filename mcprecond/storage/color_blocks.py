@@ -33,6 +33,7 @@ from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, r
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.triangle import Triangle
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
+from mcprecond.storage.values import are_taken
 from mcprecond.typing import ColoringMethod, Integers, Matrix, StoredDType
 
 SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
@@ -106,6 +107,9 @@ class ColorBlocks:
 
     #: Unknowns per row of the blocks; `NodeBlocks` has more.
     block_size = 1
+    #: Whether an update ended, by an error or by Ctrl-C, when some values had been replaced, or by values that do not
+    #: fit. Nothing can be computed with the blocks until another update succeeds.
+    is_halfway = False
 
     def __init__(
         self,
@@ -181,6 +185,7 @@ class ColorBlocks:
         self._expected = self._enqueue_fingerprint(matrix)
         self._fingerprint = self._filled(matrix, self._expected)
         refuse_values(self, matrix, self._fingerprint)
+        self.is_halfway = False
 
     def _permutation(self, graph: AdmittedMatrix, swept: Coloring) -> Any:
         """Return the rows sorted by color; within a color in breadth-first order where their own numbering is bad."""
@@ -282,6 +287,8 @@ class ColorBlocks:
         """
         of_A = self._enqueue_fingerprint(A)
 
+        self.refuse_halfway()
+
         def are_those_of_A() -> bool:
             read, expected = self._fingerprints.read, self._fingerprint
             _, found = self._matched(A, lambda csr: read(of_A if csr is A else self._enqueue_fingerprint(csr)))
@@ -304,6 +311,13 @@ class ColorBlocks:
             If A differs in shape, pattern (then a PatternChangedError), dtype or device from the matrix of the blocks,
             or is not finite, or holds what they cannot store. They then stay as they are.
         """
+        csr = self.take(A)
+        self.is_halfway = False
+        return csr
+
+    @one_at_a_time
+    def take(self, A: Any) -> Any:
+        """Take new values as `update` does, but stay halfway, for a caller who has to judge or factorize them."""
         csr, backend = (A.csr, A.backend) if isinstance(A, AdmittedMatrix) else csr_form(A, floats=True)
         if backend.name != self.backend.name or csr.dtype != self.dtype or csr.shape != self.shape:
             raise ValueError(
@@ -321,6 +335,11 @@ class ColorBlocks:
         refuse_values(self, csr, found)
         self._fingerprint, self._exponent = found, None
         return csr
+
+    def refuse_halfway(self) -> None:
+        """Raise RuntimeError if the last update has left values that nothing can be computed with."""
+        if self.is_halfway:
+            raise RuntimeError("the last update failed when it had replaced values; update once more before any use")
 
     def _own_arrays(self) -> None:
         """Replace all arrays by copies if those to be written are read-only, as where joblib has mapped them."""
@@ -341,6 +360,7 @@ class ColorBlocks:
         What was divided by pivots is multiplied by them, and the rest has its own diagonal again, so that all is as in
         A up to rounding.
         """
+        self.refuse_halfway()
         xp, n = self.backend.xp, self.shape[0]
         indptr = self.lower.indptr + self.upper.indptr + xp.arange(n + 1, dtype=self.lower.indptr.dtype)
         indices = xp.empty(int(indptr[-1]), np.int32)
@@ -392,8 +412,13 @@ class ColorBlocks:
         """Take the values of a matrix if these are finite, can be stored, and are in the places expected, which the
         device decides by the fingerprint: so the host waits once, at the end.
         """
+        before, self.is_halfway = self.is_halfway, True
         self._fill_values(csr, found)
-        return self._fingerprints.read(found)
+        read = self._fingerprints.read(found)
+        expected = self.__dict__.get("_fingerprint", read)
+        # Where the device has refused all values, those of before are there.
+        self.is_halfway = before or are_taken.py_func(expected, read, self._narrows)
+        return read
 
     def _fill_values(self, csr: Any, found: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""

@@ -129,6 +129,7 @@ class NodeBlocks(ColorBlocks):
 
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; it stores the whole of every block."""
+        self.refuse_halfway()
         xp, b, n_nodes = self.backend.xp, self.block_size, len(self.perm)
         nodes = xp.arange(n_nodes, dtype=np.int32)
         rows, columns, values = [nodes], [nodes], [self.diagonal]

@@ -13,6 +13,7 @@ from typing import Any
 from mcprecond.backends import gpu_problem
 from mcprecond.backends.arguments import shown
 from mcprecond.studies.measure import provenance
+from mcprecond.studies.whole_files import written_whole
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,9 @@ class Table:
         path = _json_path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {"study": study, **provenance(_gpu_is_there()), "cases": self.rows}
-        # Whoever stops a study in between finds the old file or the new one, never half of one.
-        written = path.with_suffix(".json.part")
-        written.write_text(json.dumps(document, indent=1) + "\n")
-        written.replace(path)
-        with path.with_suffix(".csv").open("w", newline="") as file:
+        with written_whole(path) as part:
+            part.write_text(json.dumps(document, indent=1) + "\n")
+        with written_whole(path.with_suffix(".csv")) as part, part.open("w", newline="") as file:
             writer = csv.DictWriter(file, self.columns)
             writer.writeheader()
             writer.writerows(self.rows)
