@@ -293,6 +293,7 @@ def test_any_allocation_of_an_update_may_fail(kind, to_device, backend):
 
     with scarce.failing(0):
         update(A)
+    case.updated(A, case.old)  # what an application keeps is there, as it is after each turn
     before, failed = scarce.used(), 0
     for number in some_of(scarce.count):
         if scarce.fails(partial(update, other), number):
