@@ -33,6 +33,7 @@ from typing import Any
 import pytest
 
 from mcprecond.studies.sources import digest_of, hashes
+from mcprecond.studies.whole_files import written_whole
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"
@@ -256,7 +257,8 @@ def main(path: Path) -> None:
     shared = {name: digest for name, digest in hashes(TESTS).items() if not Path(name).name.startswith("test_")}
     sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
     counts = run_all(folder_for(sources))
-    path.write_text(json.dumps(record(counts), indent=1) + "\n")
+    with written_whole(path) as part:
+        part.write_text(json.dumps(record(counts), indent=1) + "\n")
     raise SystemExit(any(found["failed"] or found["error"] for found in counts.values()))
 
 

@@ -45,6 +45,8 @@ class SmoothedAggregation(Multigrid):
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
     positive definite for such an A, and fits CG.
 
+    Setup, updates and cycles are run-to-run deterministic, with the smoothers of this package; see `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)

@@ -25,6 +25,9 @@ class MulticolorDILU(Factored):
     That makes ``E_i = a_ii - sum over the neighbors j of smaller color of a_ij a_ji / E_j``. Besides what Gauss-Seidel
     stores there is one more diagonal. Where no three unknowns are all neighbors of each other it equals `ILU0`.
 
+    Setup, updates and applications are run-to-run deterministic, unless a coloring that races is asked for; see
+    `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)

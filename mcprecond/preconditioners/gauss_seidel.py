@@ -53,6 +53,9 @@ class MulticolorGS(Colored):
     - backward: ``inv(M) = w inv(D + w U)``,
     - symmetric: ``inv(M) = w (2 - w) inv(D + w U) D inv(D + w L)``.
 
+    Setup, updates and applications are run-to-run deterministic, unless a coloring that races is asked for; see
+    `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
@@ -300,6 +303,9 @@ class MulticolorSGS(MulticolorGS):
 
     The triangles L and U are those of A in the order of the colors. For symmetric (or Hermitian) positive definite A,
     M is so too, and fits CG.
+
+    Setup, updates and applications are run-to-run deterministic, unless a coloring that races is asked for; see
+    `deterministic`.
 
     Parameters
     ----------

@@ -47,6 +47,9 @@ class ILU0(Factored):
     On a GPU, what depends on the pattern only is kept for `update`, most of it a byte for each lower entry of a row and
     each entry behind it. Where rows are long, that is more memory than A takes.
 
+    Setup, updates and applications are run-to-run deterministic, unless a coloring that races is asked for; see
+    `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)

@@ -57,6 +57,8 @@ def bicgstab(
 
     An iteration takes two products with A and two with M. On a GPU an iteration is one CUDA graph.
 
+    Solves are run-to-run deterministic, if A and M are of this package or stored as matrices; see `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)

@@ -67,6 +67,8 @@ def gmres(
     An iteration takes one product with A and one with M; its residual is the smallest one in the space that the cycle
     has built so far. On a GPU an iteration is one CUDA graph.
 
+    Solves are run-to-run deterministic, if A and M are of this package or stored as matrices; see `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)

@@ -69,6 +69,8 @@ def pcg(
     in single precision and reaches the accuracy of the system's dtype all the same; where it cannot, double precision
     takes over.
 
+    Solves are run-to-run deterministic, if A and M are of this package or stored as matrices; see `deterministic`.
+
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)

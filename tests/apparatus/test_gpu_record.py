@@ -12,9 +12,8 @@ import gpu_record
 import pytest
 
 TESTS = Path(gpu_record.__file__).parent
-# How many tests may skip. Two need a second GPU. Three try methods that CuPy lacks; the record is older than the change
-# that no longer collects them on a GPU.
-TWO_DEVICES, LACKING = 2, 3
+# How many tests may skip, since they need a second GPU.
+TWO_DEVICES = 3
 
 
 def test_committed_record_is_of_a_clean_run():
@@ -23,7 +22,7 @@ def test_committed_record_is_of_a_clean_run():
     for counts in of_ways:
         assert counts["passed"] > 300
         assert counts["failed"] == counts["error"] == 0
-        assert counts["skipped"] <= (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0) + LACKING
+        assert counts["skipped"] <= (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0)
 
 
 def test_what_has_changed_since_is_named(tmp_path, monkeypatch, capsys):
