@@ -74,7 +74,7 @@ EXTRAS := cli graphblas pyamg studies gpu-cuda13
 audit: .venv/dev .venv-audit/ready
 	$(BIN)/python tools/supply.py licenses $(EXTRAS)
 	$(BIN)/python tools/supply.py pins $(EXTRAS) > .venv-audit/pins.txt
-	.venv-audit/bin/pip-audit --disable-pip --no-deps --progress-spinner off --requirement .venv-audit/pins.txt \
+	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement .venv-audit/pins.txt \
 	|| { echo "audit: a dependency has a weakness, or pypi.org could not be asked; see above"; exit 1; }
 
 readme: .venv/dev
