@@ -58,9 +58,9 @@ test-gpu:
 test-release:
 	$(PYTHON) tools/try_release.py --output dist
 
-# Kernels as C++ in place of the CPU's functions; it needs g++.
+# Kernels as C++ in place of the CPU's functions, with checks of indices; it needs g++.
 test-emulated: .venv/dev
-	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
+	MCPRECOND_DEBUG=1 PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
 
 # Random cases against references, for ten minutes or so; SECONDS and SEED can be set.
 fuzz: .venv/dev

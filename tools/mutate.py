@@ -42,9 +42,9 @@ LEFT_OUT = re.compile(
     "cubins|cuda_.*|fenl|first_use|fipy|forks|gallery.*|graphs|graphblas|jax|petsc|plots|pyamg_interface|scipys_.*|sources|"
     "studies|surroundings|team|threads|torch|travel|typing"
 )
-SLOW = 1.5  # seconds of a test that is left out
+SLOW = 1.0  # seconds of a test that is left out
 BUDGET, MOST_TESTS = 6.0, 40  # seconds, and tests, for one mutant
-MOST_CASES = 40  # of a test that has parameters; they are drawn
+MOST_CASES = 12  # of a test that has parameters; they are drawn
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is not": "is", "is": "is not"},
     **{"not in": "in", "in": "not in", "+": "-", "-": "+", "and": "or", "or": "and", "0": "1", "1": "0"},
@@ -126,7 +126,7 @@ def copy_of_tree(folder: Path) -> Path:
     return folder
 
 
-def pytest_in(tree: Path, *arguments: str, before: tuple[str, ...] = ()) -> list[str]:
+def command_in(tree: Path, *arguments: str, before: tuple[str, ...] = ()) -> list[str]:
     command = [sys.executable, "-B", *before, "-m", "pytest", "-q", "-p", "interpreted", "-p", "no:cacheprovider"]
     return [*command, "-m", "not gpu", "--most-seconds", str(SLOW), *arguments]
 
@@ -186,7 +186,7 @@ def tests_by_line(tree: Path, workers: int) -> tuple[dict[tuple[str, int], list[
         notes, data = tree / f"notes{part}.json", tree / f"lines{part}"
         before = ("-m", "coverage", "run", f"--data-file={data}", "--source=mcprecond")
         chosen = [str(path.relative_to(tree)) for path in modules[part::workers]]
-        command = pytest_in(
+        command = command_in(
             tree, "-p", "mutate", *chosen, *(["mcprecond/coloring"] if part == 0 else []), before=before
         )
         more = {"MUTATE_NOTES": str(notes), "COVERAGE_CORE": "ctrace"}
@@ -232,7 +232,7 @@ def fate(mutant: Mutant, tests: list[str], trees: SimpleQueue[Path]) -> str:
     original = file.read_bytes()
     file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
     try:
-        command = [*pytest_in(tree, "-x", "--slow-fails"), *tests]
+        command = [*command_in(tree, "-x", "--slow-fails"), *tests]
         done = subprocess.run(command, cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=120)
         if done.returncode == 0:
             return "survived"
