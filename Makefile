@@ -69,6 +69,15 @@ fuzz: .venv/dev
 fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
+# Which lines of the package the tests reach: as they run, and the CPU's functions as plain Python.
+COVER := $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist loadscope -q -m "not gpu"
+coverage: .venv/dev
+	$(BIN)/python -m coverage erase
+	$(PARALLEL) $(COVER) tests mcprecond
+	$(PARALLEL) PYTHONPATH=tests $(COVER) -p interpreted --most-seconds 3 tests || test $$? = 1
+	$(BIN)/python -m coverage combine
+	$(BIN)/python -m coverage report
+
 # What users install: their licenses, and what is known of their weaknesses, for which pip-audit asks pypi.org.
 EXTRAS := cli graphblas pyamg studies gpu-cuda13
 audit: .venv/dev .venv-audit/ready

@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -42,9 +43,11 @@ LEFT_OUT = re.compile(
     "cubins|cuda_.*|fenl|first_use|fipy|forks|gallery.*|graphs|graphblas|jax|petsc|plots|pyamg_interface|scipys_.*|sources|"
     "studies|surroundings|team|threads|torch|travel|typing"
 )
-SLOW = 1.0  # seconds of a test that is left out
-BUDGET, MOST_TESTS = 6.0, 40  # seconds, and tests, for one mutant
-MOST_CASES = 12  # of a test that has parameters; they are drawn
+SLOW = 2.0  # seconds of a test that is left out
+BUDGET, MOST_TESTS = 4.0, 25  # seconds, and tests, for one mutant
+# In the first run a module of tests has some seconds, and more where it is long.
+LEAST_SECONDS, BYTES_PER_SECOND = 10.0, 1500
+MOST_CASES = 8  # of a test that has parameters; they are drawn
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is not": "is", "is": "is not"},
     **{"not in": "in", "in": "not in", "+": "-", "-": "+", "and": "or", "or": "and", "0": "1", "1": "0"},
@@ -126,7 +129,7 @@ def copy_of_tree(folder: Path) -> Path:
     return folder
 
 
-def command_in(tree: Path, *arguments: str, before: tuple[str, ...] = ()) -> list[str]:
+def command_in(*arguments: str, before: tuple[str, ...] = ()) -> list[str]:
     command = [sys.executable, "-B", *before, "-m", "pytest", "-q", "-p", "interpreted", "-p", "no:cacheprovider"]
     return [*command, "-m", "not gpu", "--most-seconds", str(SLOW), *arguments]
 
@@ -141,24 +144,26 @@ class Note:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.deadline = time.monotonic() + float(os.environ["MUTATE_SECONDS"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         drawn = Counter[str]()
-        shuffled = random.Random(1).sample(range(len(items)), len(items))
-        kept = set()
-        for k in shuffled:
+        turns = []
+        for k in random.Random(1).sample(range(len(items)), len(items)):
             function = items[k].nodeid.partition("[")[0]
             drawn[function] += 1
-            if drawn[function] <= MOST_CASES:
-                kept.add(k)
-        items[:] = [item for k, item in enumerate(items) if k in kept]
+            turns.append((drawn[function], k))
+        # All functions once, then all of them a second time, as long as there is time.
+        items[:] = [items[k] for turn, k in sorted(turns) if turn <= MOST_CASES]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         import coverage
 
         coverage.Coverage.current().switch_context(item.nodeid)
+        if time.monotonic() > self.deadline:
+            item.session.shouldstop = "enough"
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -182,23 +187,25 @@ def tests_by_line(tree: Path, workers: int) -> tuple[dict[tuple[str, int], list[
     modules = sorted((tree / "tests").glob("test_*.py"), key=lambda path: path.stat().st_size, reverse=True)
     modules = [path for path in modules if not LEFT_OUT.fullmatch(path.stem.removeprefix("test_"))]
 
-    def run(part: int) -> dict[str, float]:
-        notes, data = tree / f"notes{part}.json", tree / f"lines{part}"
+    def run(module: Path) -> dict[str, float]:
+        notes, data = tree / f"{module.stem}.json", tree / f"{module.stem}.lines"
         before = ("-m", "coverage", "run", f"--data-file={data}", "--source=mcprecond")
-        chosen = [str(path.relative_to(tree)) for path in modules[part::workers]]
-        command = command_in(
-            tree, "-p", "mutate", *chosen, *(["mcprecond/coloring"] if part == 0 else []), before=before
-        )
-        more = {"MUTATE_NOTES": str(notes), "COVERAGE_CORE": "ctrace"}
-        subprocess.run(command, cwd=tree, env=environment(tree, **more), stdout=subprocess.DEVNULL)
-        return json.loads(notes.read_text())
+        limit = LEAST_SECONDS + module.stat().st_size / BYTES_PER_SECOND
+        more = {"MUTATE_NOTES": str(notes), "MUTATE_SECONDS": str(limit), "COVERAGE_CORE": "ctrace"}
+        command = command_in("-p", "mutate", str(module.relative_to(tree)), before=before)
+        try:
+            subprocess.run(command, cwd=tree, env=environment(tree, **more), capture_output=True, timeout=3 * limit)
+            return json.loads(notes.read_text())
+        except (subprocess.TimeoutExpired, OSError) as error:
+            print(f"{module.stem} is left out: {error}", flush=True)
+            return {}
 
     seconds: dict[str, float] = {}
     reached = defaultdict(list)
     with ThreadPoolExecutor(workers) as pool:
-        for part, found in enumerate(pool.map(run, range(workers))):
+        for module, found in zip(modules, pool.map(run, modules), strict=True):
             seconds |= found
-            data = coverage.CoverageData(str(tree / f"lines{part}"))
+            data = coverage.CoverageData(str(tree / f"{module.stem}.lines"))
             data.read()
             for path in data.measured_files():
                 for line, names in data.contexts_by_lineno(path).items():
@@ -232,7 +239,7 @@ def fate(mutant: Mutant, tests: list[str], trees: SimpleQueue[Path]) -> str:
     original = file.read_bytes()
     file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
     try:
-        command = [*command_in(tree, "-x", "--slow-fails"), *tests]
+        command = [*command_in("-x", "--slow-fails"), *tests]
         done = subprocess.run(command, cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=120)
         if done.returncode == 0:
             return "survived"
