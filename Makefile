@@ -25,7 +25,7 @@ RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 TORCH ?= torch==2.13.0
 TORCH_BIN := .venv-torch/bin
 
-.PHONY: demo lint test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
+.PHONY: demo lint coverage audit test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
@@ -58,9 +58,9 @@ test-gpu:
 test-release:
 	$(PYTHON) tools/try_release.py --output dist
 
-# Kernels as C++ in place of the CPU's functions; it needs g++.
+# Kernels as C++ in place of the CPU's functions, with checks of indices; it needs g++.
 test-emulated: .venv/dev
-	PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
+	MCPRECOND_DEBUG=1 PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py)
 
 # Random cases against references, for ten minutes or so; SECONDS and SEED can be set.
 fuzz: .venv/dev
@@ -68,6 +68,23 @@ fuzz: .venv/dev
 
 fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
+
+# Which lines of the package the tests reach: as they run, and the CPU's functions as plain Python.
+COVER := $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist loadscope -q -m "not gpu"
+coverage: .venv/dev
+	$(BIN)/python -m coverage erase
+	$(PARALLEL) $(COVER) tests mcprecond
+	$(PARALLEL) PYTHONPATH=tests $(COVER) -p interpreted --most-seconds 3 tests || test $$? = 1
+	$(BIN)/python -m coverage combine
+	$(BIN)/python -m coverage report
+
+# What users install: their licenses, and what is known of their weaknesses, for which pip-audit asks pypi.org.
+EXTRAS := cli graphblas pyamg studies gpu-cuda13
+audit: .venv/dev .venv-audit/ready
+	$(BIN)/python tools/supply.py licenses $(EXTRAS)
+	$(BIN)/python tools/supply.py pins $(EXTRAS) > .venv-audit/pins.txt
+	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement .venv-audit/pins.txt \
+	|| { echo "audit: a dependency has a weakness, or pypi.org could not be asked; see above"; exit 1; }
 
 readme: .venv/dev
 	$(BIN)/python -m report readme
@@ -107,9 +124,14 @@ petsc-python:
 	$(TORCH_BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[torch,jax]' 'pytest>=8,<10' 'hypothesis>=6.100,<7'
 	touch $@
 
+.venv-audit/ready:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3'
+	touch $@
+
 .venv/docs: .venv/package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs,studies]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-petsc .venv-torch
+	rm -rf .venv .venv-audit .venv-petsc .venv-torch

@@ -5,7 +5,9 @@
 
 Each Python gets the wheel with the newest versions of what it needs. The oldest Python also gets the sdist, and the
 wheel with the oldest versions, those of `tests/oldest.txt`, which have no wheels for newer Pythons. In each environment
-`tools/smoke.py` runs in an empty folder. The environments are removed afterwards; what was built stays.
+`tools/smoke.py` runs in an empty folder. What the oldest Python got with the wheel is written beside it as a bill of
+materials, `mcprecond-VERSION.cdx.json`, in the form of CycloneDX. The environments are removed
+afterwards; what was built stays.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def main() -> None:
             name = f"Python {version_of(python)}, {package.name}, {'oldest' if oldest else 'newest'} versions"
             print(f"{name}: ", end="", flush=True)
             began = time.monotonic()
-            ran = tried(python, package, oldest, Path(folder) / str(number))
+            bill = wheel.with_name("-".join(wheel.name.split("-")[:2]) + ".cdx.json") if number == 0 else None
+            ran = tried(python, package, oldest, Path(folder) / str(number), bill)
             print(f"{'failed' if ran.returncode else 'passed'} in {time.monotonic() - began:.0f} s", flush=True)
             print(ran.stdout)  # of the smoke test: which versions it had; or what failed
             failed += [name] if ran.returncode else []
@@ -124,8 +127,12 @@ def compare_contents(wheel: Path, sdist: Path) -> None:
             sys.exit(f"{package.name} and git differ: {sorted(found ^ expected)}")
 
 
-def tried(python: str, package: Path, oldest: bool, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Install a package with its extras into a fresh environment and run the smoke test in an empty folder."""
+def tried(
+    python: str, package: Path, oldest: bool, folder: Path, listed: Path | None
+) -> subprocess.CompletedProcess[str]:
+    """Install a package with its extras into a fresh environment and run the smoke test in an empty folder; list what
+    was installed, where a file is given for that.
+    """
     make, own = environment(python, folder / "environment")
     empty = folder / "empty"
     empty.mkdir(parents=True)
@@ -139,6 +146,11 @@ def tried(python: str, package: Path, oldest: bool, folder: Path) -> subprocess.
     names = sorted(path.relative_to(ROOT).as_posix() for path in data)
     version = package.name.split("-")[1].removesuffix(".tar.gz")
     ran = in_order(make, install, [own, ROOT / "tools" / "smoke.py", version, *names], cwd=empty)
+    if ran.returncode == 0 and listed is not None:
+        bill = run([own, ROOT / "tools" / "supply.py", "bill", *EXTRAS.split(",")], cwd=empty, stderr=subprocess.PIPE)
+        if bill.returncode:
+            return subprocess.CompletedProcess(bill.args, bill.returncode, bill.stdout + bill.stderr)
+        listed.write_text(bill.stdout)
     shutil.rmtree(folder)
     return ran
 

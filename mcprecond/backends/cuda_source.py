@@ -14,13 +14,15 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
+from mcprecond.backends import checking
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 BLOCK = 256  # threads of a block, in all kernels
 WARP = 32
 
 #: Constants of all files.
-CUDA_CONSTANTS = {"BLOCK": BLOCK, "WARP": WARP}
+CUDA_CONSTANTS = {"BLOCK": BLOCK, "WARP": WARP, **checking.CUDA_CONSTANTS}
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"(.+)"\s*')
 CONDITION = re.compile(r"\s*#\s*(if|endif)")

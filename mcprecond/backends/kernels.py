@@ -25,12 +25,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mcprecond.backends.checking import NUMBA_OPTIONS
 from mcprecond.backends.compilation import compiler
 from mcprecond.backends.shared_loop import shared_loop
 
 #: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
 #: them, and a way for it to do so would take time to compile.
-ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **NUMBA_OPTIONS}
 #: The smallest chunk of a loop over rows of a sparse matrix: less work does not pay for handing it to another thread.
 ROWS = 512
 #: The smallest chunk of a loop over the entries of vectors.

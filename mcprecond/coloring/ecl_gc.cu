@@ -361,6 +361,9 @@ __device__ __forceinline__ void color_low(const Problem& problem, long long n, c
         uint32 theirs[SHARE], taken = 0, considered = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j)
+            CHECK(now.neighbor[j], !(mine >> j * LANES & 1) || (now.neighbor[j] >= 0 && now.neighbor[j] < n));
+#pragma unroll
+        for (int j = 0; j < SHARE; ++j)
             theirs[j] = mine >> j * LANES & 1 ? ptx::load_l2(&problem.possible[now.neighbor[j]]) : 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
@@ -468,6 +471,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4)
     }
     for (int p = first, size = takes_high ? block.size() : 0; p < size; p += step) {
         int v = ptx::load_l2(&worklist[block.place(p)]);
+        CHECK(v, v >= 0 && v < n);
         if (degrees[v] >= LOW_DEGREE) {
             int visits = problem.color_high(v, own_taken);
             if (lane_id() == 0) visit_log.colored_after(visits);

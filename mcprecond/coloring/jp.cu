@@ -143,6 +143,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
         for (int e = 0; e < LOADS; ++e)
             if (now.neighbor[e] >= 0) {
+                CHECK(now.neighbor[e], now.neighbor[e] < n && now.neighbor[e] != now.v);
                 seen[e] = last_state;
                 if (now.neighbor[e] != last) seen[e] = ptx::load_volatile(&states[now.neighbor[e]]);
             }

@@ -44,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                 int v = ptx::load_l2(&vertices[i]);
                 for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP) {
                     int u = indices[k];
+                    CHECK(u, u >= 0 && u < n);
                     if (u != v && atomicSub(&left[u], 1) == d + 1) {
                         batch[u] = number + 1;
                         following[atomicAdd(following_length, 1)] = u;

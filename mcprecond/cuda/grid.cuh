@@ -1,6 +1,7 @@
 // Where a thread is in the grid, and a barrier for all of them. Blocks are one-dimensional, of BLOCK threads.
 #pragma once
 
+#include "cuda/check.cuh"
 #include "cuda/ptx.cuh"
 
 #define FULL_WARP 0xffffffffu

@@ -2,6 +2,7 @@
 // alignment allows: one instruction each.
 #pragma once
 
+#include "cuda/check.cuh"
 #include "cuda/ptx.cuh"
 
 template <int BYTES>

@@ -26,7 +26,7 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
     indices += base, values += base;
     SUM sum = SUM();
     if (total > MOST_ROUNDS * AT_ONCE) {
-        for (; next < end; next += LANES) sum += (SUM)values[next] * (SUM)x[indices[next]];
+        for (; next < end; next += LANES) CHECK(indices[next], indices[next] >= 0), sum += (SUM)values[next] * (SUM)x[indices[next]];
         return lane_sum<LANES>(sum);
     }
     for (int begin = 0; begin < (int)total; begin += AT_ONCE) {
@@ -37,6 +37,7 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
         for (int l = 0; l < LOADS; ++l) {
             int k = l * BLOCK + threadIdx.x;
             columns[l] = k < there ? indices[begin + k] : 0;
+            CHECK(columns[l], columns[l] >= 0);
             loaded[l] = k < there ? values[begin + k] : STORED_VALUE();
         }
         if (begin) __syncthreads();

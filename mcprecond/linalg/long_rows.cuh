@@ -23,6 +23,8 @@ struct LongRows {
         SUM* sums = (SUM*)(work + 2 * n_rows);
         for (long long piece = thread_id() / WARP; piece < n_pieces; piece += thread_count() / WARP) {
             int k = plan[piece], first = firsts[k], count = firsts[k + 1] - first, i = rows[k];
+            CHECK(k, k >= 0 && k < n_rows);
+            CHECK(piece, piece >= first && piece < first + count);
             OFFSET begin = indptr[i] + (OFFSET)(piece - first) * PIECE, row_end = indptr[i + 1];
             OFFSET end = row_end - begin > PIECE ? begin + PIECE : row_end;
             SUM total = SUM();

@@ -47,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (long long i0 = (thread_id() - threadIdx.x) / LANES; i0 < width; i0 += thread_count() / LANES) {
             long long i = i0 + threadIdx.x / LANES;
             int u = i < width ? ptx::load_l2(&columns[i]) : 0;
+            CHECK(u, u >= 0 && u < n);
             uint32 found = i < width ? ptx::load_l2(&own[u]) : OUT;
             for (OFFSET k = i < width ? indptr[u] + team_lane() : 0; i < width && k < indptr[u + 1]; k += LANES)
                 found = min(found, ptx::load_l2(&own[indices[k]]));
@@ -63,6 +64,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (long long i0 = (thread_id() - threadIdx.x) / LANES; i0 < length; i0 += thread_count() / LANES) {
             long long i = i0 + threadIdx.x / LANES;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
+            CHECK(v, v >= 0 && v < n);
             uint32 mine = 0, seen;
             bool is_out = false, is_least = true;
             if (i < length) {

@@ -37,6 +37,7 @@ struct RowSum {
             const VALUE* numbers = values + (list * UNKNOWNS + row.r * their_length) * WIDTH;
             for (int q = team_lane(); q < their_length * WIDTH; q += LANES) {
                 int t = q / WIDTH, slot = lower_bound(columns, 0, length, their_columns[list + t]);
+                CHECK(slot, slot < length && columns[slot] == their_columns[list + t]);
                 result[slot * WIDTH + q - t * WIDTH] += row.factor * numbers[q];
             }
             team_sync();
@@ -94,7 +95,7 @@ struct RowSum {
     __device__ __forceinline__ int slot_of(int column) const {
         if (!fits) return lower_bound(columns, 0, length, column);
         int h = hash(column);
-        while (table[h] != column) h = (h + 1) % TABLE;
+        while (table[h] != column) CHECK(column, table[h] != EMPTY), h = (h + 1) % TABLE;
         return slots[h];
     }
 
@@ -133,6 +134,7 @@ struct RowSum {
             int t = q / WIDTH;
             bool is_first = q < LANES;
             int slot = slot_of(is_first ? column : their_columns[row.list + t]);
+            CHECK(slot, slot < length && columns[slot] == (is_first ? column : their_columns[row.list + t]));
             numbers[slot * WIDTH + q - t * WIDTH] += row.factor * (is_first ? number : values[row.begin + q]);
         }
         team_sync();

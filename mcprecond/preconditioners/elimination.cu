@@ -129,6 +129,7 @@ __device__ __forceinline__ VALUE eliminate_listed(const Slice& slice, const Row&
             list += row.length - (base + step) - 2;
         };
         int j = e < row.n_lower ? lower.indices[row.begin_lower + e] : 0;
+        CHECK(j, e >= row.n_lower || (j >= 0 && j < row.i));
         if (e < row.n_lower) other = upper.indptr[j];
         prefetch(0);
         if (e < row.n_lower) inverse = load_acquire(&dinv[j]);
@@ -174,6 +175,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
     VALUE subtracted = 0;
     for (OFFSET e = row.begin_lower; e < end_lower; ++e) {
         int j = lower.indices[e];
+        CHECK(j, j >= 0 && j < i);
         OFFSET begin = upper.indptr[j], end = upper.indptr[j + 1];
         VALUE inverse = spin_acquire(&dinv[j], load_acquire(&dinv[j]));
         __syncwarp();  // now this thread sees what the others have subtracted from this row

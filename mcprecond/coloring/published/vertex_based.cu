@@ -173,6 +173,7 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
             for (long long first = worker * chunk; first < length; first += workers * chunk)
                 for (long long i = first; i < min(first + chunk, (long long)length); ++i) {
                     int v = conf[i];
+                    CHECK(v, v >= 0 && v < n);
                     if (!LONG_ROWS || indptr[v + 1] - indptr[v] < WARP) C[v] = first_fit(v, Team<1>());
                 }
         // All have read this slot two rounds ago, before the last barrier.
@@ -190,6 +191,7 @@ __device__ void color_iteratively(long long n, long long distance, const OFFSET*
             bool lost = LONG_ROWS ? visit_balanced(v, active, indptr, visit) : active && visit(v, Team<1>());
             if (lost) C[v] = UNCOLORED;
             int position = warp_append(lost, new_length);
+            CHECK(position, !lost || position < length);
             if (lost) new_conf[position] = v;
         }
         grid_barrier(&control->arrivals);

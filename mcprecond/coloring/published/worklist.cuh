@@ -27,11 +27,13 @@ __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* 
         for (long long i0 = (thread_id() - lane_id()) / TEAM; i0 < length; i0 += thread_count() / TEAM) {
             long long i = i0 + lane_id() / TEAM;
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
+            CHECK(v, v >= 0 && v < n);
             int color = visit(v, round, i < length);
             bool mine = i < length && lane_id() % TEAM == 0;
             if (mine && color != UNCOLORED) colors[v] = color;
             bool keep = mine && color == UNCOLORED;
             int position = warp_append(keep, next_length);
+            CHECK(position, !keep || position < length);
             if (keep) next[position] = v;
         }
         grid_barrier(&control->arrivals);

@@ -196,6 +196,7 @@ struct Slice : SliceRows {
 #pragma unroll
                     for (int e = 0; e < LOADS; ++e) {
                         if (done) note(e, whole(loaded + e));
+                        CHECK(column[e] + row, !mine[e] || is_elsewhere(column[e] + row));
                         prefetched[e] = mine[e] ? vector.load(column[e]) : vector.none();
                     }
                     if (next) next->prefetch();

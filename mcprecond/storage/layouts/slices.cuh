@@ -50,6 +50,10 @@ struct SliceRows {
     __device__ __forceinline__ int length(const OFFSET* indptr) const {
         return row < rows ? (int)(indptr[index() + 1] - indptr[index()]) : 0;
     }
+    // Whether a row is of another slice: who waits for a row of its own slice may wait for ever.
+    __device__ __forceinline__ bool is_elsewhere(int row) const {
+        return row >= 0 && (row < first || row >= first + rows);
+    }
     // Cut the entries from `first` on to those of the piece.
     __device__ __forceinline__ void cut(OFFSET& first, int& length) const {
 #ifdef CUT_ROWS
@@ -251,6 +255,7 @@ struct Slice : SliceRows {
             for (int e = 0; e < BATCH; ++e) {
                 mine[e] = steps.next(step[e]);
                 column[e] = mine[e] ? load_streaming(&columns[step[e].place()]) : -1;
+                CHECK(column[e], !mine[e] || is_elsewhere(column[e]));
             }
             __syncwarp();  // loads of columns are issued before those of values: loads of the vector wait for columns
 #pragma unroll
