@@ -69,7 +69,8 @@ fuzz: .venv/dev
 fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
 
-# Which lines of the package the tests reach: as they run, and the CPU's functions as plain Python.
+# Which lines of the package the tests reach: as they run, and the CPU's functions as plain Python. There tests of
+# threads, caches and bits fail, and that is no matter.
 COVER := $(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist loadscope -q -m "not gpu"
 coverage: .venv/dev
 	$(BIN)/python -m coverage erase

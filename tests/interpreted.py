@@ -22,6 +22,9 @@ from typing import Any
 import numba.extending
 import numpy as np
 import pytest
+from hypothesis import settings
+
+settings.register_profile("interpreted", deadline=None, derandomize=True, max_examples=3)
 
 
 def widened(value: Any) -> Any:
@@ -99,7 +102,7 @@ numba.extending.intrinsic = intrinsic
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--most-seconds", type=float, default=5, help="skip the rest of a test that takes longer")
+    parser.addoption("--most-seconds", type=float, default=5, help="skip the rest of a test that computes longer")
     parser.addoption("--slow-fails", action="store_true", help="let such a test fail")
 
 
@@ -107,15 +110,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     def give_up(_: int, frame: Any) -> None:
         while frame:  # coverage may hold a lock
-            if Path(frame.f_code.co_filename).name in ("collector.py", "inorout.py", "sqldata.py"):
-                signal.setitimer(signal.ITIMER_REAL, 0.01)
+            path = Path(frame.f_code.co_filename)
+            if path.parent.name == "coverage" and path.name not in ("cmdline.py", "execfile.py"):
+                signal.setitimer(signal.ITIMER_PROF, 0.01)
                 return
             frame = frame.f_back
         (pytest.fail if item.config.getoption("--slow-fails") else pytest.skip)("takes too long in Python")
 
-    signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, item.config.getoption("--most-seconds"))
+    signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, item.config.getoption("--most-seconds"))
     try:
         return (yield)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)

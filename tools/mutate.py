@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import random
@@ -38,16 +39,18 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("coloring", "storage", "sweeps", "solvers", "multigrid")
 RESULTS, REASONS = ROOT / "tools" / "mutants.json", ROOT / "tools" / "mutants.toml"
-#: Modules of tests that ask for what plain Python does not have, or for nothing in these rooms.
-LEFT_OUT = re.compile(
-    "cubins|cuda_.*|fenl|first_use|fipy|forks|gallery.*|graphs|graphblas|jax|petsc|plots|pyamg_interface|scipys_.*|sources|"
-    "studies|surroundings|team|threads|torch|travel|typing"
+#: Modules of tests that know these rooms; what they ask for does not need threads, caches or large problems.
+MODULES = (
+    *("coloring", "orders", "ecl_gc", "distance2", "color_order", "color_arguments", "listed_columns"),
+    *("color_blocks", "schedule", "dia", "node_blocks", "rest", "wide", "gauss_seidel", "smooth", "many_columns"),
+    *("pcg", "columns", "nullspace", "unsymmetric", "automatic", "multigrid", "multigrid_solve", "long_rows", "scale"),
 )
-SLOW = 2.0  # seconds of a test that is left out
+SLOW = 1.5  # seconds of the processor: a test that takes longer is left out
 BUDGET, MOST_TESTS = 4.0, 25  # seconds, and tests, for one mutant
 # In the first run a module of tests has some seconds, and more where it is long.
-LEAST_SECONDS, BYTES_PER_SECOND = 10.0, 1500
-MOST_CASES = 8  # of a test that has parameters; they are drawn
+LEAST_SECONDS, BYTES_PER_SECOND = 8.0, 1500
+PATIENCE = 60  # seconds for all tests of a mutant
+MOST_CASES = 30  # of a test that has parameters; they are drawn
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is not": "is", "is": "is not"},
     **{"not in": "in", "in": "not in", "+": "-", "-": "+", "and": "or", "or": "and", "0": "1", "1": "0"},
@@ -129,9 +132,9 @@ def copy_of_tree(folder: Path) -> Path:
     return folder
 
 
-def command_in(*arguments: str, before: tuple[str, ...] = ()) -> list[str]:
-    command = [sys.executable, "-B", *before, "-m", "pytest", "-q", "-p", "interpreted", "-p", "no:cacheprovider"]
-    return [*command, "-m", "not gpu", "--most-seconds", str(SLOW), *arguments]
+def options(most_seconds: float) -> list[str]:
+    plain = ["-q", "-p", "interpreted", "-p", "no:cacheprovider", "--hypothesis-profile", "interpreted"]
+    return [*plain, "-m", "not gpu", "--most-seconds", str(most_seconds)]
 
 
 def environment(tree: Path, **more: str) -> dict[str, str]:
@@ -144,7 +147,7 @@ class Note:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.deadline = time.monotonic() + float(os.environ["MUTATE_SECONDS"])
+        self.deadline = time.process_time() + float(os.environ["MUTATE_SECONDS"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -162,7 +165,7 @@ class Note:
         import coverage
 
         coverage.Coverage.current().switch_context(item.nodeid)
-        if time.monotonic() > self.deadline:
+        if time.process_time() > self.deadline:
             item.session.shouldstop = "enough"
         return (yield)
 
@@ -180,37 +183,84 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Note())
 
 
-def tests_by_line(tree: Path, workers: int) -> tuple[dict[tuple[str, int], list[str]], dict[str, float]]:
-    """Which tests reach a line of a file, and the seconds of those that pass."""
+def tests_by_line(tree: Path, folder: Path, workers: int) -> tuple[dict[tuple[str, int], list[str]], dict[str, float]]:
+    """Which tests reach a line of a file, and the seconds of those that pass; from notes where there are some."""
     import coverage
 
-    modules = sorted((tree / "tests").glob("test_*.py"), key=lambda path: path.stat().st_size, reverse=True)
-    modules = [path for path in modules if not LEFT_OUT.fullmatch(path.stem.removeprefix("test_"))]
-
-    def run(module: Path) -> dict[str, float]:
-        notes, data = tree / f"{module.stem}.json", tree / f"{module.stem}.lines"
-        before = ("-m", "coverage", "run", f"--data-file={data}", "--source=mcprecond")
+    def run(name: str) -> dict[str, float]:
+        notes, module = folder / f"{name}.json", tree / "tests" / f"test_{name}.py"
+        before = ("-m", "coverage", "run", f"--data-file={folder / name}.lines", "--source=mcprecond")
         limit = LEAST_SECONDS + module.stat().st_size / BYTES_PER_SECOND
         more = {"MUTATE_NOTES": str(notes), "MUTATE_SECONDS": str(limit), "COVERAGE_CORE": "ctrace"}
-        command = command_in("-p", "mutate", str(module.relative_to(tree)), before=before)
-        try:
-            subprocess.run(command, cwd=tree, env=environment(tree, **more), capture_output=True, timeout=3 * limit)
-            return json.loads(notes.read_text())
-        except (subprocess.TimeoutExpired, OSError) as error:
-            print(f"{module.stem} is left out: {error}", flush=True)
-            return {}
+        command = [sys.executable, "-B", *before, "-m", "pytest", "-p", "mutate", *options(SLOW), str(module)]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if not notes.exists():
+                subprocess.run(command, cwd=tree, env=environment(tree, **more), capture_output=True, timeout=8 * limit)
+        if not notes.exists():
+            print(f"{name} came to no end", flush=True)
+        return json.loads(notes.read_text()) if notes.exists() else {}
 
     seconds: dict[str, float] = {}
     reached = defaultdict(list)
     with ThreadPoolExecutor(workers) as pool:
-        for module, found in zip(modules, pool.map(run, modules), strict=True):
+        for name, found in zip(MODULES, pool.map(run, MODULES), strict=True):
             seconds |= found
-            data = coverage.CoverageData(str(tree / f"{module.stem}.lines"))
+            data = coverage.CoverageData(str(folder / f"{name}.lines"))
             data.read()
             for path in data.measured_files():
+                file = "mcprecond/" + path.rpartition("/mcprecond/")[2]
                 for line, names in data.contexts_by_lineno(path).items():
-                    reached[str(Path(path).relative_to(tree)), line] += [name for name in names if name in found]
+                    reached[file, line] += [name for name in names if name in found]
     return reached, seconds
+
+
+# A process that has imported what takes long, but not the package. For a line with a folder and arguments of pytest it
+# makes a child, and says how that ended: a child begins at once.
+BEGUN = """
+import json, numba, os, pytest, scipy.sparse.linalg, signal, sys, time, traceback
+for line in sys.stdin:
+    tree, arguments, seconds = json.loads(line)
+    if not (child := os.fork()):
+        os.chdir(tree)
+        os.dup2(os.open("output", os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 1)
+        sys.path[:0] = [tree, tree + "/tests"]
+        code = 3
+        try:
+            code = int(pytest.main(arguments))
+        except BaseException:
+            traceback.print_exc(file=sys.stdout)
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    end = time.monotonic() + seconds
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        time.sleep(0.01)
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            end += seconds
+    print(os.waitstatus_to_exitcode(ended[1]), file=sys.stderr, flush=True)
+"""
+
+
+class Tree(NamedTuple):
+    """A copy of the tree that mutants are made in, and the process that runs tests there."""
+
+    folder: Path
+    begun: subprocess.Popen[str]
+
+    def run(self, arguments: list[str]) -> int:
+        """The exit status of pytest; that of a process that was killed is negative."""
+        assert self.begun.stdin is not None and self.begun.stderr is not None
+        print(json.dumps([str(self.folder), arguments, PATIENCE]), file=self.begun.stdin, flush=True)
+        while not re.fullmatch(r"-?\d+", line := self.begun.stderr.readline().strip()):
+            assert self.begun.poll() is None, line
+        return int(line)
+
+
+def begun_in(folder: Path) -> Tree:
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-B", "-W", "ignore", "-c", BEGUN]
+    return Tree(folder, subprocess.Popen(command, text=True, env=environment(folder), **streams))
 
 
 def chosen_tests(names: list[str], seconds: dict[str, float]) -> list[str]:
@@ -230,22 +280,20 @@ def chosen_tests(names: list[str], seconds: dict[str, float]) -> list[str]:
     return chosen
 
 
-def fate(mutant: Mutant, tests: list[str], trees: SimpleQueue[Path]) -> str:
+def fate(mutant: Mutant, tests: list[str], trees: SimpleQueue[Tree]) -> str:
     """What becomes of it: "killed", "timed out", "survived" or "not reached"."""
     if not tests:
         return "not reached"
     tree = trees.get()
-    file = tree / mutant.file
+    file = tree.folder / mutant.file
     original = file.read_bytes()
     file.write_bytes(original[: mutant.begin] + mutant.new.encode() + original[mutant.end :])
     try:
-        command = [*command_in("-x", "--slow-fails"), *tests]
-        done = subprocess.run(command, cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=120)
-        if done.returncode == 0:
+        status = tree.run([*options(4 * SLOW), "-x", "--slow-fails", *tests])
+        if status == 0:
             return "survived"
-        return "timed out" if "takes too long in Python" in done.stdout else "killed"
-    except subprocess.TimeoutExpired:
-        return "timed out"
+        is_slow = status < 0 or "takes too long in Python" in (tree.folder / "output").read_text()
+        return "timed out" if is_slow else "killed"
     finally:
         file.write_bytes(original)
         trees.put(tree)
@@ -266,6 +314,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--notes", type=Path, help="a folder for what the first run notes, or that has it")
     parser.add_argument("--again", action="store_true", help="those that survived the last time")
     arguments = parser.parse_args()
     known: dict[str, str] = {}
@@ -275,11 +324,13 @@ def main() -> None:
         seed, size, known = record["seed"], record["sample"], record["fates"]
     mutants = sampled(size, seed)
     with tempfile.TemporaryDirectory() as scratch:
-        trees: SimpleQueue[Path] = SimpleQueue()
+        trees: SimpleQueue[Tree] = SimpleQueue()
         for _ in range(arguments.workers):
-            trees.put(copy_of_tree(Path(tempfile.mkdtemp(dir=scratch))))
-        reached, seconds = tests_by_line(tree := trees.get(), arguments.workers)
-        trees.put(tree)
+            trees.put(begun_in(copy_of_tree(Path(tempfile.mkdtemp(dir=scratch)))))
+        folder = arguments.notes or Path(tempfile.mkdtemp(dir=scratch))
+        folder.mkdir(parents=True, exist_ok=True)
+        tree = copy_of_tree(Path(tempfile.mkdtemp(dir=scratch)))
+        reached, seconds = tests_by_line(tree, folder.resolve(), arguments.workers)
         print(f"{len(seconds)} tests reach {len(reached)} lines", flush=True)
 
         def result(mutant: Mutant) -> str:
