@@ -16,6 +16,9 @@ from mcprecond.matrix import FLOATS
 from mcprecond.storage import color_blocks, layouts
 from mcprecond.storage.layouts import dia
 
+#: A plugin that has to come before the package.
+collect_ignore = ["interpreted.py"]
+
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 # For the record of a GPU, whose time is short; each example costs dozens of launches.
 settings.register_profile("gpu", settings.get_profile("mcprecond"), max_examples=10)

@@ -27,6 +27,8 @@ def load():
 @pytest.mark.parametrize(("build", "count"), [(MulticolorSGS, 300), (ILU0, 100), (SmoothedAggregation, 60)])
 def test_memory_is_flat(build, count, load, device):
     """What a setup leaves behind would show: its matrix has hundreds of kilobytes on average."""
+    if device == "gpu":
+        count //= 5  # many tests share a GPU; benchmarks/load.py has more
     found = load.memory(build, count, device)
     assert len(found["process_bytes"]) == 10
     assert found["pool_slope"] <= 100 and found["python_slope"] <= 1000
