@@ -58,10 +58,14 @@ class deterministic:
     >>> import mcprecond
     >>> from mcprecond import problems
     >>> A = problems.laplacian((8, 8))
+    >>> with mcprecond.deterministic("gpu_to_gpu"):
+    ...     mcprecond.color(A, "jp").n_colors
+    4
     >>> with mcprecond.deterministic("run_to_run"):
-    ...     mcprecond.color(A, "jp").n_colors, mcprecond.color(A, "eb").n_colors
+    ...     mcprecond.color(A, "eb")
     Traceback (most recent call last):
-    ValueError: coloring method 'eb' races, ...
+        ...
+    ValueError: coloring method 'eb' races: ...
     """
 
     def __init__(self, level: Determinism | None = None) -> None:
