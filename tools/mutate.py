@@ -8,8 +8,8 @@ ROOMS. The first run notes which tests reach which lines. Then the tests that re
 different functions first, until one fails. The CPU's functions run as plain Python by tests/interpreted.py, since Numba
 would compile for minutes each time, so tests that take long that way are left out. CUDA kernels are not changed.
 
-tools/mutants.json has the result. A survivor is a gap in the tests, unless tools/mutants.toml says why nothing can tell
-it from the original. It needs the package coverage.
+tools/mutants.json has the result. A survivor may be a gap in the tests, unless tools/mutants.toml says why nothing can
+tell it from the original. It needs the package coverage.
 """
 
 from __future__ import annotations
