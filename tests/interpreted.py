@@ -111,10 +111,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     def give_up(_: int, frame: Any) -> None:
         while frame:  # coverage may hold a lock
             path = Path(frame.f_code.co_filename)
-            if path.parent.name == "coverage" and path.name not in ("cmdline.py", "execfile.py"):
+            if path.parent.name == "coverage" and path.name not in ("__main__.py", "cmdline.py", "execfile.py"):
                 signal.setitimer(signal.ITIMER_PROF, 0.01)
                 return
             frame = frame.f_back
+        signal.setitimer(signal.ITIMER_PROF, 0.5)  # for whoever catches that and goes on, as Hypothesis does
         (pytest.fail if item.config.getoption("--slow-fails") else pytest.skip)("takes too long in Python")
 
     signal.signal(signal.SIGPROF, give_up)

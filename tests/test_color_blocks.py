@@ -181,3 +181,23 @@ def test_vectors_there_and_back(backend):
     assert (ordered == x[perm]).all()
     run.to_row_order(1000, inverse, ordered, 1, back)
     assert (back == x).all()
+
+
+def test_memory_is_that_of_all_arrays_of_a_triangle(to_device):
+    blocks = ColorBlocks(to_device(spd(stencil27(5))))
+    for triangle in (blocks.lower, blocks.upper):
+        arrays = (triangle.indptr, triangle.columns, triangle.values, triangle.source)
+        assert all(array.nbytes > 0 for array in arrays)
+        assert triangle.nbytes == sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize("limit", [np.finfo(np.float32).tiny, np.finfo(np.float32).max])
+def test_the_limits_of_single_precision_are_taken_and_beyond_is_not(limit, to_device):
+    """A magnitude that float32 can just hold is taken by an update, and the next one beyond is refused."""
+    A = sp.csr_matrix(np.array([[4.0, 1.0], [1.0, 4.0]]))
+    blocks = ColorBlocks(to_device(A), [0, 1], dtype=np.float32)
+    A.data[:] = float(limit)
+    blocks.update(to_device(A))
+    A.data[:] = float(limit) * (0.5 if limit < 1 else 2)
+    with pytest.raises(ValueError, match="has no room for"):
+        blocks.update(to_device(A))

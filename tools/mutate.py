@@ -8,8 +8,8 @@ ROOMS. The first run notes which tests reach which lines. Then the tests that re
 different functions first, until one fails. The CPU's functions run as plain Python by tests/interpreted.py, since Numba
 would compile for minutes each time, so tests that take long that way are left out. CUDA kernels are not changed.
 
-tools/mutants.json has the result. A survivor is a gap in the tests, unless tools/mutants.toml says why nothing can tell
-it from the original. It needs the package coverage.
+tools/mutants.json has the result. A survivor may be a gap in the tests, unless tools/mutants.toml says why nothing can
+tell it from the original. It needs the package coverage.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SLOW = 1.5  # seconds of the processor: a test that takes longer is left out
 BUDGET, MOST_TESTS = 4.0, 25  # seconds, and tests, for one mutant
 # In the first run a module of tests has some seconds, and more where it is long.
 LEAST_SECONDS, BYTES_PER_SECOND = 8.0, 1500
-PATIENCE = 60  # seconds for all tests of a mutant
+PATIENCE = 20  # seconds for all tests of a mutant
 MOST_CASES = 30  # of a test that has parameters; they are drawn
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is not": "is", "is": "is not"},
