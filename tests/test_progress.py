@@ -52,7 +52,7 @@ def forget_launchers():
     gpu._launchers.cache_clear()
 
 
-@pytest.fixture(params=[1, 2, 3], ids="{}-blocks".format)
+@pytest.fixture(params=[1, 3], ids="{}-blocks".format)
 def few_blocks(request, monkeypatch):
     """Grids that wait, and those that stride, have so many blocks at most."""
     asked = []

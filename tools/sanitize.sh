@@ -27,9 +27,9 @@ mkdir -p "$FOLDER"
 
 tests_of() {
     case $1 in
-    sweeps) echo "tests/test_progress.py -k (sweeps_and_factorizations_end or solves_end) and stencil27 and 2-blocks" ;;
-    colorings) echo "tests/test_progress.py -k colorings_end and rmat and 2-blocks" ;;
-    multigrid) echo "tests/test_progress.py -k multigrid_ends and 2-blocks" ;;
+    sweeps) echo "tests/test_progress.py -k (sweeps_and_factorizations_end or solves_end) and stencil27 and 3-blocks" ;;
+    colorings) echo "tests/test_progress.py -k colorings_end and rmat and 3-blocks" ;;
+    multigrid) echo "tests/test_progress.py -k multigrid_ends and 3-blocks" ;;
     esac
 }
 
