@@ -155,17 +155,22 @@ def test_all_gpus_agree_at_a_level(hubs, monkeypatch, to_device, backend):
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("n", [0, 1, 1000, 100_003])
 def test_sums(dtype, n, backend):
     rng = np.random.default_rng(n)
-    host = (rng.uniform(-1, 1, n) + (1j * rng.uniform(-1, 1, n) if np.dtype(dtype).kind == "c" else 0)).astype(dtype)
+    host = (rng.uniform(-9, 9, n) + (1j * rng.uniform(-9, 9, n) if np.dtype(dtype).kind == "c" else 0)).astype(dtype)
     v = backend.xp.asarray(host)
     wide = host.astype(np.complex128 if np.dtype(dtype).kind == "c" else np.float64)
     assert complex(total(v, backend)) == pytest.approx(complex(wide.sum()), abs=1e-10)
     assert float(norm(v, backend)) == pytest.approx(float(np.linalg.norm(wide)), rel=1e-12)
-    scale = np.dtype(dtype).type(2.0**100)
-    assert norm_of(v * scale, backend) == pytest.approx(2.0**100 * float(np.linalg.norm(wide)), rel=1e-6)
+    scale = np.dtype(dtype).type(2**50)
+    assert norm_of(v * scale, backend) == pytest.approx(2.0**50 * float(np.linalg.norm(wide)), rel=1e-6)
+
+
+def test_norms_of_what_squares_have_no_room_for(backend):
+    v = backend.xp.asarray([3e300, 4e300])
+    assert norm_of(v, backend) == pytest.approx(5e300) and norm_of(v / 1e300 / 1e300, backend) == pytest.approx(5e-300)
 
 
 def test_sums_have_the_same_bits_with_any_number_of_threads(backend):

@@ -42,12 +42,18 @@ def total(v: Any, backend: Backend) -> Any:
 
 def norm(v: Any, backend: Backend) -> Any:
     """The Euclidean norm of a vector, as `total` returns a sum."""
-    v = v.astype(np.complex128 if v.dtype.kind == "c" else np.float64)
+    v = wide(v)
     return backend.xp.sqrt(total(v.real**2 + v.imag**2 if v.dtype.kind == "c" else v**2, backend))
+
+
+def wide(v: Any) -> Any:
+    """A vector of numbers, integers too, in double precision."""
+    return v.astype(np.complex128 if v.dtype.kind == "c" else np.float64, copy=False)
 
 
 def norm_of(v: Any, backend: Backend) -> float:
     """The same where squares may overflow or vanish, as a number on the host; not finite if v is not."""
+    v = wide(v)
     exponent = exponent_of(v, backend.xp)
     return power_times(float(norm(times_power(v, -exponent, backend.xp), backend)), exponent)
 
