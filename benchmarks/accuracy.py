@@ -66,13 +66,13 @@ PRECONDITIONERS: dict[str, Callable[[Any], Any]] = {
     "multigrid": SmoothedAggregation,
     "auto": lambda A: "auto",
 }
-#: Of x as a multiple of the best one, and of `residual_norm`.
+#: The largest error of x, as a multiple of the best one, and the largest relative error of `residual_norm`.
 MOST_ERROR, MOST_OFF = 10.0, 0.1
-#: What a residual may exceed the tolerance by, beyond rounding.
+#: The share of the tolerance by which a residual may exceed it, in addition to rounding.
 SLACK = 1e-6
 #: Reasons that are not true of definite systems that are far from singular.
 FALSE = Reason.INDEFINITE_A, Reason.INDEFINITE_M, Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
-#: Decimal exponents of the smallest tolerance.
+#: The decimal exponent of the smallest tolerance, by dtype.
 LEAST_RTOL = {"f": -6.0, "F": -6.0, "d": -14.0, "D": -14.0}
 
 

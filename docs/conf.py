@@ -203,8 +203,8 @@ INTERNALS = {
         shared_cache stream""",
 }
 
-# A module's page lists what is in its __all__, but for what is documented at the top level already: the same object, as
-# `mcprecond.studies.multigrid` is not the module `mcprecond.multigrid`.
+# A module's page lists the names in its __all__, except for objects that the page of `mcprecond` documents already.
+# Objects are compared, not names: the function `mcprecond.studies.multigrid` has the name of a module.
 autosummary_context = {
     "known": {
         key: [

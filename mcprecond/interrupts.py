@@ -1,6 +1,7 @@
-"""Ctrl-C and errors while modules are imported, which no function can catch: one line in the command `mcprecond`.
+"""Ctrl-C and errors that no function of the package can catch.
 
-And Ctrl-C that has to wait.
+While modules are imported, the command `mcprecond` prints one line for them. While C code calls functions of Python,
+Ctrl-C has to wait.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _end_in_one_line(kind: type[BaseException], error: BaseException, trace: Tra
     os._exit(2)
 
 
-#: Seconds after a callback when an interrupt is raised that came meanwhile.
+#: An interrupt that came during a callback is raised so many seconds after it.
 LATER = 0.01
 
 

@@ -56,7 +56,7 @@ run.remove_in_batches(n, indptr, indices, left, batch, removed, scratch)
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"MCPRECOND_DEBUG": "1", "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder)}
-    # A file, since Numba keeps nothing of what is given on the command line.
+    # The program is in a file, because Numba does not cache functions of a program that is passed by `python -c`.
     (folder / "program.py").write_text(program)
     return subprocess.run([sys.executable, folder / "program.py"], capture_output=True, text=True, env=environment)
 

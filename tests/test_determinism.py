@@ -18,8 +18,7 @@ from mcprecond.linalg.sums import norm, norm_of, total
 from mcprecond.problems import graphs, laplacian
 
 ROOT = Path(__file__).resolve().parent.parent
-#: So many processes at once, each of which repeats everything so many times. 5 processes with 10 repeats each found no
-#: other bits on an H200; a record of all tests has no time for that.
+#: The number of processes that run at the same time, and how often each of them computes all results.
 PROCESSES = {"cpu": (3, 1), "gpu": (3, 1)}
 BUSY = {
     "cpu": "while True: pass",

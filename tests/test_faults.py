@@ -42,7 +42,7 @@ from mcprecond.storage.fingerprint import UPDATES_PER_FILL, Fingerprint
 PACKAGE = str(Path(mcprecond.__file__).parent)
 
 SIZE = 12
-#: Of a grid of so many rows and columns: those of a checkerboard's fields, by the parity of both.
+#: Four colors for a grid of SIZE rows and columns: the color of a node tells whether its row and its column are odd.
 FOUR_COLORS = np.add.outer(2 * (np.arange(SIZE) % 2), np.arange(SIZE) % 2).ravel()
 
 #: What can be updated, by name.
@@ -56,7 +56,7 @@ UPDATED: dict[str, Callable[[Any], Any]] = {
     "multigrid": partial(SmoothedAggregation, smoother="gauss_seidel", coloring="greedy", max_coarse=8),
     "multigrid, Chebyshev": partial(SmoothedAggregation, smoother="chebyshev", max_coarse=8),
 }
-#: Those whose values are replaced at the speed of memory: no copy is made of them first.
+#: The objects that do not copy their values before an update. If it fails halfway, they refuse to be used.
 UNCOPIED = {"color blocks", "SGS", "SGS with a rest", "SGS of nodes", "DILU"}
 
 

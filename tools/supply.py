@@ -4,7 +4,8 @@
     python tools/supply.py pins cli pyamg          # name==version, for pip-audit
     python tools/supply.py bill cli pyamg          # CycloneDX 1.5 as JSON
 
-The words behind are extras of mcprecond. It needs the package packaging.
+The arguments behind the command are names of extras of mcprecond, as in mcprecond[cli]. The script imports the package
+`packaging`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ OTHER_NAMES = {
     r"ISC": "ISC",
     r"Historical Permission Notice": "HPND",
 }
-#: Packages whose metadata are wrong or silent, by what their own files say.
-KNOWN: dict[str, str] = {}
 ITSELF = "mcprecond"
 
 
@@ -69,9 +68,6 @@ def needed(extras: Iterable[str]) -> dict[str, Distribution]:
 def license_of(package: Distribution) -> str:
     """The license as an SPDX expression where metadata tell, or what they say; "unknown" if they are silent."""
     metadata = package.metadata
-    name = normalized(metadata["Name"])
-    if name in KNOWN:
-        return KNOWN[name]
     if expression := metadata.get("License-Expression"):
         return expression
     classifiers = [c for c in metadata.get_all("Classifier") or [] if c.startswith("License ::")]
@@ -126,7 +122,7 @@ def main(what: str, *extras: str) -> None:
                 f"{name:<24} {packages[name].version:<14} {license_}{'' if is_allowed(license_) else '   NOT ALLOWED'}"
             )
         if refused := [name for name, license_ in licenses.items() if not is_allowed(license_)]:
-            raise SystemExit(f"look at the licenses of {', '.join(refused)}; see ALLOWED and KNOWN in tools/supply.py")
+            raise SystemExit(f"look at the licenses of {', '.join(refused)}; see ALLOWED in tools/supply.py")
     else:
         raise SystemExit(__doc__)
 

@@ -1,7 +1,7 @@
-"""What is to be the same in every run: nothing but what is chosen by default, all results, or those of other GPUs too.
+"""The level of determinism: whether results have to be the same in every run, and on other GPUs as well.
 
-A sum of floats depends on the order of its terms. Kernels add up in a fixed order, by threads and blocks; so how many
-blocks there are, and all that is chosen by what a GPU says of itself, is fixed as well where two GPUs shall agree.
+A sum of floats depends on the order of its terms. Kernels add up in a fixed order, by threads and blocks. So two GPUs
+agree if they use the same number of blocks, and if the package makes the same choices on both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sums in a fixed order: the same bits in every run, on every GPU, and with any number of threads.
 
-The array libraries add up by as many parts as a GPU has multiprocessors, or a BLAS has threads.
+NumPy and CuPy do not give that: the number of partial sums depends on the threads of the BLAS, or on the GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcprecond.linalg.powers import exponent_of, power_times, times_power
 
 KERNELS = KernelSet(__file__)
 
-#: As few blocks as any GPU holds at once, which is enough for what is added up in a setup.
+#: The number of blocks of a sum. It is the same on all GPUs, and so small that every GPU runs all blocks at once.
 BLOCKS = 64
 
 
@@ -52,7 +52,10 @@ def wide(v: Any) -> Any:
 
 
 def norm_of(v: Any, backend: Backend) -> float:
-    """The same where squares may overflow or vanish, as a number on the host; not finite if v is not."""
+    """The same for a vector whose squares may overflow or underflow, as a number on the host.
+
+    It is not finite if the vector is not.
+    """
     v = wide(v)
     exponent = exponent_of(v, backend.xp)
     return power_times(float(norm(times_power(v, -exponent, backend.xp), backend)), exponent)

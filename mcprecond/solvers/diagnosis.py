@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.linalg.sums import norm, norm_of, total
+from mcprecond.linalg.sums import norm, norm_of, total, wide
 from mcprecond.matrix import AdmittedMatrix
 
 #: How much rounding may add up to in sums over all rows, and in a row, in units of it.
@@ -89,18 +89,13 @@ def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:
     """The magnitudes of the numbers of the adjoint of A times v, and the sums of the magnitudes that they consist of;
     in double precision.
     """
-    v = v.astype(_wide(v))
+    v = wide(v)
     return abs(matrix.csr.T @ v.conj()), matrix.magnitudes().T @ abs(v)
 
 
 def _largest(v: Any) -> float:
     """The largest magnitude; 0 if there is none."""
     return float(abs(v).max()) if v.size else 0.0
-
-
-def _wide(v: Any) -> Any:
-    """The dtype of double precision to sum a vector in."""
-    return np.complex128 if v.dtype.kind == "c" else np.float64
 
 
 def _signs(n: int, seed: int, xp: Any) -> Any:

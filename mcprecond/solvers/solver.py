@@ -32,7 +32,7 @@ from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration, near_exponent
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 
-#: Exponent of more rows than there are.
+#: 2^ROOM is larger than the number of rows of any matrix.
 ROOM = 40
 
 

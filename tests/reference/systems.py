@@ -16,9 +16,10 @@ DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "c
 #: Decimal exponents: of the largest condition, and of the largest and smallest scale of a row or column.
 LARGEST_CONDITION = {"f": 6.0, "F": 6.0, "d": 15.0, "D": 15.0}
 LARGEST_SCALE = {"f": 12.0, "F": 12.0, "d": 150.0, "D": 150.0}
-#: Beyond this, times the unit of rounding, A may as well be singular or indefinite: what breaks first is chance.
+#: If the condition times the unit of rounding is larger than this, rounding may make A singular or indefinite.
 WORST_CONDITION = 1e-3
-#: Each of them multiplies the error by the condition and the unit of rounding of extended precision.
+#: Steps of iterative refinement. Each step reduces the error by about the condition of A times the unit of rounding of
+#: extended precision.
 REFINEMENTS = 6
 
 
