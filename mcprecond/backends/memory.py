@@ -57,7 +57,8 @@ class _ReadOnlySearch(pickle.Pickler):
 def kept_values(*parts: Any) -> Callable[[], None]:
     """Copy all floating point numbers that objects of this package hold, and return a function that puts them back.
 
-    Attributes come back as well, as they are now; integers in arrays belong to patterns, which no update changes.
+    Attributes come back as well, as they are now; integers in arrays belong to patterns, which no update changes, and
+    arrays that are read-only keep their values anyway.
 
     Parameters
     ----------
@@ -73,6 +74,9 @@ def kept_values(*parts: Any) -> Callable[[], None]:
         module = type(part).__module__
         return module.startswith("mcprecond.") and not module.startswith(__package__) and hasattr(part, "__dict__")
 
+    def is_of_numbers(part: Any) -> bool:
+        return isinstance(getattr(part, "nbytes", None), int) and part.ndim and part.dtype.kind in "fc"
+
     while waiting:
         part = waiting.pop()
         if hasattr(part, "indptr") and hasattr(part, "data"):
@@ -83,7 +87,7 @@ def kept_values(*parts: Any) -> Callable[[], None]:
             if id(part) not in attributes:
                 attributes[id(part)] = part, dict(part.__dict__)
                 waiting += part.__dict__.values()
-        elif isinstance(getattr(part, "nbytes", None), int) and part.ndim and part.dtype.kind in "fc":
+        elif is_of_numbers(part) and getattr(part.flags, "writeable", True):  # CuPy's arrays always are
             arrays[id(part)] = arrays.get(id(part)) or (part, part.copy())
 
     def put_back() -> None:

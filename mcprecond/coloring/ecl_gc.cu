@@ -47,6 +47,12 @@ struct Problem {
         show_low(v, best >= LOW_DEGREE ? 0 : colored ? 1u << best : FULL_WARP << best);
     }
 
+    // It waits for no entry as low degrees do.
+    __device__ __forceinline__ void open_high(int v) const {
+        waiting[v] = 0;
+        show_high(v, 0, false);
+    }
+
     // ---- High degrees: one warp per vertex. It polls the colors of the neighbors that come before it until it has its
     // own, and returns how many polls found something new. The first poll goes through the row and lists the neighbors
     // without a color; later ones go through the list, which gets shorter. Once the list fits it stays in registers, so
@@ -317,7 +323,7 @@ struct Row {
     }
     // This thread's next neighbors.
     __device__ __forceinline__ void find_neighbors(const Problem& problem) {
-        if (v < 0 || degree >= LOW_DEGREE) waits = 0;
+        if (v < 0) waits = 0;
 #pragma unroll
         for (int j = 0; j < SHARE; ++j) {
             int e = j * LANES + threadIdx.x % LANES;
@@ -449,7 +455,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4)
         if (!has_high || degrees[v] < LOW_DEGREE)
             problem.open_low((int)v, begin, end, mates);
         else if (threadIdx.x % LANES == 0)
-            problem.show_high((int)v, 0, false);
+            problem.open_high((int)v);
     }
     Block block = {(int)n, worklist, order == LDF && max_degree < LONG_DEGREE};
     if (block.sorts) block.sort(problem);
