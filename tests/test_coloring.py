@@ -270,15 +270,14 @@ def test_a_grid_has_as_many_fronts_as_its_sides_are_long(shape, to_device):
     assert fronts_expected(Graph.of(to_device(problems.laplacian(shape)[::-1, ::-1]))) == sum(shape)
 
 
-@pytest.mark.parametrize("n", [33, 100])
-@pytest.mark.parametrize("worklist", ["pps", "atomic"])
-def test_eb_has_edges_left_in_several_rounds(n, worklist, monkeypatch):
+def test_eb_has_edges_left_in_several_rounds(monkeypatch):
     """All vertices of a complete graph intend the same color. The list has no room for the edges of all rounds."""
     monkeypatch.setattr(eb, "CHUNK", 1)
     monkeypatch.setattr(eb, "first_numbers", intend_the_same)
     monkeypatch.setitem(eb.KERNELS.functions, "color_edges", CpuFunction(eb.color_edges.py_func, "resident"))
-    coloring = color(complete(n), "eb", worklist=worklist)
-    assert coloring.rounds > 2 and sorted(coloring.colors) == list(range(n))
+    for worklist, n in (("pps", 33), ("atomic", 100)):
+        coloring = color(complete(n), "eb", worklist=worklist)
+        assert coloring.rounds > 2 and sorted(coloring.colors) == list(range(n))
 
 
 def intend_the_same(first, last, n, indptr, indices, stretches, number):
