@@ -51,7 +51,7 @@ SLOW = 1.5  # seconds of the processor: a test that takes longer is left out
 BUDGET, MOST_TESTS = 8.0, 60  # seconds, and tests, for one mutant
 # In the first run a module of tests has some seconds, and more where it is long.
 LEAST_SECONDS, BYTES_PER_SECOND = 10.0, 600
-PATIENCE = 20  # seconds for all tests of a mutant
+PATIENCE = 60  # seconds for all tests of a mutant
 MOST_CASES = 30  # of a test that has parameters; they are drawn
 SWAPS = {
     **{"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is not": "is", "is": "is not"},
