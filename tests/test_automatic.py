@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,6 +84,20 @@ def test_a_rate_that_falls_goes_on_falling(power, count):
     residuals = [(k + 1.0) ** -power for k in range(count)]
     won = math.log10(residuals[count // 2] / residuals[-1])
     assert expected_rate(residuals) == pytest.approx(won / count, rel=0.15)
+
+
+@pytest.mark.parametrize("limit", [0.0, 1e-8])
+@pytest.mark.parametrize("last", [1e-20, 1e-16, 1e-9, 1e-3, 1.5])
+def test_digits_that_are_left_are_those_above_rounding_and_the_limit(last, limit):
+    """None where the residual is that small already: no iterations are left, and no negative number of them."""
+    asked, residuals = [], list(np.geomspace(1.0, last, 12))
+    iteration = SimpleNamespace(residuals=residuals, limit=limit, dtype=np.float64, count=11, maxiter=100)
+    stages = SimpleNamespace(_name="none", _progress={}, _predicted={})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(automatic, "next_stage", lambda name, left, digits, *others: asked.append((left, digits)))
+        automatic.Stages._next(stages, iteration)
+    ((left, digits),) = asked
+    assert digits == max(0.0, math.log10(residuals[-1] / max(limit, np.finfo(float).eps))) and left >= 0
 
 
 @pytest.mark.parametrize("device", MEASURED)

@@ -183,6 +183,25 @@ def test_vectors_there_and_back(backend):
     assert (back == x).all()
 
 
+@pytest.mark.parametrize(("b", "columns"), [(2, 1), (3, 2)])
+def test_vectors_of_nodes_there_and_back(b, columns, backend):
+    xp, n = backend.xp, 50
+    run = backend.kernels(VECTOR_KERNELS, VALUE=np.dtype(np.float64), RHS=columns, BLOCK_SIZE=b)
+    perm = xp.asarray(np.random.default_rng(0).permutation(n).astype(np.int32))
+    inverse = xp.argsort(perm).astype(np.int32)
+    x = xp.arange(1.0 * n * b * columns).reshape(n, b, columns)
+    ordered, back = xp.zeros_like(x), xp.zeros_like(x)
+    run.to_color_order(n, inverse, columns, x, ordered)
+    assert (ordered == x[perm]).all()
+    run.to_row_order(n, inverse, ordered, columns, back)
+    assert (back == x).all()
+
+
+def test_blocks_of_nothing(to_device):
+    blocks = ColorBlocks(to_device(sp.csr_matrix((0, 0))))
+    assert blocks.shape == blocks.permuted().shape == (0, 0) and blocks.n_colors == 0
+
+
 def test_memory_is_that_of_all_arrays_of_a_triangle(to_device):
     blocks = ColorBlocks(to_device(spd(stencil27(5))))
     for triangle in (blocks.lower, blocks.upper):

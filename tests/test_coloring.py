@@ -14,12 +14,14 @@ from reference.first_fit import serial_first_fit
 from reference.independent_sets import serial_sets
 from reference.orders import at_random, by_degree, largest_first
 
-from mcprecond import COLORINGS, Coloring, color
+from mcprecond import COLORINGS, Coloring, color, problems
 from mcprecond.backends import get_backend
 from mcprecond.backends.kernels import CpuFunction
 from mcprecond.coloring import Graph, coloring_of
+from mcprecond.coloring.auto import fronts_expected
 from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
+from mcprecond.coloring.published import color_sets
 from mcprecond.coloring.published.color_sets import ALL_FORBIDDEN
 from mcprecond.problems import graphs
 
@@ -236,6 +238,46 @@ def test_eb_repairs_a_poor_first_round(name, options, monkeypatch, backend, to_d
         waves = eb_waves(A)
         edges_of_others = any(waves[v] == waves[u] == -1 for v, near in enumerate(neighbors(A)) for u in near)
         assert coloring.history[:, 1].any() or not edges_of_others
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(length=st.integers(0, 300), seed=st.integers(0, 99))
+def test_eb_keeps_the_edges_that_are_not_used_up(length, seed, monkeypatch):
+    """In order by prefix sums, in any order by a counter, which begins anew; and both note the same colors."""
+    rng = np.random.default_rng(seed)
+    E, C, CS = (rng.integers(0, most, shape) for most, shape in ((40, (length, 2)), (3, 40), (2, 40)))
+    E, C, CS = E.astype(np.int32), C.astype(np.int32), CS.astype(np.int32)
+    VF, expected = np.zeros(40, np.int32), []
+    for u, v in E.tolist():
+        if color_sets.forbid_color(u, v, C, CS, VF):
+            expected.append((u, v))
+    for way in ("prefix sum", "counter"):
+        own, kept, counter = np.zeros(40, np.int32), np.full_like(E, -1), np.zeros(1, np.int64)
+        if way == "counter":
+            color_sets.keep_scattered(0, length, E.copy(), C, CS, own, kept, counter)
+            count = counter[0]
+        else:
+            count = color_sets.keep_in_order(length, E.copy(), C, CS, own, kept)
+        found = [tuple(edge) for edge in kept[:count].tolist()]
+        assert found == expected if way == "prefix sum" else sorted(found) == sorted(expected)
+        np.testing.assert_array_equal(own, VF)
+
+
+@pytest.mark.parametrize("shape", [(12, 7), (5, 30), (6, 5, 7)])
+def test_a_grid_has_as_many_fronts_as_its_sides_are_long(shape, to_device):
+    graph = Graph.of(to_device(problems.laplacian(shape)))
+    assert fronts_expected(graph) == sum(shape)
+    assert fronts_expected(Graph.of(to_device(problems.laplacian(shape)[::-1, ::-1]))) == sum(shape)
+
+
+def test_eb_has_edges_left_in_several_rounds(monkeypatch):
+    """All vertices of a complete graph intend the same color. The list has no room for the edges of all rounds."""
+    monkeypatch.setattr(eb, "CHUNK", 1)
+    monkeypatch.setattr(eb, "first_numbers", intend_the_same)
+    monkeypatch.setitem(eb.KERNELS.functions, "color_edges", CpuFunction(eb.color_edges.py_func, "resident"))
+    for worklist, n in (("pps", 33), ("atomic", 100)):
+        coloring = color(complete(n), "eb", worklist=worklist)
+        assert coloring.rounds > 2 and sorted(coloring.colors) == list(range(n))
 
 
 def intend_the_same(first, last, n, indptr, indices, stretches, number):

@@ -7,7 +7,7 @@ what tells them apart is asked for as well: how they keep colors, who gives way,
 from __future__ import annotations
 
 import importlib
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -356,6 +356,7 @@ def test_the_end_that_gives_way(by_degree, serially):
         everyone = np.arange(graph.n)
         lost = vertex_based.detect_conflicts(everyone, 1, graph.indptr, graph.indices, graph.degrees, by_degree, C)
         np.testing.assert_array_equal(lost, ends)
+        np.testing.assert_array_equal(np.flatnonzero(C == UNCOLORED), ends)
 
 
 #: What an option changes in the launch: values of the option, with which the numbers given to the kernels differ.
@@ -425,6 +426,19 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     assert default == launched[0]
     colors = [backend.to_host(color(A, method, seed=SEED, **with_it, **{option: value}).colors) for value in values]
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
+
+
+def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_device):
+    """Of the numbers that kernels are given, one turns from 0 to 1."""
+    A = to_device(grid5(9))
+    for method, published in product(("ipgc", "vb", "vb_bit"), (False, True)):
+        launched = [
+            dict(reversed(recorded(A, method, published=published, resolution=resolution)))
+            for resolution in ("index", "degree")
+        ]
+        assert launched[0].keys() == launched[1].keys()
+        pairs = [pair for name in launched[0] for pair in zip(*(numbers[name] for numbers in launched), strict=True)]
+        assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
 
 
 def test_published_is_reduce_has_operators_of_its_own(recorded, backend, to_device):

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond.backends.cpu import CpuBackend
 from mcprecond.linalg import csr
 from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admitted
-from mcprecond.storage import schedule
+from mcprecond.storage import schedule, split
 
 
 def star_and_grid(n: int, hubs: int, dtype, seed: int) -> sp.csr_array:
@@ -207,6 +208,33 @@ def test_cut_rows_are_covered_once(backend):
     expected = [[0, 1, 0, 0], [1, -2, 0, 0], [1, -2, 1, 0], [2, 3, 0, 0]]
     expected += [[3, -6, piece, 2] for piece in range(6)] + [[4, 6, 0, 0], [6, 6, 0, 0]]
     np.testing.assert_array_equal(backend.to_host(records), expected)
+
+
+@pytest.mark.parametrize("hubs", [1, 2])
+@pytest.mark.parametrize("first_rest", [1500, 900])
+def test_a_split_in_pieces_is_that_of_whole_rows(hubs, first_rest, monkeypatch):
+    """What a GPU does with rows that are longer than a piece, by the functions of the CPU."""
+    n, rng = 1500, np.random.default_rng(hubs)
+    A = sp.lil_array((n, n))
+    A.setdiag(1.0)
+    for hub in range(hubs):
+        A[700 + hub, rng.permutation(n)[:1300]] = 1.0
+        A[700 + hub, 700 + hub] = 1.0
+    A = sp.csr_array(A)
+    perm = rng.permutation(n).astype(np.int32)
+    inverse = np.argsort(perm).astype(np.int32)
+    backend, longest = CpuBackend(), int(np.diff(A.indptr).max())
+    assert longest > split.PIECE
+
+    def found():
+        *triangles, diagonal, _ = split.split((A.indptr, A.indices), perm, inverse, longest, first_rest, backend)
+        parts = [sp.csr_array((t.source.astype(int) + 1, t.columns, t.indptr), shape=A.shape) for t in triangles]
+        return *(part.toarray() for part in parts), diagonal
+
+    whole = found()
+    backend.resident_warps = 1
+    for of_pieces, of_rows in zip(found(), whole, strict=True):
+        np.testing.assert_array_equal(of_pieces, of_rows)
 
 
 @pytest.mark.parametrize("smoother", ["jacobi", "chebyshev", "dilu"])

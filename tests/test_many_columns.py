@@ -17,6 +17,7 @@ from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import admitted
 from mcprecond.solvers import Reason
 from mcprecond.solvers.columns import ColumnsIteration
+from mcprecond.solvers.iteration import RUNNING
 
 FIXTURES = [HealthCheck.function_scoped_fixture]
 
@@ -225,6 +226,41 @@ def test_a_singular_matrix_that_fits_some_columns(backend, to_device):
     result = pcg(to_device(A), to_device(B), rtol=1e-9)
     assert result.reasons == (Reason.CONVERGED, Reason.INCONSISTENT, Reason.CONVERGED)
     assert result.reason is Reason.INCONSISTENT
+
+
+@pytest.mark.parametrize("name", ["none", "Jacobi", "K cycles", "nodes"])
+def test_columns_of_a_small_system_are_solved_as_alone(name, backend, to_device):
+    A = to_device(spd(grid5(6)))
+    B, X0 = mixed(spd(grid5(6)), 5)
+    M = PRECONDITIONERS[name](A, backend)
+    result = check_columns(A, B, X0, M, backend, to_device, rtol=1e-9)
+    assert result.converged and result.iterations[3] == 0
+    alone = pcg(A, to_device(B[:, 0].copy()), to_device(X0[:, 0].copy()), M=M, form="plain", rtol=1e-9)
+    np.testing.assert_allclose(result.residuals[:4, 0], alone.residuals[:4], rtol=1e-6)  # from the first step on
+
+
+def test_all_columns_count_as_running_while_one_does(backend, to_device, monkeypatch):
+    A, seen, read_state = to_device(spd(grid5(6))), [], ColumnsIteration.read_state
+
+    def noted(self, ahead=0):
+        state = read_state(self, ahead)
+        seen.append((state == RUNNING, [column.is_running for column in self.columns]))
+        return state
+
+    monkeypatch.setattr(ColumnsIteration, "read_state", noted)
+    assert pcg(A, to_device(mixed(spd(grid5(6)), 5)[0]), rtol=1e-9).converged
+    assert all(state == any(of_columns) for state, of_columns in seen)
+    assert any(of_columns not in ([True] * 5, [False] * 5) for _, of_columns in seen) and not seen[-1][0]
+
+
+def test_a_column_that_does_not_fit_is_found_after_a_hundred_iterations(backend, to_device):
+    """Not at the limit of iterations only, as long as columns run."""
+    A, n = to_device(sp.diags([-1.0, -1.0, 2.0, -1.0, -1.0], [-49, -1, 0, 1, 49], (50, 50)).tocsr()), 50
+    B = values(n, 2)
+    B[:, 0] -= B[:, 0].mean()
+    B[:, 1] += 1
+    result = pcg(A, to_device(B), rtol=1e-9, maxiter=250)
+    assert result.reasons == (Reason.CONVERGED, Reason.INCONSISTENT) and result.iterations[1] < 250
 
 
 @pytest.mark.parametrize("maxiter", [0, 1, 9])

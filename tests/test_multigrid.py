@@ -20,16 +20,20 @@ from benchmarks.cases import diffusion
 from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.backends import get_backend
+from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.coloring.graph import Graph
 from mcprecond.matrix import admitted
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
-from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, aggregates, independent_set_of
-from mcprecond.multigrid.galerkin import OMEGA
+from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SPREAD, aggregates, independent_set_of, vertex_at
+from mcprecond.multigrid.filtered import FilteredMatrix
+from mcprecond.multigrid.galerkin import LEAST_SHARING, OMEGA, diagonal_places, lanes_that_hold
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import product_pattern, transposed_pattern
-from mcprecond.multigrid.strength import strong_connections
+from mcprecond.multigrid.strength import refuse_unsymmetric, strong_connections
+from mcprecond.multigrid.transfer import tentative
 from mcprecond.multigrid.two_steps import TwoSteps
+from mcprecond.multigrid.units import narrowed
 
 
 def poisson(*shape):
@@ -171,10 +175,13 @@ def test_where_coarsening_stalls_all_neighbors_are_strong(to_device):
 # ---- Levels
 
 
+@pytest.mark.parametrize("n", [5, 20])
 @pytest.mark.parametrize("block_size", [1, 2])
-def test_tentative_and_galerkin(to_device, backend, block_size):
-    A = sp.csr_matrix(sp.kron(grid5(20), [[2.0, 0.5], [0.5, 3.0]]))
+def test_tentative_and_galerkin(to_device, backend, block_size, n):
+    """On some aggregates one candidate depends on another."""
+    A = sp.csr_matrix(sp.kron(grid5(n), [[2.0, 0.5], [0.5, 3.0]]))
     B = np.random.default_rng(0).uniform(0.5, 1.5, (A.shape[0], 3 if block_size == 2 else 2))
+    B[: A.shape[0] // 2, 1] = 2 * B[: A.shape[0] // 2, 0]
     M = SmoothedAggregation(to_device(A), to_device(B), block_size=block_size, max_coarse=10)
     candidates = B
     for level, coarser, aggregation in zip(M.levels, M.levels[1:], M._coarsenings, strict=False):
@@ -735,6 +742,138 @@ def test_k_cycles_alone_and_of_other_dtypes(to_device):
     assert pcg(to_device(A), to_device(b + 1j * b[::-1]), M=M, rtol=1e-6).converged
 
 
+# ---- The parts of the setup, by their definitions
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), seed=st.integers(0, 99), share=st.floats(0, 1))
+def test_the_filtered_matrix_moves_weak_entries_to_the_diagonal(to_device, backend, pattern, seed, share):
+    """Off the diagonal it has the strong entries of A and no others, and times B it is A B."""
+    A, rng = spd(pattern, seed), np.random.default_rng(seed)
+    B = rng.uniform(0.5, 2, (A.shape[0], 1))
+    entries = sp.coo_array(A)
+    strong = (rng.uniform(size=A.nnz) < share) | (entries.row == entries.col)
+    kept = sp.csr_array((entries.data[strong], (entries.row[strong], entries.col[strong])), shape=A.shape)
+    arrays = (to_device(part) for part in (kept.indptr, kept.indices, B))
+    values = backend.to_host(FilteredMatrix(admitted(to_device(A)), *arrays).values(admitted(to_device(A))))
+    found = sp.csr_array((values, kept.indices, kept.indptr), shape=A.shape)
+    np.testing.assert_allclose(found @ B, A @ B, atol=1e-13 * abs(A).max())
+    off = ~np.eye(A.shape[0], dtype=bool)
+    np.testing.assert_array_equal(found.toarray()[off], kept.toarray()[off])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    nodes=st.integers(1, 30),
+    count=st.integers(1, 8),
+    b=st.integers(1, 3),
+    k=st.integers(1, 4),
+    dtype=st.sampled_from([np.float64, np.complex128]),
+    seed=st.integers(0, 99),
+)
+def test_tentative_prolongators_reproduce_the_candidates(to_device, backend, nodes, count, b, k, dtype, seed):
+    """T has orthonormal columns, but for those that stand for nothing, and T B_c = B in all aggregates."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, count + 1, nodes).astype(np.int32)  # the last one is none
+    B = rng.uniform(-1, 1, (nodes * b, k)).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        B += 1j * rng.uniform(-1, 1, B.shape)
+    own = to_device(np.arange(nodes + 1)), to_device(labels)
+    Q, coarse, vanished = tentative(own, count, to_device(B), b, backend)
+    T, kept = np.zeros((nodes * b, count, k), dtype), np.repeat(labels < count, b)
+    T[np.flatnonzero(kept), np.repeat(labels, b)[kept]] = backend.to_host(Q)[kept]
+    T = T.reshape(nodes * b, count * k)
+    stands = np.ones(count * k)
+    if vanished is not None:
+        stands[backend.to_host(vanished)] = 0
+    np.testing.assert_allclose(T.conj().T @ T, np.diag(stands), atol=1e-12)
+    np.testing.assert_allclose(T @ backend.to_host(coarse), np.where(kept[:, None], B, 0), atol=1e-12)
+    sizes = b * np.bincount(labels, minlength=count)[:count]
+    np.testing.assert_array_equal(stands.reshape(count, k).sum(axis=1), np.minimum(sizes, k))
+
+
+@pytest.mark.parametrize("A", [grid5(3), star(6), stencil27(2)], ids=["grid", "star", "stencil"])
+def test_every_entry_without_one_across_is_named(to_device, A):
+    """All entries off the diagonal are equal, so that whatever is read in place of the missing one looks right."""
+    A = sp.coo_array(A)
+    off = A.row != A.col
+    rows, columns = (np.append(ends[off], np.arange(A.shape[0])) for ends in (A.row, A.col))
+    values = np.append(-np.ones(off.sum()), np.full(A.shape[0], 100.0))
+    refuse_unsymmetric(admitted(to_device(sp.csr_matrix((values, (rows, columns)), shape=A.shape))).canonical())
+    for k in range(off.sum()):
+        others = np.arange(len(values)) != k
+        B = sp.csr_matrix((values[others], (rows[others], columns[others])), shape=A.shape)
+        with pytest.raises(ValueError, match=f"holds -1.0 in row {columns[k]}, column {rows[k]}, and something else"):
+            refuse_unsymmetric(admitted(to_device(B)).canonical())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), data=st.data())
+def test_places_of_diagonal_entries(to_device, backend, pattern, data):
+    A = sp.csr_matrix(pattern)
+    A.sum_duplicates()
+    wanted = data.draw(st.sets(st.integers(0, A.shape[0] - 1)))
+    rows = to_device(np.array(sorted(wanted), np.int64))
+    found = backend.to_host(diagonal_places(to_device(A), rows, backend.xp))
+    expected = [k for k, (i, j) in enumerate(zip(*sp.coo_array(A).coords, strict=True)) if i == j and i in wanted]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("least", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_warp_or_less_or_a_block_shares_a_row(width, least):
+    """There are no teams between a warp and a block, and longer rows never have smaller ones."""
+    lanes = [lanes_that_hold(columns, width, np.dtype(np.float64), least) for columns in np.geomspace(1, 1e5, 40)]
+    assert set(lanes) <= {2**k for k in range(WARP.bit_length()) if 2**k >= least} | {BLOCK}
+    assert lanes == sorted(lanes) and (lanes[-1] == BLOCK) == (least >= LEAST_SHARING)
+
+
+@given(least=st.sampled_from([1e-50, 1e-40]), sign=st.sampled_from([-1, 1]))
+def test_what_vanishes_in_single_precision_is_zero_off_the_diagonal_and_refused_on_it(least, sign):
+    A = sp.csr_matrix(np.array([[2.0, sign * least], [sign * least, 2.0]]))
+    np.testing.assert_array_equal(narrowed(admitted(A), np.dtype("f"), 3, "so").csr.toarray(), 2 * np.eye(2))
+    A[1, 1] = least
+    with pytest.raises(ValueError, match=r"level 3 holds .* in row 1, column 1, which float32 has no room for, so"):
+        narrowed(admitted(A), np.dtype("f"), 3, "so")
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5, 8, 11])
+def test_the_random_order_is_the_inverse_of_its_hash(bits):
+    """The hash that a GPU compares is written here a second time, from aggregation.cu."""
+    mask, half, found = (1 << bits) - 1, (bits + 1) // 2, []
+    for v in range(1 << bits):
+        place = v ^ (v >> half)
+        place = (place * SPREAD[0]) & mask
+        place ^= place >> half
+        place = (place * SPREAD[1]) & mask
+        found.append(vertex_at(place ^ (place >> half), bits))
+    assert found == list(range(1 << bits))
+
+
+def test_levels_and_transfers_of_a_small_hierarchy_in_two_dtypes(to_device, backend):
+    """r and z may have another dtype than the vectors of the finest level; transfers change from dtype to dtype."""
+    A, R = to_device(poisson(8, 8)), to_device(np.random.default_rng(0).uniform(-1, 1, (64, 2)))
+    M = SmoothedAggregation(A, max_coarse=20)
+    narrow = SmoothedAggregation(A, max_coarse=20, dtype="float32")
+    np.testing.assert_allclose(backend.to_host(narrow @ R), backend.to_host(M @ R), atol=1e-5)
+    for hierarchy in (M, narrow):
+        for level, coarser in pairwise(hierarchy.levels):
+            least = min(level.dtype, coarser.dtype, key=lambda dtype: np.dtype(dtype).itemsize)
+            assert (level.prolongation.dtype, level.restriction.dtype) == (level.dtype, coarser.dtype)
+            assert level.prolongation.values.dtype == level.restriction.values.dtype == least
+
+
+@pytest.mark.parametrize("exponent", [-600, 600])
+@pytest.mark.parametrize("smoother", ["chebyshev", "gauss_seidel"])
+def test_a_unit_of_A_far_from_one_changes_no_digit(to_device, backend, smoother, exponent):
+    """A power of four, by half of which the levels are scaled."""
+    A, r = poisson(8, 8), to_device(np.random.default_rng(0).uniform(-1, 1, 64))
+    M, other = (
+        SmoothedAggregation(to_device(unit * A), max_coarse=20, smoother=smoother) for unit in (1.0, 2.0**exponent)
+    )
+    np.testing.assert_allclose(backend.to_host(other @ r), 2.0**-exponent * backend.to_host(M @ r), rtol=1e-4)
+
+
 # ---- Elasticity
 
 
@@ -824,15 +963,17 @@ def test_update_equals_a_fresh_build(to_device, backend, block_size):
 
 
 def test_update_refuses_another_pattern_and_changes_nothing(to_device, backend):
-    A = poisson(30, 30)
-    M = SmoothedAggregation(to_device(A))
+    A = poisson(9, 9)
+    M = SmoothedAggregation(to_device(A), max_coarse=20)
     before = dense(M, backend)
     other = A.tolil()
     other[0, 5] = other[5, 0] = -1e-3
     with pytest.raises(PatternChangedError, match="in row 0"):
         M.update(to_device(other.tocsr()))
     with pytest.raises(ValueError, match="shape"):
-        M.update(to_device(poisson(30, 29)))
+        M.update(to_device(poisson(9, 8)))
+    with pytest.raises(ValueError, match=r"dtype float64 and on the .* as before, got .* dtype float32"):
+        M.update(to_device(A.astype(np.float32)))
     skew = A.copy()
     skew.data[1] *= 2
     with pytest.raises(ValueError, match="not symmetric"):
@@ -1079,4 +1220,4 @@ def test_any_operator_smooths(build, most, to_device, backend):
 )
 def test_what_does_not_smooth_is_refused(build, error, why, to_device):
     with pytest.raises(error, match=why):
-        SmoothedAggregation(to_device(poisson(30, 30)), smoother=build)
+        SmoothedAggregation(to_device(poisson(8, 8)), smoother=build, max_coarse=10)

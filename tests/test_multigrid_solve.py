@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 from graphs import grid5, patterns, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -187,12 +189,25 @@ def test_bad_arguments(M, to_device, options, error, message):
         M.solve(to_device(np.ones(N)), **options)
 
 
-@pytest.mark.parametrize("accel", [None, "cg", "bicgstab"])
+@pytest.mark.parametrize("accel", [None, "cg", "bicgstab", scipy.sparse.linalg.cg])
 def test_bad_vectors(M, to_device, accel):
     with pytest.raises(ValueError, match="b must have shape"):
         M.solve(to_device(np.ones(7)), tol=1e-8, accel=accel)
     with pytest.raises(ValueError, match=r"x0 .*row 3"):
         M.solve(to_device(np.ones(N)), to_device(np.where(np.arange(N) == 3, np.nan, 1.0)), tol=1e-8, accel=accel)
+    with pytest.raises(ValueError, match=r"b .*row 5"):
+        M.solve(to_device(np.where(np.arange(N) == 5, np.inf, 1.0)), tol=1e-8, accel=accel)
+
+
+def test_what_a_result_says_of_residuals_and_time(M, to_device, backend):
+    b = right_hand_side()
+    started = time.perf_counter()
+    result = M.solve(to_device(b), rtol=1e-8)
+    seconds = time.perf_counter() - started
+    assert result.residual_norm == result.residuals[-1] <= 1e-8 * result.residuals[0]
+    np.testing.assert_allclose(result.residual_norm, np.linalg.norm(b - A @ backend.to_host(result.x)), rtol=1e-5)
+    assert min(result.setup_seconds, result.solve_seconds) >= 0
+    assert result.setup_seconds + result.solve_seconds <= seconds
 
 
 def test_code_for_pyamg_runs_unchanged():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -14,6 +16,7 @@ from mcprecond import MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
 from mcprecond.matrix import admitted
 from mcprecond.storage import NodeBlocks, schedule
 from mcprecond.storage.node_blocks import node_pattern
+from mcprecond.sweeps.relaxation import Relaxation
 
 FIXTURES_STAY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -42,6 +45,32 @@ def test_pattern_of_nodes(device, backend, to_device, n_nodes, b, seed, density)
     stored = dense_blocks(abs(A), n_nodes, b).any(axis=(2, 3))
     assert np.array_equal(backend.to_host(nodes.toarray()), stored)
     assert nodes.has_sorted_indices and nodes.nnz == stored.sum()
+
+
+@FIXTURES_STAY
+@given(st.integers(1, 12), st.integers(2, 5), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.1, 0.4]))
+def test_pattern_of_nodes_with_empty_rows(device, backend, to_device, n_nodes, b, seed, density):
+    """Nothing is said of diagonals: rows of a node may be empty, or have fewer entries than the row below them."""
+    A = scipy.sparse.random_array((n_nodes * b,) * 2, density=density, rng=np.random.default_rng(seed), format="csr")
+    nodes = node_pattern(admitted(to_device(A)), b)
+    stored = dense_blocks(A, n_nodes, b).any(axis=(2, 3))
+    assert np.array_equal(backend.to_host(nodes.toarray()), stored) and nodes.nnz == stored.sum()
+
+
+@FIXTURES_STAY
+@given(n_nodes=st.integers(2, 8), b=st.integers(2, 4), columns=st.integers(1, 2), seed=st.integers(0, 99))
+def test_residual_of_an_iterate(device, backend, to_device, n_nodes, b, columns, seed):
+    """r = b - A x after a sweep from zero, for which half of A is read if it was a forward one, and after others."""
+    A = block_matrix(n_nodes, b, seed, 0.4)
+    xp, shape = backend.xp, (n_nodes * b, columns)
+    relaxation = Relaxation(NodeBlocks(to_device(A), "greedy", block_size=b), columns)
+    rhs, x, r = to_device(np.random.default_rng(seed).uniform(-1, 1, shape)), xp.empty(shape), xp.empty(shape)
+    for sweep, omega in itertools.product(("forward", "backward", "symmetric"), (1.0, 0.8)):
+        iterate = relaxation.start_from_zero(rhs, x, sweep, omega=omega)
+        for _ in range(2):
+            iterate.residual(rhs, r)
+            np.testing.assert_allclose(*(backend.to_host(v) for v in (r, rhs - to_device(A) @ x)), atol=1e-12)
+            iterate.sweep(rhs, sweep, omega=omega)
 
 
 @FIXTURES_STAY

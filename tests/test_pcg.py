@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, pcg
+from mcprecond.backends import get_backend
+from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.linalg.operator import operator_for
 from mcprecond.solvers import Reason
+from mcprecond.solvers.cg import ConjugateGradients
+from mcprecond.solvers.driver import choose_units, solution_of
 from mcprecond.solvers.eisenstat import EisenstatIteration
 
 
@@ -74,8 +80,6 @@ def test_iterates_are_those_of_scipy(name, backend, to_device):
 
 
 def _cpu():
-    from mcprecond.backends import get_backend
-
     return get_backend("cpu")
 
 
@@ -136,6 +140,75 @@ def test_initial_guess(backend, to_device):
     close = pcg(A, b, guess, rtol=1e-8)
     assert close.converged and 0 < close.iterations < pcg(A, b, rtol=1e-8).iterations
     np.testing.assert_array_equal(backend.to_host(guess), backend.to_host(before))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_a_guess_for_a_linear_operator(dtype, backend, to_device):
+    """Which has no rows, so that the residual is a difference of vectors."""
+    A, rng = spd(grid5(8), 1, dtype), np.random.default_rng(0)
+    b, guess = (random_values(rng, 64, dtype) for _ in range(2))
+    operator = backend.linalg.aslinearoperator(to_device(A))
+    result = pcg(operator, to_device(b), to_device(guess), rtol=1e-10)
+    np.testing.assert_allclose(result.residuals[0], np.linalg.norm(b - A @ guess), rtol=1e-12)
+    assert result.converged
+    np.testing.assert_allclose(np.linalg.norm(b - A @ backend.to_host(result.x)), result.residual_norm, atol=1e-14)
+
+
+def test_a_block_has_a_whole_number_of_teams_where_A_has_no_rows(backend, to_device):
+    """The kernels that multiply rows are compiled all the same."""
+    A = operator_for(backend.linalg.aslinearoperator(to_device(grid5(3))), np.dtype(np.float64), backend)
+    assert BLOCK % ConjugateGradients(A, backend).macros["LANES"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("none", "plain"), ("SGS", "plain"), ("SGS", "eisenstat"), ("multigrid", "plain")]
+)
+def test_what_memory_held_before_does_not_matter(name, form, backend, to_device, monkeypatch):
+    """New arrays are full of NaN here, and so is whatever is read before it is written."""
+    A, b = to_device(spd(grid5(6))), to_device(np.ones(36))
+    make = {"none": lambda A: None, "SGS": lambda A: MulticolorSGS(A, "greedy")}
+    make["multigrid"] = lambda A: SmoothedAggregation(A, max_coarse=5)
+    expected = pcg(A, b, M=make[name](A), form=form, rtol=1e-10)
+    empty, empty_like = backend.xp.empty, backend.xp.empty_like
+
+    def poisoned(array):
+        if array.dtype.kind in "fc":
+            array.fill(np.nan)
+        return array
+
+    monkeypatch.setattr(backend.xp, "empty", lambda *args, **options: poisoned(empty(*args, **options)))
+    monkeypatch.setattr(backend.xp, "empty_like", lambda *args, **options: poisoned(empty_like(*args, **options)))
+    found = pcg(A, b, M=make[name](A), form=form, rtol=1e-10)
+    monkeypatch.undo()
+    assert found.converged
+    np.testing.assert_array_equal(backend.to_host(found.x), backend.to_host(expected.x))
+
+
+@given(of_A=st.integers(-900, 900), of_b=st.integers(-900, 900), of_guess=st.integers(-90, 90), knows=st.booleans())
+def test_units_follow_the_larger_part_of_the_first_residual(of_A, of_b, of_guess, knows):
+    """That is b or A times the guess, whose exponent is asked for where the units of A or of that are far from 1."""
+    chosen, product = [], 17
+    v = {"b": (0.75, of_b), "x": (2.0**8, of_guess)}
+    iteration = SimpleNamespace(
+        b="b", x="x", shift=0, size=v.get, choose_units=lambda *exponents: chosen.append(exponents)
+    )
+    iteration.is_near = lambda *exponents: max(map(abs, exponents)) <= 128
+    choose_units(iteration, None, "guess", of_A, None, (lambda: product) if knows else None)
+    of_product = of_A + 9 + of_guess
+    expected = product if knows and max(abs(of_A), abs(of_product)) > 128 else of_product
+    assert chosen == [(of_A, max(of_b, expected))]
+
+
+@given(limit=st.floats(1e-3, 1e3), share=st.sampled_from([0.5, 1.0, 1.5]))
+def test_a_solution_that_loses_digits_converged_if_its_residual_is_at_the_limit(limit, share):
+    """As without another unit: at the limit is converged, beyond it is not."""
+    iteration = SimpleNamespace(shift=900, backend=get_backend("cpu"), limit=limit, taken=[])
+    iteration.solution = lambda: np.array([1.0, 0.0])
+    iteration.iterate = lambda: np.array([2.0**900, 2.0**-900])
+    iteration.replace_iterate = iteration.taken.append
+    iteration.measure_residual = lambda: setattr(iteration, "true_residual_norm", share * limit)
+    _, reason = solution_of(iteration, Reason.CONVERGED)
+    assert len(iteration.taken) == 1 and reason is (Reason.CONVERGED if share <= 1 else Reason.STAGNATED)
 
 
 def test_zero_right_hand_side(backend, to_device):
@@ -508,8 +581,6 @@ def test_bad_preconditioners(backend, to_device):
 
 @pytest.mark.gpu
 def test_array_on_the_wrong_device():
-    from mcprecond.backends import get_backend
-
     A = get_backend("gpu").sparse.csr_matrix(grid5(5))
     with pytest.raises(TypeError, match="b is on the cpu and must be on the gpu"):
         pcg(A, np.ones(25))

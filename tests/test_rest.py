@@ -118,6 +118,40 @@ def test_several_sweeps_are_the_stationary_iteration(sweep, columns, backend, to
     np.testing.assert_allclose(backend.to_host(smoothed), x + one @ (r[:, 0] - dense @ x), atol=1e-13)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pattern=patterns(), sweep=st.sampled_from(["forward", "backward", "symmetric"]), seed=st.integers(0, 9))
+def test_smoothing_any_x_is_a_correction_of_it(backend, to_device, pattern, sweep, seed):
+    """One sweep from x is x + inv(M) (b - A x), with E x on the right-hand side; where x solves, nothing changes."""
+    A, rng = spd(pattern, seed), np.random.default_rng(seed)
+    M = MulticolorGS(to_device(A), "greedy", sweep=sweep, max_colors=1)
+    dense, (x, b) = A.toarray(), rng.uniform(-1, 1, (2, A.shape[0]))
+    smoothed = backend.to_host(M.smooth(to_device(x), to_device(b)))
+    np.testing.assert_allclose(smoothed, x + inverse_of(dense, M, backend, sweep, 1.0) @ (b - A @ x), atol=1e-12)
+    np.testing.assert_allclose(backend.to_host(M.smooth(to_device(x), to_device(A @ x))), x, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_of_the_rest_that_overflow_are_refused(dtype, to_device):
+    """Every value is finite, and so is every pivot of A; the pivots of the rest are not."""
+    A = sp.csr_matrix(np.ones((6, 6), dtype))
+    M = MulticolorSGS(to_device(A), "greedy", max_colors=1)
+    before = M @ to_device(np.ones(6, dtype))
+    A.data[:] = np.finfo(dtype).max / 2
+    with pytest.raises(ValueError, match=f"in row 1 of A add up to more than {np.dtype(dtype)} has room for; scale A"):
+        M.update(to_device(A))
+    A.data[:] = 1
+    M.update(to_device(A))
+    assert (M @ to_device(np.ones(6, dtype)) == before).all()
+
+
+@pytest.mark.parametrize("exponent", [-600, 600])
+def test_units_beyond_single_precision_are_in_range(exponent, backend, to_device):
+    A = with_hubs(20, 5, 1)
+    plain, other = (MulticolorSGS(to_device(unit * A), "greedy", max_colors=2) for unit in (1.0, 2.0**exponent))
+    expected = 2.0**-exponent * applied(plain, backend)
+    np.testing.assert_allclose(applied(other, backend), expected, rtol=0, atol=1e-12 * abs(expected).max())
+
+
 def test_residual_of_an_iterate(backend, to_device):
     A = with_hubs(120, 10, 1)
     M = MulticolorGS(to_device(A), "greedy", max_colors=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond.backends import get_backend
 from mcprecond.problems.elasticity import elasticity
-from mcprecond.solvers import Reason
+from mcprecond.solvers import Reason, reliable
 from mcprecond.solvers.eisenstat import EisenstatIteration
 from mcprecond.solvers.reliable import ReliableUpdates
 
@@ -187,6 +189,61 @@ def test_a_system_in_double_precision_with_a_matrix_in_single(backend, to_device
         assert result.reason is Reason.CONVERGED and result.x.dtype == np.float64
         assert [stage.name for stage in result.stages] == ["float32"]
         assert relative_residual(A.astype(np.float64), b, backend.to_host(result.x)) <= 1e-12 * (1 + 1e-6)
+
+
+@given(
+    now=st.one_of(st.floats(0, 1e3), st.just(np.inf)),
+    before=st.one_of(st.floats(1e-6, 1e3), st.just(np.inf)),
+    limit=st.floats(0, 1.0),
+    last=st.floats(0, 30.0),
+    exponent=st.integers(-20, 20),
+)
+def test_when_the_next_update_is_due(now, before, limit, last, exponent):
+    """It ends at the limit, or where the norm has hardly fallen; otherwise the norm falls by 10 to 1000 until then."""
+    scale = 2.0**exponent
+    run = get_backend("cpu").kernels(reliable.KERNELS, VALUE=np.dtype("d"), STORED=np.dtype("f"))
+    of_system, scalars, history = np.zeros(12), np.full(12, 2.0), np.zeros(reliable.HISTORY)
+    control, settings_ = np.zeros(4, np.int64), np.zeros(4)
+    run.begin_updates(1, limit, now, scale, 9, of_system, settings_, control)
+    settings_[reliable.BEFORE] = before
+    history[control[reliable.ITERATION]] = last * scale
+    run.set_limit(1, of_system, settings_, control, scalars, history)
+    ends = now <= limit or now > before / reliable.LEFT_AT_MOST
+    state = reliable.NAN if now == np.inf else reliable.EXHAUSTED if ends else reliable.RUNNING
+    assert control[reliable.STATE] == state and control[reliable.MAXITER] == 9
+    if state == reliable.RUNNING:
+        due = scalars[reliable.TOLERANCE] / scale**2
+        most, least = (max(limit, now / factor**2) for factor in (reliable.LEAST, reliable.MOST))
+        assert least * (1 - 1e-12) <= due <= most * (1 + 1e-12) and settings_[reliable.BEFORE] == now
+        assert (scalars[reliable.RZ] == 0) == (now > reliable.ANOTHER * last**2)
+
+
+@pytest.mark.parametrize("exponent", [-112, -60, 60, 112])
+def test_units_of_A_near_the_ends_of_single_precision_change_no_digit(exponent, backend, to_device):
+    """Values of A have room there, but inv(A) r, or the steps, might not."""
+    A, b = grid5(8), np.random.default_rng(0).uniform(-1, 1, 64)
+    plain, other = (
+        pcg(to_device(unit * A), to_device(b), M=MulticolorSGS(to_device(unit * A), dtype="float32"), rtol=1e-12)
+        for unit in (1.0, 2.0**exponent)
+    )
+    assert other.converged and other.iterations == plain.iterations
+    np.testing.assert_array_equal(other.residuals, plain.residuals)
+
+
+def test_the_setup_of_what_takes_over_counts(backend, to_device, monkeypatch):
+    """The clock stands, but for the hour in which M is built in double precision."""
+    A, b = ill_conditioned(0, 6, 1e7, 0)
+    M, now, built = MulticolorSGS(to_device(A), dtype="float32"), [1.0], MulticolorSGS.built_for
+
+    def slowly(self, *args, **options):
+        now[0] += 3600
+        return built(self, *args, **options)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(MulticolorSGS, "built_for", slowly)
+    result = pcg(to_device(A), to_device(b), M=M, rtol=1e-6)
+    assert result.reason is Reason.CONVERGED_IN_DOUBLE
+    assert (result.setup_seconds, result.solve_seconds) == (3600, 0)
 
 
 def test_causes_are_found_all_the_same(backend, to_device):

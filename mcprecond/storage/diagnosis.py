@@ -11,8 +11,14 @@ from mcprecond.storage.fingerprint import Fingerprint
 
 
 def refuse_singular(blocks: Any) -> NoReturn:
-    """Raise ValueError for an entry of the diagonal that is zero, missing, or too small to divide by; names a row."""
+    """Raise ValueError for an entry of the diagonal that is zero, missing, or too small to divide by, or for a row of
+    the rest whose magnitudes add up to infinity; names a row.
+    """
     xp = blocks.backend.xp
+    overflowed = ~xp.isfinite(blocks.diagonal)
+    if bool(overflowed.any()):
+        row = int(blocks.perm[overflowed].min())
+        raise ValueError(f"the magnitudes in row {row} of A add up to more than {blocks.dtype} has room for; scale A")
     singular = (blocks.diagonal == 0) | ~xp.isfinite(blocks.dinv)
     if bool(singular.any()):
         row = int(blocks.perm[singular].min())

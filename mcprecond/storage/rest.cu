@@ -30,7 +30,7 @@ extern "C" __global__ void fetch_rest(long long n_rows, const int* rows, const O
     rest[own] = (STORED)((REAL)-1 * more);
     diagonal[i] = pivot + more;
     dinv[i] = VALUE(1) / diagonal[i];
-    if (!isfinite(dinv[i])) atomicAdd(&found[NO_PIVOTS], 1ull);
+    if (!isfinite(diagonal[i]) || !isfinite(dinv[i])) atomicAdd(&found[NO_PIVOTS], 1ull);
 }
 
 extern "C" __global__ void subtract_rest(long long n_rows, const int* rows, const OFFSET* indptr, const int* columns,

@@ -143,7 +143,7 @@ def fetch_rest_rows(
                 rest[e] = -more
         diagonal[i] = pivot + more
         dinv[i] = 1 / diagonal[i]
-        no_pivots += 0 * abs(dinv[i]) != 0
+        no_pivots += 0 * abs(diagonal[i]) + 0 * abs(dinv[i]) != 0
     return no_pivots
 
 

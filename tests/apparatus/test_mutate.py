@@ -53,6 +53,13 @@ def test_tests_of_other_functions_come_first(mutate):
     assert mutate.chosen_tests(["t::slow"], seconds) == ["t::slow"]
 
 
+def test_mutants_are_kept_and_others_are_drawn_for_those_that_are_gone(mutate):
+    first = [mutant.key for mutant in mutate.sampled(20, 1)]
+    assert len(set(first)) == 20
+    again = [mutant.key for mutant in mutate.sampled(20, 2, ["gone.py: [x += 1 -> pass]", *first[1:]])]
+    assert len(set(again)) == 20 and set(first[1:]) < set(again) and again != first
+
+
 def test_the_record_adds_up_and_reasons_are_of_survivors(mutate):
     record = json.loads(mutate.RESULTS.read_text())
     assert sum(sum(counts.values()) for counts in record["rooms"].values()) == record["mutants"] >= 200
