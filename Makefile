@@ -10,7 +10,7 @@ WORKERS ?= logical
 PARALLEL := MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
 # Modules of tests whose CUDA kernels are emulated.
 EMULATED_TESTS := orders coloring graphblas ecl_gc distance2 auto color_order \
-	smooth gauss_seidel columns dilu ilu complex node_blocks color_blocks dia listed_columns schedule wide pcg \
+	smooth gauss_seidel blocks columns dilu ilu complex node_blocks color_blocks dia listed_columns schedule wide pcg \
 	scale door hard_systems long_rows kernel_sets multigrid multigrid_solve nullspace many_columns
 
 # The first Python from 3.12 on that starts: PETSc's wheels are made for those.

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_part, offset_type
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_row, offset_type
 from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.atomics import atomic_max, atomic_or
 from mcprecond.backends.hashing import mix64
@@ -388,7 +388,7 @@ def _refuse_broken_format(A: Any, backend: Backend, name: str) -> None:
             raise ValueError(f"{name}.row and {name}.col must be from 0 to {A.shape[0] - 1}; rebuild {name}")
 
 
-@compile_part
+@compile_row
 def check_row(v, n, begin, end, indices):
     """The flaws of a row, how many neighbors it lists, and the hashes of its edges: those to larger vertices added,
     those to smaller ones subtracted.

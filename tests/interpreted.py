@@ -59,7 +59,7 @@ def compiler(*, keeps: bool = True, **options: Any) -> Callable[[Callable[..., A
     return interpret
 
 
-def shared_loop(body: Callable[..., Any], grain: int, **options: Any) -> Any:
+def shared_loop(body: Callable[..., Any], grain: str, known: dict[str, Any], **options: Any) -> Any:
     """In the place of `mcprecond.backends.shared_loop.shared_loop`."""
     return compiler()(body)
 

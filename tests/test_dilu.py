@@ -37,7 +37,7 @@ def test_equals_the_formula_and_keeps_the_diagonal(name, backend, to_device):
     np.testing.assert_allclose(np.diag(expected), A.diagonal(), rtol=1e-13)
     np.testing.assert_allclose(applied(M, backend) @ expected, np.eye(A.shape[0]), atol=1e-12)
     np.testing.assert_allclose(applied(M.T, backend), applied(M, backend).T, atol=1e-13)
-    first = M.blocks.rows_of(0)[0]
+    first = M.blocks.offsets[1]
     assert M.keeps_diagonal
     np.testing.assert_array_equal(backend.to_host(M.splitting[0][:first]), backend.to_host(M.blocks.diagonal[:first]))
 

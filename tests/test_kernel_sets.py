@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from test_cuda_compiles import SOURCES, kernel_set
 
+import mcprecond
 from mcprecond.backends import KernelSet, gpu
 from mcprecond.backends.cuda_source import cuda_source
 from mcprecond.storage.layouts.interleaved import KERNELS
@@ -48,3 +51,40 @@ def test_programs_for_other_choices_are_refused():
     """No GPU is needed for that."""
     with pytest.raises(TypeError, match=UNKNOWN):
         gpu._program(KERNELS, GIVEN | {"VALUE": np.float64}, 0)
+
+
+def decorated_functions():
+    """Functions of the package by their names: what compiles each, and its tree."""
+    found = {}
+    for path in Path(mcprecond.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                found.setdefault(node.name, []).append((ast.unparse(node.decorator_list[0]), node))
+    return found
+
+
+def test_threads_at_a_loop_count_no_references():
+    """What a loop calls for each row counts references to arrays only where it has to."""
+    functions = decorated_functions()
+
+    def is_loop(decorator: str) -> bool:
+        return (
+            decorator.startswith(("compile_loop", "KERNELS.per_item", "KERNELS.in_parts")) and "driver" not in decorator
+        )
+
+    def has_to(node: ast.FunctionDef) -> bool:
+        slices = any(isinstance(part, ast.Slice) for part in ast.walk(node))
+        return slices or bool(
+            re.search(r"np\.(empty|zeros|full|append|cumsum)|_like|\.(copy|sort)\(", ast.unparse(node))
+        )
+
+    waiting = [node for several in functions.values() for decorator, node in several if is_loop(decorator)]
+    seen = set()
+    while waiting:
+        for call in (part for part in ast.walk(waiting.pop()) if isinstance(part, ast.Call)):
+            for decorator, node in functions.get(ast.unparse(call.func), ()):
+                if not is_loop(decorator) and id(node) not in seen:
+                    seen.add(id(node))
+                    waiting.append(node)
+                    assert decorator != "compile_part" or has_to(node), f"{node.name} should be a compile_row"
+    assert len(seen) > 50

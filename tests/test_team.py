@@ -45,6 +45,12 @@ def outer(first, end, counts):
         count(0, counts.shape[1], counts[i])
 
 
+@compile_loop(offsets="offsets")
+def chunks(first, end, offsets):
+    """One for each chunk."""
+    return min(end - first, 1)
+
+
 @compile_part
 def alternate(rounds, counts):
     """Short and long loops in turns."""
@@ -148,3 +154,11 @@ def test_no_such_number_of_threads(wrong, error):
     with pytest.raises(error, match="threads"):
         configure(threads=wrong)
     assert get_threads() == before
+
+
+@pytest.mark.parametrize(("entries", "rows_at_least"), [(0, 512), (1, 409), (60, 32), (5000, 1)])
+def test_chunks_of_long_rows_have_fewer_rows(entries, rows_at_least):
+    """A chunk has about 2048 entries, where a row counts for four more; no more than 512 rows, and a 256th at least."""
+    for rows in (1000, 50_000):
+        size = max(rows_at_least, -(-rows // 256))
+        assert chunks(0, rows, np.arange(rows + 1) * entries) == -(-rows // size)

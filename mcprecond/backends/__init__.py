@@ -16,6 +16,7 @@ from mcprecond.backends.kernels import (
     compile_inlined,
     compile_loop,
     compile_part,
+    compile_row,
     offset_type,
     unsigned,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "compile_inlined",
     "compile_loop",
     "compile_part",
+    "compile_row",
     "get_backend",
     "gpu_problem",
     "offset_type",

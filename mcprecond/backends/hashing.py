@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcprecond.backends import compile_part
+from mcprecond.backends import compile_row
 
 
-@compile_part
+@compile_row
 def mix(v, seed):
     """Hash a vertex number and a seed to 32 well-mixed bits."""
     h = (v ^ ((seed * 0x9E3779B9) & 0xFFFFFFFF)) & 0xFFFFFFFF
@@ -19,7 +19,7 @@ def mix(v, seed):
     return h
 
 
-@compile_part
+@compile_row
 def mix64(x):
     """Mix the bits of a 64-bit number well."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -34,24 +34,38 @@ from mcprecond.backends.shared_loop import shared_loop
 ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **NUMBA_OPTIONS}
 #: The smallest chunk of a loop over rows of a sparse matrix: less work does not pay for handing it to another thread.
 ROWS = 512
+#: The entries of a matrix that are worth a chunk, which take a microsecond or two; a row counts for so many.
+ENTRIES, OF_ROW = 2048, 4
 #: The smallest chunk of a loop over the entries of vectors.
 NUMBERS = 4096
 
 
-def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS) -> Any:
+def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS, offsets: str | None = None) -> Any:
     """Compile ``body(first, end, ...)``, the iterations of a parallel loop from `first` to `end`; see `shared_loop`.
 
-    A call runs the whole range, which the threads share, and returns the sum of what the body returns.
+    A call runs the whole range, which the threads share, and returns the sum of what the body returns. A chunk has at
+    least `grain` iterations; or, where `offsets` names the parameter with the row offsets of a matrix, so many rows of
+    mean length that they have about ENTRIES entries, if these are fewer.
     """
     if body is None:
-        return partial(compile_loop, grain=grain)
-    return shared_loop(body, grain, **ALL)
+        return partial(compile_loop, grain=grain, offsets=offsets)
+    return shared_loop(body, f"least_rows({offsets})" if offsets else str(grain), {"least_rows": least_rows}, **ALL)
 
 
-# Serial code: the work on one vertex or edge, or the order in which loops run.
+# Serial code: the order in which loops run, and what allocates arrays.
 compile_part = compiler(**ALL)
+# The work on one row, vertex or edge, which allocates nothing and takes no part of an array as an array. Numba counts
+# no references to arrays there: threads share the counters, and would wait for each other at every call.
+compile_row = compiler(_nrt=False, **ALL)
 # The work on one short row: to hand over the arrays would take as long as the work.
 compile_inlined = compiler(forceinline=True, **ALL)
+
+
+@compile_inlined
+def least_rows(offsets):
+    """How many rows a chunk has at least."""
+    rows = np.int64(len(offsets) - 1)
+    return min(ROWS, max(1, rows * ENTRIES // max(np.int64(offsets[rows]) + OF_ROW * rows, 1)))
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding

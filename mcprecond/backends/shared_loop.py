@@ -73,7 +73,7 @@ def _added(builder: Any, a: Any, b: Any) -> Any:
     return builder.add(a, b) if isinstance(a.type, ir.IntType) else builder.fadd(a, b)
 
 
-def shared_loop(body: Callable[..., Any], grain: int, **options: Any) -> Any:
+def shared_loop(body: Callable[..., Any], grain: str, known: dict[str, Any], **options: Any) -> Any:
     """Compile ``body(first, end, ...)``, and return a compiled function with the same parameters that lets the team
     share the iterations from `first` to `end`.
 
@@ -81,15 +81,17 @@ def shared_loop(body: Callable[..., Any], grain: int, **options: Any) -> Any:
     ----------
     body : function
         Returns nothing, or numbers, of which the sum over all chunks is returned.
-    grain : int
-        How many iterations a chunk has at least.
+    grain : str
+        How many iterations a chunk has at least: an expression in the parameters of the body, and in what is known.
+    known : dict
+        Compiled functions by their names.
     **options
         Of `numba.njit`.
     """
     serial = compiler(keeps=False, no_cpython_wrapper=True, **options)(body)
     names = ", ".join(inspect.signature(body).parameters)
-    scope = {"shared": _shared, "body": serial, "grain": grain}
-    exec(f"def loop({names}):\n    return shared(body, grain, {names})", scope)
+    scope = {"shared": _shared, "body": serial, **known}
+    exec(f"def loop({names}):\n    return shared(body, {grain}, {names})", scope)
     loop = scope["loop"]
     # Numba keeps what it compiles beside the file that defines the function, under its name and line.
     code = body.__code__

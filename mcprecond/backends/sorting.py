@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mcprecond.backends.kernels import compile_part
+from mcprecond.backends.kernels import compile_row
 
 SHORT = 64  # so few numbers are sorted by insertion alone
 FEW = 8  # so few numbers are searched from the first one on
 
 
-@compile_part
+@compile_row
 def sort_in_place(array, begin, end):
     """Sort a part by Shell's method: insertion with gaps, which is fast where it is short or consists of sorted runs.
 
@@ -40,7 +40,7 @@ def sort_in_place(array, begin, end):
             gap = smaller
 
 
-@compile_part
+@compile_row
 def lower_bound(array, begin, end, value):
     """The first place from `begin` on whose number is not below a value, in a sorted part of an array; or `end`."""
     low, high = begin, end

@@ -4,8 +4,8 @@ A loop is a function ``body(first, end, ...)`` of some of its iterations. Its ra
 thread and those of the team claim one after another until none is left, each beginning with its own share, so that the
 same thread finds the same rows in its cache again. Whoever has nothing to do polls for some microseconds and sleeps
 then. The caller never waits for a thread that has not begun: on a machine where all cores are busy it does the work
-itself. It waits for chunks that others are at, and sleeps then, too; where that happens at short loops, it does the
-next ones by itself.
+itself. It waits for chunks that others are at, and sleeps then, too. Where it waits at a short loop for much longer
+than it has worked, it does the next ones by itself.
 
 Where chunks begin depends on the loop alone. So sums, which are added up chunk by chunk, have the same bits with any
 number of threads. A loop of few chunks is done by the caller, and a loop that runs while the team is at another
@@ -26,6 +26,7 @@ import os
 import platform
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -44,9 +45,10 @@ MOST_CHUNKS = 256
 MOST_THREADS = 256
 #: So many chunks are worth the way to one more thread.
 WORTH = 2
-#: A loop of fewer chunks is short. If the caller of a short loop had to sleep, because another thread lost its core in
-#: the middle of a chunk, the caller runs the next FEWEST_ALONE short loops alone. That number doubles each time.
-SHORT, FEWEST_ALONE, MOST_ALONE = 64, 16, 4096
+#: A loop of fewer chunks is short. If the caller of a short loop waited LATE times as long as it had worked, because
+#: another thread lost its core in the middle of a chunk, the caller runs the next FEWEST_ALONE short loops alone. That
+#: number doubles each time. (Where chunks are few and take long, a shorter wait is only their being uneven.)
+SHORT, LATE, FEWEST_ALONE, MOST_ALONE = 64, 2, 16, 4096
 #: How often a thread polls before it sleeps: tens of microseconds, about as long as what is between two loops takes.
 POLLS = 2000
 
@@ -78,7 +80,9 @@ _MUTEX = _SLEEPS + _LINE * MOST_THREADS
 _CONDITION = _MUTEX + _LINE * MOST_THREADS
 _WORDS = _CONDITION + _LINE * MOST_THREADS
 #: Where the addresses of the system's functions are.
-_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL = range(17 * _LINE, 17 * _LINE + 4)
+_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL, _C_TIME = range(17 * _LINE, 17 * _LINE + 5)
+#: What the clock is asked by, and where it writes: seconds and nanoseconds, or on Windows ticks alone.
+_CLOCK, _SECONDS, _NANOSECONDS = range(17 * _LINE + 5, 17 * _LINE + 8)
 
 _memory = (ctypes.c_int64 * (_WORDS + _LINE))()
 _address = -(-ctypes.addressof(_memory) // (8 * _LINE)) * (8 * _LINE)
@@ -188,6 +192,13 @@ def _sleep(me, epoch, chunks):
 
 
 @_compile
+def _now():
+    """The time, in units that do not matter; only the caller of a loop asks."""
+    _call_c(_C_TIME, _load(_CLOCK), _address_of(_SECONDS))
+    return _load(_SECONDS) * 1_000_000_000 + _load(_NANOSECONDS)
+
+
+@_compile
 def _claim_chunks(me, epoch):
     """Do chunks of a job until none is left, and return how many; none if the job is over."""
     entry, data, first, end = _load(_ENTRY), _load(_DATA), _load(_FIRST), _load(_END)
@@ -263,8 +274,10 @@ def _run(entry, data, first, end, grain):
     for thread in range(members):
         stop = chunks * (thread + 1) // members
         _exchange(_NEXT + _LINE * thread, (epoch << 32) | (stop << 16) | (chunks * thread // members))
+    started = _now() if chunks < SHORT else 0
     _exchange(_EPOCH, epoch)
     _claim_chunks(0, epoch)
+    worked = _now() - started if chunks < SHORT else 0
     polls = 0
     while _load(_DONE) < chunks:
         _pause(0)
@@ -273,7 +286,7 @@ def _run(entry, data, first, end, grain):
             _sleep(0, epoch, chunks)
     if chunks < SHORT:
         more = _load(_MORE_ALONE)
-        if polls > POLLS:
+        if polls > POLLS and _now() - started - worked > LATE * worked:
             _exchange(_ALONE, more)
             _exchange(_MORE_ALONE, min(2 * more, MOST_ALONE))
         elif more > FEWEST_ALONE:
@@ -358,11 +371,14 @@ if sys.platform.startswith("win"):
         "ReleaseSRWLockExclusive",
         "SleepConditionVariableSRW",
         "WakeConditionVariable",
+        "QueryPerformanceCounter",
     )
+    _block[_CLOCK] = _address + 8 * _SECONDS  # its one argument
 else:
     _SYSTEM = ctypes.CDLL(None)
-    _NAMES = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_signal")
-for _index, _name in zip((_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL), _NAMES, strict=True):
+    _NAMES = ("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_signal", "clock_gettime")
+    _block[_CLOCK] = time.CLOCK_MONOTONIC
+for _index, _name in zip((_C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL, _C_TIME), _NAMES, strict=True):
     _block[_index] = ctypes.cast(getattr(_SYSTEM, _name), ctypes.c_void_p).value or 0
 _block[RUN] = ctypes.cast(_run_first, ctypes.c_void_p).value or 0
 _block[_START] = ctypes.cast(_start_threads, ctypes.c_void_p).value or 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.hubs import near_hubs
@@ -94,7 +94,7 @@ def _shift(graph: Graph, distance: int, colors: Any, sizes: np.ndarray) -> tuple
     return colors, sizes
 
 
-@compile_part
+@compile_row
 def best_class(v, distance, indptr, indices, target, goals, place, begin, colors, sizes):
     """The smallest class below the target in which nobody is near v, among the first 64 goals where there is one; -1 if
     there is none.

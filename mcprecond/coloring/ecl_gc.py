@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.backends.arguments import flag, one_of
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
@@ -148,7 +148,7 @@ def ecl_gc(
     return colors, log
 
 
-@compile_part
+@compile_row
 def best_colors(mask, count):
     """The lowest `count` bits of those that are set: with so many neighbors less one to wait for, no others matter."""
     kept = 0
@@ -159,19 +159,19 @@ def best_colors(mask, count):
     return kept
 
 
-@compile_part
+@compile_row
 def show_low(v, mask, possible):
     """Let neighbors know the colors, bit by bit."""
     possible[v] = np.int32(np.uint32(mask))
 
 
-@compile_part
+@compile_row
 def open_low(v, degrees, possible):
     """The colors 0..degree are possible."""
     show_low(v, (1 << (degrees[v] + 1)) - 1, possible)
 
 
-@compile_part
+@compile_row
 def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, colors, possible):
     """Advance a low-degree vertex by the three cases of Section 3; true once a single bit is left, its color."""
     mask = np.int64(possible[v]) & 0xFFFFFFFF
@@ -195,7 +195,7 @@ def visit_low(v, indptr, indices, degrees, order, seed, shortcut1, shortcut2, co
     return mask == best
 
 
-@compile_part
+@compile_row
 def show_high(v, best, colored, colors, possible):
     """Let neighbors know the color, or else that it is at least `best`; low degrees have no use for 32 or more."""
     colors[v] = best if colored else ~best
@@ -205,7 +205,7 @@ def show_high(v, best, colored, colors, possible):
     show_low(v, mask, possible)
 
 
-@compile_part
+@compile_row
 def visit_high(v, indptr, degrees, shortcut1, colors, possible, waiting, dag, bitmaps):
     """Advance a high-degree vertex, true once it has its color; its neighbors may get any color from their best on."""
     begin, word = indptr[v], indptr[v] // 32 + v

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, compile_part
+from mcprecond.backends import Backend, compile_part, compile_row
 from mcprecond.backends.kernels import INT32_LIMIT
 from mcprecond.backends.memory import available_bytes
 from mcprecond.matrix import AdmittedMatrix, admitted
@@ -16,7 +16,7 @@ UNCOLORED = -1  # instead of a color
 CUDA_CONSTANTS = {"UNCOLORED": UNCOLORED}
 
 
-@compile_part
+@compile_row
 def rows_near(v, distance, indptr):
     """Which rows list the vertices within distance 1 or 2 of v: its own, and at distance 2 those of its neighbors.
 
@@ -26,7 +26,7 @@ def rows_near(v, distance, indptr):
     return range(own - 1, np.int64(indptr[v + 1]) if distance == 2 else own)
 
 
-@compile_part
+@compile_row
 def row_near(j, v, indptr, indices):
     """The row that number j of `rows_near` stands for."""
     return np.int64(v) if j < indptr[v] else np.int64(indices[j])

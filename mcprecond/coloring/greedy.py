@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import compile_part
+from mcprecond.backends import compile_part, compile_row
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 from mcprecond.coloring.history import log_of
@@ -106,7 +106,7 @@ def at_once(graph: Graph) -> Any:
     return log_of([graph.n] if graph.n else [], graph.backend)
 
 
-@compile_part
+@compile_row
 def color_next(v, distance, indptr, indices, colors, taken_by):
     """Color v, which has no color yet. `taken_by[c] == v` says that a vertex near v has color c."""
     for j in rows_near(v, distance, indptr):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import compile_part
+from mcprecond.backends import compile_part, compile_row
 from mcprecond.backends.hashing import mix64
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 
@@ -119,7 +119,7 @@ def neighbors_of_hubs(indptr, indices, hub):
     return np.flatnonzero(near).astype(np.int32)
 
 
-@compile_part
+@compile_row
 def place_of(key, keys):
     """Where a key is in the table, or else the empty place for it. The table's length is a power of two."""
     place = np.int64(mix64(np.uint64(key)) & np.uint64(len(keys) - 1))
@@ -139,14 +139,14 @@ def doubled(keys, words):
     return more_keys, more_words
 
 
-@compile_part
+@compile_row
 def word_of(h, number, keys, words):
     """The colors from 64 times the number on that hub h and its neighbors have, a bit each."""
     place = place_of(np.int64(h) << 32 | number, keys)
     return words[place] if keys[place] != EMPTY else np.uint64(0)
 
 
-@compile_part
+@compile_row
 def first_zero(word):
     """The lowest bit that is zero; 64 if there is none."""
     bit = 0

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, KernelSet, compile_loop, compile_part
+from mcprecond.backends import NUMBERS, KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.backends.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import new_log
@@ -100,7 +100,7 @@ def _lanes(graph: Graph) -> int:
     return lanes
 
 
-@compile_part
+@compile_row
 def smallest_free_color(v, distance, indptr, indices, colors):
     """The smallest color that nobody near v has, looked for 64 at a time; v itself is uncolored, so takes none."""
     offset = 0

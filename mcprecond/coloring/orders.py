@@ -71,7 +71,8 @@ def permutation(order: Any, n: int, backend: Backend, name: str = "order", names
     ValueError
         If it is no permutation of 0..n - 1; the message says why.
     """
-    xp, wanted = backend.xp, f"{name} must be one of {', '.join(names)} or a permutation of 0..{n - 1}"
+    or_one = f"one of {', '.join(names)} or " if names else ""
+    xp, wanted = backend.xp, f"{name} must be {or_one}a permutation of 0..{n - 1}"
     sequence = integers(order, backend, wanted)
     if sequence.shape != (n,):
         raise ValueError(f"{wanted}, got an array of shape {sequence.shape}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_row
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.multigrid.patterns import Pattern, transposed_pattern
 
@@ -57,7 +57,7 @@ def tentative(own: Pattern, count: int, B: Any, block_size: int, backend: Backen
 # On the CPU.
 
 
-@compile_part
+@compile_row
 def orthogonalize(members, b, k, tiny, B, Q, R, any_vanished):
     """Modified Gram-Schmidt, twice, on the rows of one aggregate; R is its upper triangle."""
     for c in range(k):

@@ -27,6 +27,7 @@ to the end; a single move hardly changes the number of iterations.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def reordered(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
     numbers = np.empty(len(order), np.int32)
     numbers[order] = np.arange(len(order), dtype=np.int32)
     colors = backend.xp.asarray(numbers)[coloring.colors]
-    return Coloring(colors, coloring.sizes[order], coloring.method, coloring.history)
+    return replace(coloring, colors=colors, sizes=coloring.sizes[order])
 
 
 def with_large_last(order: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -47,4 +47,5 @@ def renumbered(coloring: Coloring, kept: np.ndarray) -> Coloring:
     numbers[kept] = np.arange(len(kept), dtype=np.int32)
     colors = backend_of(coloring.colors).xp.asarray(numbers)[coloring.colors]
     others = coloring.sizes.sum() - coloring.sizes[kept].sum()
-    return Coloring(colors, np.append(coloring.sizes[kept], others if others else []).astype(np.int64), coloring.method)
+    sizes = np.append(coloring.sizes[kept], others if others else []).astype(np.int64)
+    return Coloring(colors, sizes, coloring.method, blocks=coloring.blocks, order=coloring.order)

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.coloring import Graph
+from mcprecond.coloring import Coloring, Graph
+from mcprecond.coloring.coloring import finished
+from mcprecond.coloring.history import log_of
 from mcprecond.coloring.jp import colors_and_fronts
 
 
@@ -30,3 +32,22 @@ def levels_of(graph: Graph, sequence: Any | None) -> Any:
         Which vertex comes when; None stands for row order.
     """
     return ((colors_and_fronts(graph, sequence) >> 32) - 1).astype(np.int32)
+
+
+def coloring_by_levels(graph: Graph, sequence: Any | None, method: str) -> Coloring:
+    """The levels as a coloring."""
+    return finished(levels_of(graph, sequence), log_of([], graph.backend), method, graph.backend)
+
+
+def in_steps(graph: Graph, coloring: Coloring, has_rest: bool) -> Coloring:
+    """Return the levels of the order of a coloring of blocks, which has each row of a block in a color of its own.
+
+    If the last color is a rest, so is the last one of them: its rows come last and have no levels among them.
+    """
+    sequence = coloring.permutation()
+    levels = levels_of(graph, sequence)
+    if has_rest:
+        rest = sequence[len(sequence) - int(coloring.sizes[-1]) :]
+        levels[rest] = -1
+        levels[rest] = levels.max() + 1
+    return finished(levels, log_of([], graph.backend), coloring.method, graph.backend)

@@ -106,11 +106,18 @@ class Colored(Preconditioner):
 
     def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
         """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
-        matrix, colors, b = self.blocks.permuted().T.tocsr(), self.coloring.colors, self.blocks.block_size
+        matrix, coloring, b = self.blocks.permuted().T.tocsr(), self.coloring, self.blocks.block_size
         matrix = matrix.conj() if conjugate else matrix
         inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
         matrix = matrix[inverse][:, inverse]
-        return (matrix, colors) if self._stays else (matrix.get(), self.backend.to_host(colors))
+        return (matrix, coloring) if self._stays else (matrix.get(), self._on_host(coloring))
+
+    def _on_host(self, coloring: Coloring) -> Coloring:
+        def to_host(part: Any) -> Any:
+            return None if part is None else self.backend.to_host(part)
+
+        parts = (to_host(part) for part in (coloring.colors, coloring.blocks, coloring.order))
+        return Coloring(next(parts), coloring.sizes, coloring.method, coloring.history, *parts)
 
 
 def blocks_of(

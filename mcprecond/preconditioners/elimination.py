@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_row
 from mcprecond.preconditioners.pivots import (
     LOW,
     SHIFTED,
@@ -25,6 +25,7 @@ from mcprecond.preconditioners.pivots import (
     least_invertible,
     safe_pivot,
 )
+from mcprecond.storage.schedule import whole_bundles
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED PLACE SHARE (LANES)")
 
@@ -56,7 +57,7 @@ def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, x
     return xp.zeros(len(patterns[0]), np.int64), xp.empty(0, place)
 
 
-@compile_part
+@compile_row
 def gallop(indices, begin, end, column):
     """The first place in the sorted indices[begin:end] that does not hold less than `column`."""
     step = 1
@@ -118,7 +119,7 @@ def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, up
                     place += 1
 
 
-@compile_part
+@compile_row
 def eliminate_listed(i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv):
     """Eliminate the lower part of row i, whose matches are listed; what that adds to its diagonal entry."""
     added = dinv.dtype.type(0)
@@ -142,7 +143,7 @@ def eliminate_listed(i, lower_indptr, lower_indices, lower, upper_indptr, upper,
     return added
 
 
-@compile_part
+@compile_row
 def subtract(place, end, indices, values, other, other_end, other_indices, other_values, factor):
     """Subtract `factor` times a sorted row from another where both have entries; how many these are."""
     changes = 0
@@ -156,7 +157,7 @@ def subtract(place, end, indices, values, other, other_end, other_indices, other
         other += 1
 
 
-@compile_part
+@compile_row
 def eliminate_in_place(i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv):
     """The same where matches have to be looked for; also, how many other entries have changed."""
     changes, added = 0, dinv.dtype.type(0)
@@ -174,7 +175,7 @@ def eliminate_in_place(i, lower_indptr, lower_indices, lower, upper_indptr, uppe
     return added, changes
 
 
-@compile_part
+@compile_row
 def load(begin, end, places, stored, values, largest):
     """Fetch a triangle's part of a row from where the sweeps need it; its largest magnitude, or `largest`."""
     for e in range(begin, end):
@@ -183,17 +184,18 @@ def load(begin, end, places, stored, values, largest):
     return largest
 
 
-@compile_part
+@compile_row
 def store(begin, end, places, stored, values, factor):
     """Put it back, times a factor."""
     for e in range(begin, end):
         stored[places[e]] = factor * values[e]
 
 
-@compile_loop
+@compile_loop(offsets="lower_indptr")
 def factorize_rows(
     first,
     end,
+    begins,
     lower_indptr,
     lower_indices,
     lower_places,
@@ -217,6 +219,7 @@ def factorize_rows(
 ):
     """The rows of one level."""
     changes = 0
+    first, end = whole_bundles(first, end, begins)
     for i in range(first, end):
         d = diagonal[i]
         largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
@@ -246,7 +249,7 @@ def factorize_rows(
 
 
 @KERNELS.resident
-def factorize(n_pieces, pieces, *rows):
+def factorize(n_pieces, pieces, begins, *rows):
     """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
     `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
@@ -254,4 +257,4 @@ def factorize(n_pieces, pieces, *rows):
     diagonal was changed where matches are not listed.
     """
     for c in range(n_pieces):
-        factorize_rows(pieces[c], pieces[c + 1], *rows)
+        factorize_rows(pieces[c], pieces[c + 1], begins, *rows)

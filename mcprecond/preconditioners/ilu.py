@@ -15,13 +15,11 @@ from mcprecond.backends.arguments import one_of
 from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.coloring import Coloring, Graph
-from mcprecond.coloring.coloring import finished
-from mcprecond.coloring.history import log_of
 from mcprecond.coloring.orders import permutation
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, rows_of
 from mcprecond.ordering.color_order import swept_coloring
-from mcprecond.ordering.levels import levels_of
+from mcprecond.ordering.levels import coloring_by_levels
 from mcprecond.preconditioners.elimination import ENTRIES_AT_ONCE, KERNELS, MOST_SHARE, list_matches, list_nothing
 from mcprecond.preconditioners.pivots import (
     TRIANGLES,
@@ -41,8 +39,8 @@ class ILU0(Factored):
 
     A row waits for those of its neighbors that come earlier. In natural order of a grid that makes hundreds of levels,
     in the order of a coloring at most as many as there are colors, for more iterations: somewhat more, or, where
-    couplings are anisotropic or convection is strong, ten times as many. On a CPU levels cost little, on a GPU each is
-    a step.
+    couplings are anisotropic or convection is strong, ten times as many. A coloring of blocks of rows, as in
+    ``color(A, "greedy", blocks=512)``, is between the two. On a CPU levels cost little, on a GPU each is a step.
 
     On a GPU, what depends on the pattern only is kept for `update`, most of it a byte for each lower entry of a row and
     each entry behind it. Where rows are long, that is more memory than A takes.
@@ -256,11 +254,10 @@ class ILU0(Factored):
         """Find out what depends on the pattern only: which rows are worked on at once, and where they match others."""
         blocks, xp, n = self.blocks, self.backend.xp, self.shape[0]
         offsets = (blocks.lower.indptr, blocks.upper.indptr)
-        colors = blocks.coloring.colors[blocks.perm]
         sizes, entries = np.diff(blocks.offsets), sum(int(ends[-1]) for ends in offsets) / max(n, 1)
         most_rows = 2 ** int(np.log2(max(ENTRIES_AT_ONCE / max(entries, 1), 1)))
         rows = np.minimum(rows_per_slice(sizes, entries, self.backend.resident_warps), most_rows).astype(np.int32)
-        self._pieces = cut_slices(blocks.offsets, colors, *offsets, self.backend, rows)
+        self._pieces = cut_slices(blocks.offsets, *offsets, self.backend, rows)
         (lower, lower_places), (upper, upper_places) = (
             self._sorted_pattern(triangle) for triangle in (blocks.lower, blocks.upper)
         )
@@ -307,6 +304,7 @@ class ILU0(Factored):
             self._run.factorize(
                 len(self._pieces) - 1,
                 self._pieces,
+                blocks.begins,
                 *triangles,
                 *self._matches,
                 blocks.diagonal,
@@ -356,12 +354,14 @@ def _default_ordering(backend: Backend, coloring: Any) -> tuple[str, str]:
 
 
 def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
-    """The levels of an order as a coloring."""
+    """The levels of an order as a coloring; a coloring of blocks itself, where a thread has a block."""
     if not isinstance(ordering, str):
         name, sequence = "given", permutation(ordering, graph.n, graph.backend, "ordering", ORDERINGS)
     elif ordering == "color":
         colored = swept_coloring(matrix, coloring)
+        if colored.blocks is not None and not graph.backend.resident_warps:
+            return colored
         name, sequence = colored.method, colored.permutation()
     else:
         name, sequence = "natural", None
-    return finished(levels_of(graph, sequence), log_of([], graph.backend), f"levels of {name} order", graph.backend)
+    return coloring_by_levels(graph, sequence, f"levels of {name} order")

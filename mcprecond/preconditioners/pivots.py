@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import compile_part
+from mcprecond.backends import compile_row
 from mcprecond.backends.arguments import did_you_mean
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, admitted
@@ -117,7 +117,7 @@ class Factored(Colored):
             self.shifted = Shifts(np.empty(0, np.int64), np.empty(0, self.dtype))
             return
         blocks, backend = self.blocks, self.backend
-        self._keeps_diagonal = not bool(shifts[: int(blocks.offsets[1])].any())
+        self._keeps_diagonal = not bool(shifts[: int(blocks.free_rows[0])].any())
         bad = backend.xp.flatnonzero(shifts)
         rows, amounts = (backend.to_host(array[bad]) for array in (blocks.perm, shifts))
         if len(rows) and raises:
@@ -172,13 +172,13 @@ def check_rule(pivot: str) -> None:
         raise ValueError(f"pivot must be one of {', '.join(PIVOT_RULES)}, got {pivot!r}{hint}")
 
 
-@compile_part
+@compile_row
 def least_invertible(values):
     """The magnitude down to which inverses are finite in the dtype of an array."""
     return 3e-39 if values.real.itemsize == 4 else 5.7e-309
 
 
-@compile_part
+@compile_row
 def safe_pivot(d, largest, tiny, least):
     """The pivot d, or, where d is tiny beside it, below `least` or not finite, the row's largest entry with d's (real)
     sign.
@@ -189,7 +189,7 @@ def safe_pivot(d, largest, tiny, least):
     return -shifted if d.real < 0 else shifted
 
 
-@compile_part
+@compile_row
 def is_low(d, diagonal, least):
     """Whether the pivot of a row with a positive diagonal entry is so little of it, or not a number."""
     return diagonal.real > 0 and not d.real > least * diagonal.real

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import KernelSet, compile_row
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
@@ -16,37 +16,37 @@ KERNELS = KernelSet(__file__, "OFFSET")
 # the node is corner 7 - e. The 27 neighbors of a node, itself in the middle, are numbered x + 3 y + 9 z.
 
 
-@compile_part
+@compile_row
 def inside(i, m):
     """Whether i is one of 0..m - 1."""
     return 0 <= i < m
 
 
-@compile_part
+@compile_row
 def dirichlet(z, m):
     """Whether T is prescribed in the layer z of nodes."""
     return z == 0 or z == m - 1
 
 
-@compile_part
+@compile_row
 def has_element(x, y, e, m):
     """Whether a node between bottom and top has an element e."""
     return inside(x - 1 + (e & 1), m - 1) and inside(y - 1 + (e >> 1 & 1), m - 1)
 
 
-@compile_part
+@compile_row
 def node_offset(corner, m):
     """From the first corner's node to that of another."""
     return (corner & 1) + (corner >> 1 & 1) * m + (corner >> 2) * m * m
 
 
-@compile_part
+@compile_row
 def neighbor_offset(corner):
     """The same among the 27 neighbors."""
     return (corner & 1) + (corner >> 1 & 1) * 3 + (corner >> 2) * 9
 
 
-@compile_part
+@compile_row
 def gather(T, v, e, m, corners):
     """The values of T at the corners of the element e of node v."""
     first = v - node_offset(7 - e, m)
@@ -54,7 +54,7 @@ def gather(T, v, e, m, corners):
         corners[b] = T[first + node_offset(b, m)]
 
 
-@compile_part
+@compile_row
 def at_gauss_point(shape, g, corners):
     """T at Gauss point g."""
     value = 0.0

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mcprecond.backends import compile_loop, compile_part, get_backend
+from mcprecond.backends import compile_loop, compile_row, get_backend
 from mcprecond.backends.arguments import real
 from mcprecond.problems.graphs.grids import elasticity_pattern, in_stencil, neighbors_of
 from mcprecond.problems.graphs.simple import size_of
@@ -137,7 +137,7 @@ def _gradients_in_tetrahedra() -> list[np.ndarray]:
     return found
 
 
-@compile_part
+@compile_row
 def stiffness(v, p, c, d, n, K):
     """The entry between component c of node v and d of the p-th of the 27 nodes around it, added up over elements."""
     x, y, z = v % n, v // n % n, v // (n * n)

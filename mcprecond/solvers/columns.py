@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
@@ -404,7 +404,7 @@ def parts_of(n, k, partials):
     return partials[: parts * k].reshape(parts, k)
 
 
-@compile_part
+@compile_row
 def rows_of_part(part, parts, n):
     """The first row of a part, and that of the next one."""
     return part * n // parts, (part + 1) * n // parts
@@ -493,7 +493,7 @@ def advance_rows(first, end, runs, alpha, p, q, x, r, sums):
         fold(squares, sums[part])
 
 
-@compile_part
+@compile_row
 def advance_numbers(runs, alpha, p, q, x, r, squares):
     """The numbers of a few rows."""
     for e in range(len(x)):
@@ -550,7 +550,7 @@ def turn_rows(first, end, runs, beta, unit, z, p):
         turn_numbers(runs, beta, unit, z[base:next_base], p[base:next_base])
 
 
-@compile_part
+@compile_row
 def turn_numbers(runs, beta, unit, z, p):
     """The numbers of a few rows. At first there is no p."""
     for e in range(len(p)):

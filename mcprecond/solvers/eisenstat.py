@@ -53,6 +53,7 @@ from mcprecond.solvers.iteration import (
     take_rz,
 )
 from mcprecond.storage.layouts import LAYOUT_CHOICES
+from mcprecond.storage.schedule import row_at, whole_bundles
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.sweeps.triangular import add_products, block_product
 
@@ -91,19 +92,21 @@ class EisenstatIteration(Iteration):
         macros = {**blocks.macros, "OFFSET": offset, "VALUE": dtype, "STORED": dtype, "PRODUCTS_APART": int(apart)}
         self.products = xp.empty(blocks.vector_shape[0] if apart else 0)
         self.sweep, self.vector = backend.kernels(KERNELS, LANES=32, **macros), backend.kernels(KERNELS, **macros)
-        sums = blocks.new_sums()
-        self.blocks, self.slices = blocks, (blocks.n_slices, blocks.slices, sums)
+        self.blocks, self.slices = blocks, blocks.schedule()
         self.lower, self.upper = blocks.lower.rows, blocks.upper.rows
         shape = blocks.vector_shape
         T, Tinv, self.omega = M.splitting
         self.T, self.Tinv, self.diagonal, self.dinv = (
             part.astype(dtype, copy=False) for part in (T, Tinv, blocks.diagonal, blocks.dinv)
         )
-        # Rows and slices of the first color, if T = D there and others follow; see above.
-        apart = M.keeps_diagonal and blocks.n_colors > 1
-        self.first_rows, first = (blocks.rows_of(0)[0], int(blocks.color_slices[1])) if apart else (0, 0)
-        self.first_slices = (first, blocks.slices, sums)
-        self.others = (blocks.n_slices - first, blocks.slices[first:], sums)
+        # Rows and slices of the first color, if nothing in it comes before a row, T = D there, and others follow; see
+        # above.
+        rows = int(blocks.free_rows[0])
+        apart = M.keeps_diagonal and 0 < rows < len(blocks.perm)
+        self.first_rows, first = (rows, int(blocks.color_slices[1])) if apart else (0, 0)
+        n_slices, slices, beside = self.slices
+        self.first_slices = (first, slices, beside)
+        self.others = (n_slices - first, slices[first:], beside)
         self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, dtype) for _ in range(5))
         self._awaited = xp.empty((2, *shape), dtype)  # one store for both
         self.rho, self.t = self._awaited
@@ -196,9 +199,10 @@ class EisenstatIteration(Iteration):
 # On the CPU. Vectors of blocks have one dimension more; what is for the other number of dimensions is not compiled.
 
 
-@compile_loop
-def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
+@compile_loop(offsets="indptr")
+def solve_lower_rows(first, end, begins, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
+    first, end = whole_bundles(first, end, begins)
     for i in range(first, end):
         if rho.ndim == 1:
             total = rho.dtype.type(0)
@@ -215,16 +219,18 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
 
 
 @KERNELS.resident
-def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
+def solve_lower(n_slices, slices, begins, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
-        solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
+        solve_lower_rows(slices[c], slices[c + 1], begins, indptr, columns, values, Tinv, r, rho)
 
 
-@compile_loop
-def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
+@compile_loop(offsets="indptr")
+def sweep_back_rows(first, end, begins, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
     """The rows of one color; those of the first color are kept apart where T = D there."""
-    for i in range(first, end):
+    first, end = whole_bundles(first, end, begins)
+    for place in range(end - first):
+        i = row_at(place, first, end, True)
         if t.ndim == 1:
             total = t.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
@@ -252,7 +258,7 @@ def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho
 
 @KERNELS.resident
 def sweep_back(
-    n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
+    n_slices, slices, begins, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):
     """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
@@ -261,14 +267,15 @@ def sweep_back(
     for c in range(n_slices - 1, -1, -1):
         apart = c == 0 and first_rows > 0
         sweep_back_rows(
-            slices[c], slices[c + 1], apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts
+            slices[c], slices[c + 1], begins, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts
         )
 
 
-@compile_loop
-def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
+@compile_loop(offsets="indptr")
+def sweep_forward_rows(first, end, begins, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
     """The rows of one color, and their share of q'T w."""
     product = 0.0
+    first, end = whole_bundles(first, end, begins)
     for i in range(first, end):
         if q.ndim == 1:
             L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
@@ -305,7 +312,7 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
 def sweep_forward(
     n_slices,
     slices,
-    sums,
+    begins,
     indptr,
     columns,
     values,
@@ -329,7 +336,9 @@ def sweep_forward(
         return
     product = 0.0
     for c in range(n_slices):
-        product += sweep_forward_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At)
+        product += sweep_forward_rows(
+            slices[c], slices[c + 1], begins, indptr, columns, values, T, Tinv, diagonal, q, ts, At
+        )
     take_product(product, control, scalars)
 
 
@@ -426,7 +435,7 @@ def advance_rows(first, end, alpha, ts, At, T, x, r, rho):
     return rr, rz
 
 
-@compile_loop
+@compile_loop(offsets="indptr")
 def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
     for i in range(first, end):
@@ -445,7 +454,7 @@ def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, lef
 
 
 @KERNELS.resident
-def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
+def solve_first(n_slices, slices, begins, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         left, omega = x.dtype.type(scalars[LEFT]), dinv.dtype.type(omega)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times, times_power
@@ -389,19 +389,19 @@ def take_rz(rz, control, scalars):
             control[STATE] = REACHED
 
 
-@compile_part
+@compile_row
 def inner(a, b):
     """The real part of a conj(b), in double precision."""
     return np.float64(a.real) * b.real + np.float64(a.imag) * b.imag
 
 
-@compile_part
+@compile_row
 def conjugated_product(a, b):
     """conj(a) b, in double precision."""
     return wide(np.conj(a)) * b
 
 
-@compile_part
+@compile_row
 def wide(x):
     """x in double precision."""
     return x + np.float64(0)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_part
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_row
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times
 from mcprecond.solvers.eisenstat import EisenstatIteration
@@ -213,7 +213,7 @@ class ReliableUpdates(Iteration):
 # On the CPU.
 
 
-@compile_part
+@compile_row
 def place_of(k, size, perm):
     """Where number k of a narrow vector, in the order of the colors, is in that of A."""
     return perm[k // size] * size + k % size

@@ -21,22 +21,23 @@ import numpy as np
 
 from mcprecond.backends.arguments import flag, integer, stored_dtype
 from mcprecond.backends.updates import UpdateLock, one_at_a_time
-from mcprecond.coloring import Coloring
+from mcprecond.coloring import Coloring, Graph
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.largest import with_rest
+from mcprecond.ordering.levels import in_steps
 from mcprecond.storage import layouts
 from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
 from mcprecond.storage.rest import Rest
-from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
+from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, in_bundles, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.triangle import Triangle
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
 from mcprecond.storage.values import are_taken
 from mcprecond.typing import ColoringMethod, Integers, Matrix, StoredDType
 
-SUM_ALIGNMENT = 16  # bytes, of what kernels put into `new_sums`
+SUM_ALIGNMENT = 16  # bytes, of what kernels put into `_new_sums`
 
 
 class ColorBlocks:
@@ -64,9 +65,12 @@ class ColorBlocks:
     coloring : Coloring
         With all colors.
     perm, inverse : array of int32, shape (n,)
-        New number -> old number, sorted by color and stable inside a color; and back.
+        New number -> old number, sorted by color and stable inside a color, or inside each block of rows; and back.
     offsets : numpy.ndarray of int64, shape (n_blocks + 1,)
-        Block c, a color or the rest, has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
+        Block c, a color or the rest, has the new numbers offsets[c]..offsets[c + 1] - 1. On the host. Of a coloring of
+        blocks of rows, a GPU has the levels of its order in place of the colors, see `in_steps`.
+    begins : array of int32, shape (n + 1,) or (0,)
+        Of a coloring of blocks of rows, on a CPU: the first row from each row on at which a bundle of blocks begins.
     slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
         The pieces in which colors are swept, see schedule.py: where they begin, or records where rows are cut.
     layout : Layout
@@ -143,10 +147,16 @@ class ColorBlocks:
         backend = matrix.backend
         xp, n = backend.xp, graph.shape[0]
         self.coloring = swept_coloring(graph, coloring)
-        swept = with_rest(self.coloring, max_colors)
-        self.n_colors = swept.n_colors - (swept is not self.coloring)
+        kept = with_rest(self.coloring, max_colors)
+        has_rest = kept is not self.coloring
+        self.n_colors = kept.n_colors - has_rest
+        in_blocks = kept.blocks is not None
+        swept = in_steps(Graph.of(graph), kept, has_rest) if in_blocks and backend.resident_warps else kept
         self.offsets = np.concatenate([[0], np.cumsum(swept.sizes)])
         self.perm = self._permutation(graph, swept)
+        self.begins = xp.empty(0, np.int32)
+        if swept.blocks is not None:
+            self.perm, self.begins = in_bundles(self.perm, swept.colors, swept.blocks)
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
@@ -154,14 +164,13 @@ class ColorBlocks:
         self._narrows = self._stored.itemsize < self.dtype.itemsize
         longest = graph.max_degree + 1  # or one less
         self.longest_row = longest * self.block_size
-        first_rest = int(self.offsets[self.n_colors])
+        first_rest = n - int(kept.sizes[-1]) if has_rest else n
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, first_rest, backend
         )
         entries_per_row = (len(lower.columns) + len(upper.columns)) / max(n, 1)
         rows = rows_per_slice(swept.sizes, entries_per_row, backend.resident_warps)
-        colors = swept.colors[self.perm]
-        slices = cut_slices(self.offsets, colors, lower.indptr, upper.indptr, backend, rows)
+        slices = cut_slices(self.offsets, lower.indptr, upper.indptr, backend, rows)
         self._n_pieces = 0
         if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
             slices, self._n_pieces = cut_long_rows(slices, lower.indptr, upper.indptr, backend)
@@ -176,7 +185,7 @@ class ColorBlocks:
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
         self.rest: Rest | None = None
-        if swept is not self.coloring:
+        if has_rest:
             rest = self.perm[first_rest:]
             self.rest = Rest(self.pattern_of(graph), rest, self.inverse, self.dtype, self._stored, backend)
         self._divides, self.pivots = divides, self.diagonal if divides else None
@@ -190,7 +199,7 @@ class ColorBlocks:
     def _permutation(self, graph: AdmittedMatrix, swept: Coloring) -> Any:
         """Return the rows sorted by color; within a color in breadth-first order where their own numbering is bad."""
         order = graph.compact_order
-        if order is None:
+        if order is None or swept.blocks is not None:
             return swept.permutation()
         return order[np.argsort(swept.colors[order], kind="stable")].astype(np.int32)
 
@@ -205,7 +214,20 @@ class ColorBlocks:
         """The number of slices."""
         return len(self.slices) - 1
 
-    def new_sums(self, columns: int = 1) -> Any:
+    def schedule(self, columns: int = 1) -> tuple[int, Any, Any]:
+        """Return what a sweep takes of the schedule: the number of slices; the slices; and on a GPU a workspace of its
+        own, on a CPU where blocks of rows begin.
+        """
+        return self.n_slices, self.slices, self._new_sums(columns) if self.backend.resident_warps else self.begins
+
+    @property
+    def free_rows(self) -> tuple[int, int]:
+        """How many rows at the beginning are known to have no entries in the lower triangle, and from which row on none
+        are in the upper one: those of the first and of the last color, if they are no blocks.
+        """
+        return (0, self.offsets[-1]) if len(self.begins) else (self.offsets[:2][-1], self.offsets[-2:][0])
+
+    def _new_sums(self, columns: int = 1) -> Any:
         """Return zeros: the workspace in which a kernel adds up long rows that are cut into pieces.
 
         For each piece it has room for two elements of a vector with so many right-hand sides, and for a counter of the
@@ -227,6 +249,7 @@ class ColorBlocks:
             self.perm,
             self.inverse,
             self.slices,
+            self.begins,
         )
         return sum(array.nbytes for array in arrays) + (self.rest.nbytes if self.rest else 0)
 
@@ -267,11 +290,6 @@ class ColorBlocks:
         xp = self.backend.xp
         first_rows = self.slices if self.slices.ndim == 1 else xp.ascontiguousarray(self.slices[:, 0])
         return self.backend.to_host(xp.searchsorted(first_rows, xp.asarray(self.offsets, dtype=np.int32)))
-
-    def rows_of(self, c: int) -> tuple[int, int]:
-        """Return how many rows color c has, and the new number of the first."""
-        first, end = self.offsets[c], self.offsets[c + 1]
-        return int(end - first), int(first)
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if an entry of the diagonal is zero, missing, or too small to divide by; names a row."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_row
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.hashing import mix64
 
@@ -104,7 +104,7 @@ class Fingerprints:
         return Fingerprint(*self.backend.to_host(found).tolist())
 
 
-@compile_part
+@compile_row
 def bits(x):
     """The bits of a real number as a double, which tells floats apart, too."""
     return np.float64(x).view(np.uint64)

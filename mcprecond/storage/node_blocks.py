@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring import Coloring
@@ -178,7 +178,7 @@ def node_pattern(matrix: AdmittedMatrix, block_size: int) -> Any:
 # What the CPU's functions know of the size of a block is the shape of their arrays, or the ratio of two row counts.
 
 
-@compile_part
+@compile_row
 def opens_block(first_row, row, k, b, indptr, indices):
     """Whether entry k of a row is the first one of its node's rows, from first_row on, in that column of nodes."""
     begin = indices[k] // b * b

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcprecond.backends import ROWS, KernelSet, compile_loop, compile_part
+from mcprecond.backends import ROWS, KernelSet, compile_loop, compile_row
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.storage.fingerprint import NO_PIVOTS
@@ -20,7 +20,7 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE STORED SOURCE BLOCK_SIZE (LANES)")
 THREADS_PER_SLICE = BLOCK
 
 
-@compile_part
+@compile_row
 def copy_block(row, column, indptr, indices, values, block):
     """The block of A in a row and a column of nodes."""
     b = len(block)
@@ -34,7 +34,7 @@ def copy_block(row, column, indptr, indices, values, block):
             k += 1
 
 
-@compile_part
+@compile_row
 def copy_full_block(row, number, indptr, values, block):
     """Block `number` of a row of nodes without holes."""
     b = len(block)
@@ -43,7 +43,7 @@ def copy_full_block(row, number, indptr, values, block):
             block[p, q] = values[indptr[row * b + p] + number * b + q]
 
 
-@compile_part
+@compile_row
 def fill_row(i, block_indptr, columns, source, blocks, perm, full, indptr, indices, values):
     """The blocks of a triangle in a row of nodes."""
     for e in range(block_indptr[i], block_indptr[i + 1]):
@@ -131,7 +131,7 @@ def fill_rows(
             copy_block(perm[i], perm[i], indptr, indices, values, diagonal[i])
 
 
-@compile_part
+@compile_row
 def invert_block(block, rest, inverse):
     """Write the inverse of a block, by elimination with row pivots in `rest`, and return whether it is finite."""
     b = len(block)

@@ -13,7 +13,11 @@ before those of the row.
 
 How the entries of a slice are stored is the matter of a layout: see storage/layouts.
 
-On the CPU a slice is a whole color.
+On the CPU a slice is a whole color, whose rows the threads share. Of a coloring of blocks they share bundles, of up to
+BUNDLE blocks, whose rows are stored and swept in turns. A row of a block waits for the result of the row before, and
+meanwhile the processor can work on the rows of the other blocks. (Iwashita, Li, Fukaya: Hierarchical Block Multi-Color
+Ordering, arXiv 1908.00741; there SIMD lanes do so.) On a GPU the rows of such a coloring are sorted by level instead,
+so that those of a slice do not depend on each other.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_part
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
@@ -30,31 +34,30 @@ MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself
 SWEPT_PIECE = 512  # entries of a piece; a row with more is a slice by itself, too
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
+#: How many blocks of a color a thread of a CPU sweeps in turns; fewer where that left less than so many bundles.
+BUNDLE, FEWEST_BUNDLES = 4, 16
+NOT_NEGATIVE = 2**63 - 1  # a mask by which LLVM knows that an index does not count from the end
 CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG, "SWEPT_PIECE": SWEPT_PIECE}
 
 
-def cut_slices(
-    offsets: np.ndarray, colors: Any, lower_indptr: Any, upper_indptr: Any, backend: Backend, rows: np.ndarray
-) -> Any:
+def cut_slices(offsets: np.ndarray, lower_indptr: Any, upper_indptr: Any, backend: Backend, rows: np.ndarray) -> Any:
     """Return where slices begin, and n at the end: int32, on the device.
 
     Parameters
     ----------
     offsets : numpy.ndarray of int64, shape (n_colors + 1,)
         Where colors begin, in color order.
-    colors : array of int32, shape (n,)
-        The color of each row, in color order.
     lower_indptr, upper_indptr : array of int, shape (n + 1,)
         Row offsets of the triangles, in color order.
     rows : numpy.ndarray of int32, shape (n_colors,)
         How many rows the slices of each color have: a power of two. Not read on the CPU.
     """
-    xp, n = backend.xp, len(colors)
+    xp, n = backend.xp, len(lower_indptr) - 1
     if not backend.resident_warps:
         return xp.asarray(offsets, dtype=np.int32)
     begins = xp.ones(n + 1, np.bool_)  # the last one stays
     run = backend.kernels(KERNELS, OFFSET=lower_indptr.dtype)
-    run.mark_slices(n, colors, xp.asarray(offsets), xp.asarray(rows), lower_indptr, upper_indptr, begins)
+    run.mark_slices(n, len(rows), xp.asarray(offsets), xp.asarray(rows), lower_indptr, upper_indptr, begins)
     return xp.flatnonzero(begins).astype(np.int32)
 
 
@@ -94,11 +97,87 @@ def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     return np.clip(np.clip(rows, MOST_ROWS / most_lanes, MOST_ROWS / least_lanes), 1, MOST_ROWS).astype(np.int32)
 
 
+def in_bundles(perm: np.ndarray, colors: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a permutation to color order with the rows of a bundle's blocks in turns, and where bundles begin: for
+    each row, and for the end, the first row from it on at which one does. Both are int32.
+
+    Parameters
+    ----------
+    perm : numpy.ndarray of int32, shape (n,)
+        New number -> old number. Rows of a color stand together, and among them those of a block, in its order.
+    colors, blocks : numpy.ndarray of int32, shape (n,)
+        Of the rows, by their old numbers.
+    """
+    result, begins = np.empty_like(perm), np.empty(len(perm) + 1, np.int32)
+    take_turns(perm, colors, blocks, result, begins)
+    return result, begins
+
+
+@compile_inlined
+def blocks_of_color(first, perm, colors, blocks):
+    """How many blocks a color has whose rows begin at a place of the permutation."""
+    count, place = 1, first + 1
+    while place < len(perm) and colors[perm[place]] == colors[perm[first]]:
+        count += blocks[perm[place]] != blocks[perm[place - 1]]
+        place += 1
+    return count
+
+
+@compile_part
+def take_turns(perm, colors, blocks, result, begins):
+    """The arrays that `in_bundles` returns."""
+    n = len(perm)
+    ends = np.empty(BUNDLE + 1, np.int64)
+    first, most, left = 0, 0, 0
+    while first < n:
+        if left == 0:  # the first block of a color
+            left = blocks_of_color(first, perm, colors, blocks)
+            most = min(max(left // FEWEST_BUNDLES, 1), BUNDLE)
+        ends[0], width, end = first, 0, first
+        while end < n and colors[perm[end]] == colors[perm[first]]:
+            if end > first and blocks[perm[end]] != blocks[perm[end - 1]]:
+                width += 1
+                ends[width] = end
+                if width == most:
+                    break
+            end += 1
+        if width < most:
+            width += 1
+            ends[width] = end
+        left -= width
+        begins[first], place, step = first, first, 0
+        begins[first + 1 : end] = end
+        while place < end:
+            for b in range(width):
+                if ends[b] + step < ends[b + 1]:
+                    result[place] = perm[ends[b] + step]
+                    place += 1
+            step += 1
+        first = end
+    begins[n] = n
+
+
+@compile_inlined
+def whole_bundles(first, end, begins):
+    """The rows of the bundles that begin in a chunk of a loop over rows; `begins` is empty where rows are no blocks."""
+    if len(begins):
+        return np.int64(begins[first]) & NOT_NEGATIVE, np.int64(begins[end]) & NOT_NEGATIVE
+    return first, end
+
+
+@compile_inlined
+def row_at(k, first, end, backwards):
+    """Row number k of a chunk, from its first one on or from its last one back."""
+    return (end - 1 - k if backwards else first + k) & NOT_NEGATIVE
+
+
 @KERNELS.per_item
-def mark_slices(first, end, colors, offsets, rows_per_slice, lower_indptr, upper_indptr, begins):
+def mark_slices(first, end, n_colors, offsets, rows_per_slice, lower_indptr, upper_indptr, begins):
     """Where a slice begins: at every so many rows of a color, and at and behind every long row."""
+    color = 0
     for i in range(first, end):
-        color = colors[i]
+        while color + 1 < n_colors and offsets[color + 1] <= i:
+            color += 1
         rows = rows_per_slice[color]
         longest = min(LONG * (MOST_ROWS // rows), SWEPT_PIECE)
         begin = (i - offsets[color]) % rows == 0

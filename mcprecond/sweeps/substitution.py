@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mcprecond.storage import ColorBlocks
 from mcprecond.sweeps.triangular import KERNELS
 from mcprecond.sweeps.vectors import KERNELS as VECTOR_KERNELS
@@ -65,11 +67,10 @@ class SweepVectors:
         self._move = partial(backend.kernels, VECTOR_KERNELS, **of_vectors)
         if self._orders:
             self._move()  # loaded now: nothing may be compiled while kernels are captured
-        sums = blocks.new_sums(columns)
-        self._slices = (blocks.n_slices, blocks.slices, sums)
-        # Rows of the last color have no entries above the diagonal.
-        self._last_rows = int(blocks.offsets[-2:][0])
-        self._before_last = (int(blocks.color_slices[-2:][0]), blocks.slices, sums)
+        self._slices = blocks.schedule(columns)
+        self._last_rows = int(blocks.free_rows[1])
+        last_slice = int(blocks.color_slices[np.searchsorted(blocks.offsets, self._last_rows)])
+        self._before_last = (last_slice, *self._slices[1:])
         # Whether the matrix passes through L2 with nothing left of it. (Blocks of the diagonal are read piece by piece,
         # for which they have to be in L1.)
         entries = sum(triangle.columns.nbytes + triangle.values.nbytes for triangle in (blocks.lower, blocks.upper))

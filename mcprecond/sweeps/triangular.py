@@ -20,9 +20,10 @@ for the other one.
 
 from __future__ import annotations
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_row
 from mcprecond.linalg.columns import row_products
 from mcprecond.storage.layouts import LAYOUT_CHOICES
+from mcprecond.storage.schedule import row_at, whole_bundles
 
 KERNELS = KernelSet(
     __file__,
@@ -30,7 +31,8 @@ KERNELS = KernelSet(
     "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 PITCHED=0 (LANES)",
 )
 
-# c counts right-hand sides. To the functions on the CPU z is not null, and has room for sums: what a row of blocks
+# c counts right-hand sides. `begins` says where blocks of rows begin; CUDA has `sums` there, room for the sums of long
+# rows. To the functions on the CPU z is not null, and has room for sums: what a row of blocks
 # multiplies with its inverse block needs a place of its own, in an array that the row writes anyway.
 
 
@@ -43,7 +45,7 @@ def product(i, c, indptr, columns, values, y):
     return total
 
 
-@compile_part
+@compile_row
 def add_products(i, indptr, columns, values, y, total):
     """total += sum_j T_ij y_j."""
     b = len(total)
@@ -69,7 +71,7 @@ def copy_node(y, i, z, k):
             z[k, p, c] = y[i, p, c]
 
 
-@compile_part
+@compile_row
 def block_product(block, x, p):
     """Number p of block x."""
     total = x.dtype.type(0)
@@ -78,10 +80,12 @@ def block_product(block, x, p):
     return total
 
 
-@compile_loop
-def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
+@compile_loop(offsets="indptr")
+def substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
-    for i in range(first, end):
+    first, end = whole_bundles(first, end, begins)
+    for place in range(end - first):
+        i = row_at(place, first, end, backwards)
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
@@ -107,7 +111,7 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
 
 @KERNELS.resident
 def substitute(
-    n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, pitch, r, omega, scale, y, last, finish, z
+    n_slices, slices, begins, backwards, indptr, columns, values, dinv, perm, pitch, r, omega, scale, y, last, finish, z
 ):
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; epochs from 0 to 1.
 
@@ -117,15 +121,16 @@ def substitute(
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
         first, end = slices[k], slices[k + 1]
-        substitute_rows(
-            first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish or first >= last, z
-        )
+        ends = finish or first >= last
+        substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, ends, z)
 
 
-@compile_loop
-def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
+@compile_loop(offsets="indptr")
+def back_substitute_rows(first, end, begins, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
-    for i in range(first, end):
+    first, end = whole_bundles(first, end, begins)
+    for place in range(end - first):
+        i = row_at(place, first, end, True)
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
@@ -145,16 +150,17 @@ def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega,
 
 
 @KERNELS.resident
-def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, pitch, omega, y, z):
+def back_substitute(n_slices, slices, begins, indptr, columns, values, dinv, perm, pitch, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; epochs back to 0."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
+        back_substitute_rows(slices[k], slices[k + 1], begins, indptr, columns, values, dinv, perm, omega, y, z)
 
 
-@compile_loop
+@compile_loop(offsets="lower_indptr")
 def relax_rows(
     first,
     end,
+    begins,
     backwards,
     lower_indptr,
     lower_columns,
@@ -172,7 +178,9 @@ def relax_rows(
     z,
 ):
     """The rows of one color."""
-    for i in range(first, end):
+    first, end = whole_bundles(first, end, begins)
+    for place in range(end - first):
+        i = row_at(place, first, end, backwards)
         if new.ndim == 2:
             for c in range(new.shape[1]):
                 below, above = new.dtype.type(0), new.dtype.type(0)
@@ -196,14 +204,14 @@ def relax_rows(
 
 
 @KERNELS.resident
-def relax(n_slices, slices, sums, backwards, *rows):
+def relax(n_slices, slices, begins, backwards, *rows):
     """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
-        relax_rows(slices[k], slices[k + 1], backwards, *rows)
+        relax_rows(slices[k], slices[k + 1], begins, backwards, *rows)
 
 
-@compile_loop
+@compile_loop(offsets="lower_indptr")
 def residual_rows(
     first,
     end,
@@ -246,7 +254,7 @@ def residual_rows(
 
 
 @KERNELS.resident
-def residual(n_slices, slices, sums, *rows):
+def residual(n_slices, slices, begins, *rows):
     """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
     known to be zero if y is what substitution with D + L gives.
     """

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -58,7 +58,7 @@ def cc(graph: Graph, *, seed: int = 0, hashes: int = 4) -> tuple[Any, Any]:
     return colors, log
 
 
-@compile_part
+@compile_row
 def color_of(v, base, indptr, indices, seed, hashes, colors):
     """The color of the first set that v is in; UNCOLORED if it is in none.
 

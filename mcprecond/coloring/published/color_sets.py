@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcprecond.backends import compile_loop, compile_part
+from mcprecond.backends import compile_loop, compile_part, compile_row
 from mcprecond.backends.atomics import atomic_add, atomic_or
 
 SET_SIZE = 31
@@ -13,20 +13,20 @@ ALL_FORBIDDEN = 2**SET_SIZE - 1
 CUDA_CONSTANTS = {"SET_SIZE": SET_SIZE, "ALL_FORBIDDEN": ALL_FORBIDDEN}
 
 
-@compile_part
+@compile_row
 def first_available(forbidden):
     """The lowest bit that is zero among the 31 of a color set, as a one-bit mask; 0 if there is none."""
     return ~forbidden & (forbidden + 1) & ALL_FORBIDDEN
 
 
-@compile_part
+@compile_row
 def beyond(degree, color_set):
     """The colors of a set that a vertex of this degree never needs."""
     needed = degree + 1 - color_set * SET_SIZE
     return ALL_FORBIDDEN if needed <= 0 else (0 if needed >= SET_SIZE else ALL_FORBIDDEN & ~((1 << needed) - 1))
 
 
-@compile_part
+@compile_row
 def assign_color(v, degree, C, CS, VF, TVF):
     """Algorithm 9 on one vertex without a final color."""
     forbidden = VF[v] | TVF[v]
@@ -40,7 +40,7 @@ def assign_color(v, degree, C, CS, VF, TVF):
     TVF[v] = 0
 
 
-@compile_part
+@compile_row
 def forbid_color(u, v, C, CS, VF):
     """Algorithm 6 on one edge, and whether the edge has to stay in the list (the three rules of Section III-B3).
 
@@ -57,14 +57,14 @@ def forbid_color(u, v, C, CS, VF):
     return CS[colored] > CS[other]
 
 
-@compile_part
+@compile_row
 def detect_conflict(low, high, C, CS):
     """Uncolor the low end if both ends of an edge have the same color."""
     if C[low] != 0 and C[low] == C[high] and CS[low] == CS[high]:
         C[low] = 0
 
 
-@compile_part
+@compile_row
 def to_number(bit, color_set):
     """CS(v) * 31 + log2 C(v)."""
     color = 0

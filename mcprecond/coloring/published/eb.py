@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.arguments import flag, one_of
 from mcprecond.backends.atomics import atomic_or
 from mcprecond.backends.hashing import mix
@@ -189,7 +189,7 @@ def hub_classes(graph: Graph) -> tuple[int, int]:
     return graph.max_degree.bit_length() - 1 if skewed else lowest - 1, lowest
 
 
-@compile_part
+@compile_row
 def tentative_color(low, high, C, CS, VF, TVF):
     """Algorithm 8 on one edge: both ends hear of each other's intended color; the low one gives way."""
     if CS[low] != CS[high] or C[low] > 0 or C[high] > 0:
@@ -238,7 +238,7 @@ def to_bits(first, end, number, C, CS):
         CS[v] = max(number[v], 0) // SET_SIZE
 
 
-@compile_part
+@compile_row
 def to_list(v, u, number, color_set):
     """Whether an edge of an uncolored vertex v stays after the first round, as the row of v has it.
 
@@ -397,7 +397,7 @@ def visit_pairs(first, end, U, tentative, indptr, indices, by_degree, reach, C, 
                         detect_conflict(low, high, C, CS)
 
 
-@compile_part
+@compile_row
 def forbidden_near(v, indptr, indices, reach, C, CS):
     """VFORBIDDEN of a vertex at distance two: the final colors, and those beyond what it knows that it may need.
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.atomics import atomic_or
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -68,7 +68,7 @@ def edge_list(graph: Graph, by_degree: bool) -> Any:
     return xp.stack((low, high), axis=1)
 
 
-@compile_part
+@compile_row
 def tentative_color(low, high, C, CS, VF, TVF):
     """Algorithm 8 on one edge."""
     if CS[low] != CS[high]:

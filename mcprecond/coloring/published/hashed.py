@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.hashing import mix
@@ -78,13 +78,13 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     return colors, log
 
 
-@compile_part
+@compile_row
 def number_of(v, seed):
     """The random number of a vertex and, below it, the vertex itself: no two are equal."""
     return mix(v, seed) << 31 | v
 
 
-@compile_part
+@compile_row
 def prohibit(table, color):
     """Enter a color, unless it is there already or the table is full."""
     for j in range(len(table)):
@@ -95,14 +95,14 @@ def prohibit(table, color):
             return
 
 
-@compile_part
+@compile_row
 def raise_to(proposals, v, value):
     """Make value the proposal for v, unless there is a larger one; many vertices propose the same."""
     if proposals[v] < value:
         atomic_max(proposals, v, np.int32(value))
 
 
-@compile_part
+@compile_row
 def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, table):
     """Enter the neighbors colored in the last round into the table of v; propose two of its closed neighborhood.
 
@@ -122,7 +122,7 @@ def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, table
     raise_to(proposals, smallest, new + 1)
 
 
-@compile_part
+@compile_row
 def color_of(proposal, new, table):
     """The smallest color of an earlier round that the table does not prohibit, or else the new one proposed."""
     if table[0] == NO_REUSE:
@@ -137,7 +137,7 @@ def color_of(proposal, new, table):
     return c if c < new else proposal
 
 
-@compile_part
+@compile_row
 def loses(v, new, indptr, indices, seed, colors, proposals, table):
     """Whether v has to give up the color it got in this round."""
     lost = False

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -43,7 +43,7 @@ def jpl(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     return colors, log
 
 
-@compile_part
+@compile_row
 def is_local_maximum(v, c, indptr, indices, seed, colors):
     """Whether v has the largest random number among its neighbors that were uncolored when round c began."""
     own = mix(v, seed)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -45,7 +45,7 @@ def is_minmax(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     return colors, log
 
 
-@compile_part
+@compile_row
 def color_of(v, base, indptr, indices, seed, colors):
     """COLOROP: base for a local maximum, base + 1 for a local minimum; UNCOLORED for neither.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -88,7 +88,7 @@ def minimum_color(v, indptr, indices, C, palette):
     return found
 
 
-@compile_part
+@compile_row
 def in_conflict(v, indptr, indices, degrees, by_degree, C):
     """Whether a neighbor in S(v) has the color of v (Figure 4, line 5)."""
     for k in range(indptr[v], indptr[v + 1]):

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.backends.arguments import flag, one_of
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.hashing import mix
@@ -167,7 +167,7 @@ def resolve_in_palettes(graph: Graph, by_degree: bool, max_color: int) -> tuple[
     return C, log
 
 
-@compile_part
+@compile_row
 def in_conflict(v, indptr, indices, degrees, by_degree, C):
     """Whether a neighbor of v in S(v), of higher priority than v, has the color of v (Fig. 4, line 5)."""
     color = C[v]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcprecond.backends import compile_part
+from mcprecond.backends import compile_row
 from mcprecond.coloring.graph import Graph
 
 LONG_ROW = 1024
@@ -22,7 +22,7 @@ def lanes_for(graph: Graph, distance: int) -> int:
     return lanes
 
 
-@compile_part
+@compile_row
 def stretch_begin(t, stretches, n, indptr):
     """Where a stretch begins, if they share the rows, and the entries in them, evenly."""
     low, high = 0, n
@@ -36,7 +36,7 @@ def stretch_begin(t, stretches, n, indptr):
     return low
 
 
-@compile_part
+@compile_row
 def next_row(v, begin, end):
     """Go around a stretch: to the next row but one, from the last one to the first of those passed over."""
     return v + 2 if end - v > 2 else begin + (v - begin + 1) % 2

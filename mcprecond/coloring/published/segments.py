@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -36,7 +36,7 @@ def color_published(graph: Graph, seed: int) -> tuple[Any, Any]:
     return colors, log
 
 
-@compile_part
+@compile_row
 def number_of(v, seed):
     """The random number of a vertex and, below it, the vertex itself: no two are equal, none is negative."""
     return mix(v, seed) << 31 | v

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import Graph
 
@@ -75,7 +75,7 @@ class KernelEngine:
         return (C - 1).astype(np.int32)
 
 
-@compile_part
+@compile_row
 def add(semiring, a, b):
     """The semiring's addition. Its multiplication has nothing to do, since the entries of A are one."""
     return max(a, b) if semiring == MAX_TIMES else a | b

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.backends.arguments import flag, integer, one_of
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
@@ -252,7 +252,7 @@ def check_options(chunk_size: int, resolution: str, published: bool, worklist: s
         raise ValueError("worklist must be 'atomic', or 'pps' with published=True, got 'pps'")
 
 
-@compile_part
+@compile_row
 def loses(v, distance, indptr, adjacency, degrees, by_degree, C):
     """Algorithm 3 on one vertex, which does not give way to itself."""
     color = C[v]
@@ -282,7 +282,7 @@ def detect_conflicts(conf, distance, indptr, adjacency, degrees, by_degree, C):
     return conf[lost]
 
 
-@compile_part
+@compile_row
 def first_fit(v, indptr, indices, C, forbidden):
     """Algorithm 2 on one vertex: `forbidden` holds a time stamp per color and, last, the time.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcprecond.backends import compile_part
+from mcprecond.backends import compile_row
 from mcprecond.backends.arguments import one_of
 
 RESOLUTIONS = ("index", "degree")
@@ -16,7 +16,7 @@ def check_resolution(resolution: str) -> None:
     one_of(resolution, "resolution", RESOLUTIONS)
 
 
-@compile_part
+@compile_row
 def gives_way(v, u, by_degree, degrees):
     """Whether v is the end of a conflicting edge (v, u) that is recolored: a strict total order."""
     if by_degree and degrees[v] != degrees[u]:
@@ -24,7 +24,7 @@ def gives_way(v, u, by_degree, degrees):
     return v < u
 
 
-@compile_part
+@compile_row
 def forbid_color(forbidden, color, bitwise):
     """Forbid a color of the range: `forbidden` is 64 flags or one word."""
     if bitwise:
@@ -33,7 +33,7 @@ def forbid_color(forbidden, color, bitwise):
         forbidden[color] = 1
 
 
-@compile_part
+@compile_row
 def set_color(forbidden, bitwise):
     """The first color of the range that is not forbidden; MAXFORBID if there is none."""
     color = 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.published.vertex_parts import MAXFORBID, forbid_color, gives_way, set_color
@@ -63,7 +63,7 @@ def color_published(
     return C, log
 
 
-@compile_part
+@compile_row
 def fit_in_time(v, indptr, adjacency, C, forbidden):
     """Algorithm 2 on one vertex; entries of `forbidden` are times, its last one the time of the vertex before."""
     now = forbidden[-1] + 1
@@ -118,7 +118,7 @@ def assign_in_ranges(first, end, conf, chunk, indptr, adjacency, filtering, C, b
             C[conf[i]] = fit_in_ranges(conf[i], indptr, adjacency, filtering, C, forbidden, bitwise)
 
 
-@compile_part
+@compile_row
 def in_conflict(v, indptr, adjacency, degrees, by_degree, C):
     """Algorithm 3 on one vertex."""
     for k in range(indptr[v], indptr[v + 1]):

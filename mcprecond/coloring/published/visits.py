@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import LOW_DEGREE, ORDERS, lowest_bit, precedes
@@ -60,7 +60,7 @@ def color_in_published_rounds(graph: Graph, order: str, shortcut1: bool, shortcu
     return colors, log
 
 
-@compile_part
+@compile_row
 def highest_bit(mask):
     """The number of the highest bit that is set."""
     bit = 0
@@ -69,7 +69,7 @@ def highest_bit(mask):
     return bit
 
 
-@compile_part
+@compile_row
 def possible_of(u, degrees, colors, possible):
     """The possible colors of a neighbor below 32, none where it is colored otherwise, and whether it has no color.
 
@@ -85,7 +85,7 @@ def possible_of(u, degrees, colors, possible):
     return np.int64(0) if best > worst else (np.int64(2) << worst) - (np.int64(1) << best), True
 
 
-@compile_part
+@compile_row
 def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag):
     """The three cases of Section 3; true once a single bit is left, which is the color."""
     begin = indptr[v]
@@ -109,7 +109,7 @@ def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waitin
     return mask == best
 
 
-@compile_part
+@compile_row
 def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
     """The same by a bitmap: true once no neighbor is left, or none has the best color between its best and worst."""
     begin, word = indptr[v], indptr[v] // 32 + v

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from mcprecond.backends import compile_loop, compile_part, offset_type
+from mcprecond.backends import compile_loop, compile_row, offset_type
 from mcprecond.backends.arguments import integer, one_of
 from mcprecond.problems.graphs.simple import matrix_of, offsets_of, size_of
 
@@ -180,7 +180,7 @@ def stencil(shape: tuple[int, int, int], neighbors: int, diagonal: float, other:
     return matrix_of(values, indices, indptr)
 
 
-@compile_part
+@compile_row
 def in_stencil(p, x, y, z, mx, my, mz, neighbors):
     """Whether the p-th of the 27 nodes around node (x, y, z), itself included, exists and is a neighbor of it."""
     px, py, pz = x + p % 3 - 1, y + p // 3 % 3 - 1, z + p // 9 - 1

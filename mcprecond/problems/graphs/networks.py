@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from mcprecond.backends import compile_loop, compile_part
+from mcprecond.backends import compile_loop, compile_row
 from mcprecond.backends.arguments import integer, shown
 from mcprecond.problems.graphs.simple import seed_of, simple_graph, size_of
 
@@ -225,7 +225,7 @@ def road_like(n: int, seed: int = 0) -> sp.csr_matrix:
     return simple_graph(n, rows, columns)
 
 
-@compile_part
+@compile_row
 def random_bits(counter, seed):
     """64 well-mixed bits: the output `counter` of SplitMix64 started at a hash of the seed."""
     z = np.uint64(seed) * np.uint64(0xD1342543DE82EF95)

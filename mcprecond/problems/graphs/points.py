@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
-from mcprecond.backends import compile_loop, compile_part
+from mcprecond.backends import compile_loop, compile_row
 from mcprecond.backends.arguments import real
 from mcprecond.problems.graphs.simple import matrix_of, offsets_of, seed_of, simple_graph, size_of
 from mcprecond.problems.triangulation import delaunay_triangles
@@ -133,7 +133,7 @@ def _cells_of(points: np.ndarray, cells: int) -> np.ndarray:
     return np.minimum(x, cells - 1) + cells * np.minimum(y, cells - 1)
 
 
-@compile_part
+@compile_row
 def near(v, points, cells, first, square, found, place):
     """Count the neighbors of a point; write them to `found` from `place` on, if place >= 0. They come in order."""
     cx = min(int(points[v, 0] * cells), cells - 1)
