@@ -29,7 +29,8 @@ def facts(document: Document) -> dict[str, Any]:
     return {
         "place": place(document),
         "origin": origin(document),
-        "device": document["cases"] and ("gpu" if "gpu" in place(document).lower() else "cpu"),
+        "on": "a GPU" if document["machine"]["gpu"] else "a CPU",
+        "with_coloring": all("coloring_ms" in row for case in document["cases"] for row in case["rows"]),
         "kinds": [
             {
                 "name": kind,
@@ -77,8 +78,8 @@ def solve(row: Row, rows: dict[str, Row]) -> str:
 
 
 def setup(row: Row, rows: dict[str, Row]) -> str:
-    """Coloring and setup."""
-    return number(row["coloring_ms"] + row["setup_ms"])
+    """Setup, with the coloring where that was timed."""
+    return number(row.get("coloring_ms", 0.0) + row["setup_ms"])
 
 
 def sentence(cases: list[Row], kind: str) -> str:

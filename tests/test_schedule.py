@@ -54,10 +54,9 @@ def test_slices_stay_inside_colors_and_long_rows_alone(case, rows, data):
     n = len(indptr) - 1
     bounds = sorted(data.draw(st.sets(st.integers(0, n), max_size=4)) | {0, n})
     offsets = np.array(bounds, np.int64)
-    colors = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)).astype(np.int32)
     begins, nothing = np.empty(n, np.bool_), np.zeros(n + 1, np.int32)
     wanted = np.full(len(offsets) - 1, rows, np.int32)
-    schedule.mark_slices(0, n, colors, offsets, wanted, indptr, nothing, begins)
+    schedule.mark_slices(0, n, len(wanted), offsets, wanted, indptr, nothing, begins)
     cuts = np.append(np.flatnonzero(begins), n)
     assert set(bounds) <= set(cuts.tolist())
     assert np.diff(cuts).max() <= rows

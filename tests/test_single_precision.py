@@ -219,7 +219,7 @@ def test_when_the_next_update_is_due(now, before, limit, last, exponent):
 
 
 @pytest.mark.parametrize("exponent", [-112, -60, 60, 112])
-def test_units_of_A_near_the_ends_of_single_precision_change_no_digit(exponent, backend, to_device):
+def test_units_of_A_near_the_ends_of_single_precision_do_not_matter(exponent, backend, to_device):
     """Values of A have room there, but inv(A) r, or the steps, might not."""
     A, b = grid5(8), np.random.default_rng(0).uniform(-1, 1, 64)
     plain, other = (
@@ -227,7 +227,9 @@ def test_units_of_A_near_the_ends_of_single_precision_change_no_digit(exponent, 
         for unit in (1.0, 2.0**exponent)
     )
     assert other.converged and other.iterations == plain.iterations
-    np.testing.assert_array_equal(other.residuals, plain.residuals)
+    # On a GPU the sweeps' own vectors are in single precision, too, and have fewer digits near its ends.
+    rtol = 1e-2 if backend.name == "gpu" else 0
+    np.testing.assert_allclose(other.residuals, plain.residuals, rtol=rtol)
 
 
 def test_the_setup_of_what_takes_over_counts(backend, to_device, monkeypatch):
