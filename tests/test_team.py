@@ -156,9 +156,9 @@ def test_no_such_number_of_threads(wrong, error):
     assert get_threads() == before
 
 
-@pytest.mark.parametrize(("entries", "rows_at_least"), [(0, 512), (1, 409), (60, 32), (5000, 1)])
+@pytest.mark.parametrize(("entries", "rows_at_least"), [(0, 512), (1, 512), (60, 128), (5000, 1)])
 def test_chunks_of_long_rows_have_fewer_rows(entries, rows_at_least):
-    """A chunk has about 2048 entries, where a row counts for four more; no more than 512 rows, and a 256th at least."""
+    """A chunk has about 8192 entries, where a row counts for four more; no more than 512 rows, and a 256th at least."""
     for rows in (1000, 50_000):
         size = max(rows_at_least, -(-rows // 256))
         assert chunks(0, rows, np.arange(rows + 1) * entries) == -(-rows // size)

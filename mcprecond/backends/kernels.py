@@ -34,8 +34,8 @@ from mcprecond.backends.shared_loop import shared_loop
 ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **NUMBA_OPTIONS}
 #: The smallest chunk of a loop over rows of a sparse matrix: less work does not pay for handing it to another thread.
 ROWS = 512
-#: The entries of a matrix that are worth a chunk, which take a microsecond or two; a row counts for so many.
-ENTRIES, OF_ROW = 2048, 4
+#: The entries of a matrix that are worth a chunk, which take some microseconds; a row counts for so many.
+ENTRIES, OF_ROW = 8192, 4
 #: The smallest chunk of a loop over the entries of vectors.
 NUMBERS = 4096
 

@@ -55,7 +55,7 @@ from mcprecond.solvers.iteration import (
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.storage.schedule import row_at, whole_bundles
 from mcprecond.sweeps.relaxation import store_sentinel
-from mcprecond.sweeps.triangular import add_products, block_product
+from mcprecond.sweeps.triangular import block_product, node_product
 
 KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED BLOCK_SIZE=1 PRODUCTS_APART=0 {LAYOUT_CHOICES} (LANES)")
 
@@ -203,19 +203,19 @@ class EisenstatIteration(Iteration):
 def solve_lower_rows(first, end, begins, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
     first, end = whole_bundles(first, end, begins)
-    for i in range(first, end):
-        if rho.ndim == 1:
+    if rho.ndim == 1:
+        for i in range(first, end):
             total = rho.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
                 total += values[k] * rho[columns[k]]
             rho[i] = (r[i] - total) * Tinv[i]
-        else:
-            sums = np.zeros_like(r[i])
-            add_products(i, indptr, columns, values, rho, sums)
-            for p in range(len(sums)):  # Numba does not always compile an expression of arrays here
-                sums[p] = r[i, p] - sums[p]
-            for p in range(len(sums)):
-                rho[i, p] = block_product(Tinv[i], sums, p)
+    else:
+        sums = np.empty((1, rho.shape[1]), rho.dtype)
+        for i in range(first, end):
+            for p in range(rho.shape[1]):
+                sums[0, p] = r[i, p] - node_product(i, p, 0, indptr, columns, values, rho)
+            for p in range(rho.shape[1]):
+                rho[i, p] = block_product(Tinv, i, p, sums, 0, 0)
 
 
 @KERNELS.resident
@@ -229,9 +229,9 @@ def solve_lower(n_slices, slices, begins, indptr, columns, values, Tinv, r, rho)
 def sweep_back_rows(first, end, begins, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
     """The rows of one color; those of the first color are kept apart where T = D there."""
     first, end = whole_bundles(first, end, begins)
-    for place in range(end - first):
-        i = row_at(place, first, end, True)
-        if t.ndim == 1:
+    if t.ndim == 1:
+        for place in range(end - first):
+            i = row_at(place, first, end, len(begins) > 0)
             total = t.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
                 total += values[k] * t[columns[k]]
@@ -242,18 +242,21 @@ def sweep_back_rows(first, end, begins, apart, indptr, columns, values, dinv, om
                 q[i] = rho[i] + beta * q[i]
                 t[i] = q[i] - omega * total
                 ts[i, 0] = t[i]
-        else:
-            sums = ts[i, 0 if apart else 1]  # which is written later
-            sums[:] = 0
-            add_products(i, indptr, columns, values, t, sums)
-            for p in range(len(sums)):
+    else:
+        sums = np.empty((1, t.shape[1]), t.dtype)
+        for place in range(end - first):
+            i = row_at(place, first, end, len(begins) > 0)
+            for p in range(t.shape[1]):
+                sums[0, p] = node_product(i, p, 0, indptr, columns, values, t)
+            for p in range(t.shape[1]):
+                V_t = omega * block_product(dinv, i, p, sums, 0, 0)
                 if apart:
-                    ts[i, 1, p] = omega * block_product(dinv[i], sums, p)
+                    ts[i, 1, p] = V_t
+                    ts[i, 0, p] = step * rho[i, p] - V_t
                 else:
                     q[i, p] = rho[i, p] + beta * q[i, p]
-                    t[i, p] = q[i, p] - omega * block_product(dinv[i], sums, p)
-            for p in range(len(sums)):
-                ts[i, 0, p] = step * rho[i, p] - ts[i, 1, p] if apart else t[i, p]
+                    t[i, p] = q[i, p] - V_t
+                    ts[i, 0, p] = t[i, p]
 
 
 @KERNELS.resident
@@ -276,8 +279,8 @@ def sweep_forward_rows(first, end, begins, indptr, columns, values, T, Tinv, dia
     """The rows of one color, and their share of q'T w."""
     product = 0.0
     first, end = whole_bundles(first, end, begins)
-    for i in range(first, end):
-        if q.ndim == 1:
+    if q.ndim == 1:
+        for i in range(first, end):
             L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
                 L_t += values[k] * ts[columns[k], 0]
@@ -287,24 +290,20 @@ def sweep_forward_rows(first, end, begins, indptr, columns, values, T, Tinv, dia
             ts[i, 1] = s
             At[i] = T_q + L_t + (diagonal[i] - T[i]) * t
             product += inner(T_q, t + s)
-        else:
-            t, s = ts[i, 0], ts[i, 1]
-            L_t, T_q, sums = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
-            for k in range(indptr[i], indptr[i + 1]):
-                j = columns[k]
-                for p in range(len(t)):
-                    for c in range(len(t)):
-                        a = values[k, p, c]
-                        L_t[p] += a * ts[j, 0, c]
-                        sums[p] += a * ts[j, 1, c]
-            for p in range(len(t)):
-                T_q[p], T_t = block_product(T[i], q[i], p), block_product(T[i], t, p)
-                D_t = block_product(diagonal[i], t, p)
-                sums[p] = T_q[p] - (T_t + T_t - D_t) - sums[p]
-                At[i, p] = T_q[p] + L_t[p] + (D_t - T_t)
-            for p in range(len(t)):
-                s[p] = block_product(Tinv[i], sums, p)
-                product += inner(T_q[p], t[p] + s[p])
+    else:
+        t, s = ts[:, 0], ts[:, 1]
+        T_q, sums = np.empty(q.shape[1], q.dtype), np.empty((1, q.shape[1]), q.dtype)
+        for i in range(first, end):
+            for p in range(q.shape[1]):
+                L_t = node_product(i, p, 0, indptr, columns, values, t)
+                L_s = node_product(i, p, 0, indptr, columns, values, s)
+                T_q[p], T_t = block_product(T, i, p, q, i, 0), block_product(T, i, p, t, i, 0)
+                D_t = block_product(diagonal, i, p, t, i, 0)
+                sums[0, p] = T_q[p] - (T_t + T_t - D_t) - L_s
+                At[i, p] = T_q[p] + L_t + (D_t - T_t)
+            for p in range(q.shape[1]):
+                s[i, p] = block_product(Tinv, i, p, sums, 0, 0)
+                product += inner(T_q[p], t[i, p] + s[i, p])
     return product
 
 
@@ -394,7 +393,7 @@ def begin_rows(first, end, first_rows, keeps, T, r, rho, q):
                 if i < first_rows:
                     first_rr += inner(r[i, p], r[i, p])
                     first_rz += inner(r[i, p], rho[i, p])
-                rz += inner(block_product(T[i], rho[i], p), rho[i, p])
+                rz += inner(block_product(T, i, p, rho, i, 0), rho[i, p])
                 if not keeps:
                     q[i, p] = 0
     return first_rr, first_rz, rz
@@ -431,26 +430,26 @@ def advance_rows(first, end, alpha, ts, At, T, x, r, rho):
                 rho[i, p] -= alpha * (ts[i, 0, p] + ts[i, 1, p])
                 rr += inner(r[i, p], r[i, p])
             for p in range(r.shape[1]):
-                rz += inner(block_product(T[i], rho[i], p), rho[i, p])
+                rz += inner(block_product(T, i, p, rho, i, 0), rho[i, p])
     return rr, rz
 
 
 @compile_loop(offsets="indptr")
 def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
-    for i in range(first, end):
-        if x.ndim == 1:
+    if x.ndim == 1:
+        for i in range(first, end):
             total = x.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
                 total += values[k] * x[columns[k]]
             x[i] = omega * ((b[i] - left * r[i]) * dinv[i] - total)
-        else:
-            sums = np.zeros_like(r[i])
-            add_products(i, indptr, columns, values, x, sums)
-            for p in range(len(sums)):
-                sums[p] = b[i, p] - left * r[i, p] - sums[p]
-            for p in range(len(sums)):
-                x[i, p] = omega * block_product(dinv[i], sums, p)
+    else:
+        sums = np.empty((1, x.shape[1]), x.dtype)
+        for i in range(first, end):
+            for p in range(x.shape[1]):
+                sums[0, p] = b[i, p] - left * r[i, p] - node_product(i, p, 0, indptr, columns, values, x)
+            for p in range(x.shape[1]):
+                x[i, p] = omega * block_product(dinv, i, p, sums, 0, 0)
 
 
 @KERNELS.resident

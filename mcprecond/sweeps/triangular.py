@@ -46,21 +46,16 @@ def product(i, c, indptr, columns, values, y):
 
 
 @compile_row
-def add_products(i, indptr, columns, values, y, total):
-    """total += sum_j T_ij y_j."""
-    b = len(total)
+def node_product(i, p, c, indptr, columns, values, y):
+    """Number p of sum_j T_ij y_j, for right-hand side c if there are several."""
+    total = y.dtype.type(0)
     for k in range(indptr[i], indptr[i + 1]):
-        j = columns[k]
-        for p in range(b):
-            for q in range(b):
-                total[p] += values[k, p, q] * y[j, q]
-
-
-@compile_inlined
-def clear(total):
-    """total = 0."""
-    for p in range(len(total)):
-        total[p] = 0
+        for q in range(y.shape[1]):
+            if y.ndim == 3:
+                total += values[k, p, q] * y[columns[k], q, c]
+            else:
+                total += values[k, p, q] * y[columns[k], q]
+    return total
 
 
 @compile_inlined
@@ -72,11 +67,14 @@ def copy_node(y, i, z, k):
 
 
 @compile_row
-def block_product(block, x, p):
-    """Number p of block x."""
+def block_product(blocks, i, p, x, j, c):
+    """Number p of the block of row i times x_j, for right-hand side c if there are several."""
     total = x.dtype.type(0)
-    for q in range(len(x)):
-        total += block[p, q] * x[q]
+    for q in range(x.shape[1]):
+        if x.ndim == 3:
+            total += blocks[i, p, q] * x[j, q, c]
+        else:
+            total += blocks[i, p, q] * x[j, q]
     return total
 
 
@@ -85,7 +83,7 @@ def substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv
     """The rows of one color."""
     first, end = whole_bundles(first, end, begins)
     for place in range(end - first):
-        i = row_at(place, first, end, backwards)
+        i = row_at(place, first, end, backwards and len(begins) > 0)
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
@@ -98,13 +96,11 @@ def substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv
                     z[perm[i], c] = y[i, c]
         else:
             for c in range(y.shape[2]):
-                sums = z[perm[i], :, c]
-                clear(sums)
-                add_products(i, indptr, columns, values, y[:, :, c], sums)
-                for p in range(len(sums)):
-                    sums[p] = scale * r[perm[i], p, c] - omega * sums[p]
-                for p in range(len(sums)):
-                    y[i, p, c] = block_product(dinv[i], sums, p)
+                for p in range(y.shape[1]):
+                    total = node_product(i, p, c, indptr, columns, values, y)
+                    z[perm[i], p, c] = scale * r[perm[i], p, c] - omega * total
+                for p in range(y.shape[1]):
+                    y[i, p, c] = block_product(dinv, i, p, z, perm[i], c)
             if finish:
                 copy_node(y, i, z, perm[i])
 
@@ -130,7 +126,7 @@ def back_substitute_rows(first, end, begins, indptr, columns, values, dinv, perm
     """The rows of one color."""
     first, end = whole_bundles(first, end, begins)
     for place in range(end - first):
-        i = row_at(place, first, end, True)
+        i = row_at(place, first, end, len(begins) > 0)
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
@@ -141,11 +137,10 @@ def back_substitute_rows(first, end, begins, indptr, columns, values, dinv, perm
                 z[perm[i], c] = y[i, c]
         else:
             for c in range(y.shape[2]):
-                sums = z[perm[i], :, c]
-                clear(sums)
-                add_products(i, indptr, columns, values, y[:, :, c], sums)
-                for p in range(len(sums)):
-                    y[i, p, c] -= omega * block_product(dinv[i], sums, p)
+                for p in range(y.shape[1]):
+                    z[perm[i], p, c] = node_product(i, p, c, indptr, columns, values, y)
+                for p in range(y.shape[1]):
+                    y[i, p, c] -= omega * block_product(dinv, i, p, z, perm[i], c)
             copy_node(y, i, z, perm[i])
 
 
@@ -179,27 +174,24 @@ def relax_rows(
 ):
     """The rows of one color."""
     first, end = whole_bundles(first, end, begins)
+    before, behind = (old, new) if backwards else (new, old)
     for place in range(end - first):
-        i = row_at(place, first, end, backwards)
+        i = row_at(place, first, end, backwards and len(begins) > 0)
         if new.ndim == 2:
             for c in range(new.shape[1]):
-                below, above = new.dtype.type(0), new.dtype.type(0)
-                for k in range(lower_indptr[i], lower_indptr[i + 1]):
-                    below += lower[k] * (old if backwards else new)[lower_columns[k], c]
-                for k in range(upper_indptr[i], upper_indptr[i + 1]):
-                    above += upper[k] * (new if backwards else old)[upper_columns[k], c]
+                below = product(i, c, lower_indptr, lower_columns, lower, before)
+                above = product(i, c, upper_indptr, upper_columns, upper, behind)
                 new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - below) - above)
                 z[perm[i], c] = new[i, c]
         else:
             for c in range(new.shape[2]):
-                sums = z[perm[i], :, c]
-                clear(sums)
-                add_products(i, lower_indptr, lower_columns, lower, (old if backwards else new)[:, :, c], sums)
-                add_products(i, upper_indptr, upper_columns, upper, (new if backwards else old)[:, :, c], sums)
-                for p in range(len(sums)):
-                    sums[p] = r[perm[i], p, c] - sums[p]
-                for p in range(len(sums)):
-                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * block_product(dinv[i], sums, p)
+                for p in range(new.shape[1]):
+                    below = node_product(i, p, c, lower_indptr, lower_columns, lower, before)
+                    above = node_product(i, p, c, upper_indptr, upper_columns, upper, behind)
+                    z[perm[i], p, c] = r[perm[i], p, c] - below - above
+                for p in range(new.shape[1]):
+                    own = block_product(dinv, i, p, z, perm[i], c)
+                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * own
             copy_node(new, i, z, perm[i])
 
 
@@ -242,15 +234,14 @@ def residual_rows(
                     r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
         else:
             for c in range(y.shape[2]):
-                sums = r[perm[i], :, c]
-                clear(sums)
-                add_products(i, upper_indptr, upper_columns, upper, y[:, :, c], sums)
-                if not substituted:
-                    add_products(i, lower_indptr, lower_columns, lower, y[:, :, c], sums)
-                for p in range(len(sums)):
-                    total = sums[p]
-                    sums[p] = total * 0 if substituted else b[perm[i], p, c] - block_product(diagonal[i], y[i, :, c], p)
-                    sums[p] -= total
+                for p in range(y.shape[1]):
+                    total = node_product(i, p, c, upper_indptr, upper_columns, upper, y)
+                    if substituted:
+                        r[perm[i], p, c] = -total
+                    else:
+                        below = node_product(i, p, c, lower_indptr, lower_columns, lower, y)
+                        own = block_product(diagonal, i, p, y, i, c)
+                        r[perm[i], p, c] = b[perm[i], p, c] - below - own - total
 
 
 @KERNELS.resident
