@@ -18,7 +18,8 @@ from mcprecond.linalg.sums import norm, norm_of, total
 from mcprecond.problems import graphs, laplacian
 
 ROOT = Path(__file__).resolve().parent.parent
-#: The number of processes that run at the same time, and how often each of them computes all results.
+#: For each device, the number of processes that run at the same time, and the number of times that each of them
+#: computes all results.
 PROCESSES = {"cpu": (3, 1), "gpu": (3, 1)}
 BUSY = {
     "cpu": "while True: pass",

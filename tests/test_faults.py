@@ -56,7 +56,8 @@ UPDATED: dict[str, Callable[[Any], Any]] = {
     "multigrid": partial(SmoothedAggregation, smoother="gauss_seidel", coloring="greedy", max_coarse=8),
     "multigrid, Chebyshev": partial(SmoothedAggregation, smoother="chebyshev", max_coarse=8),
 }
-#: The objects that do not copy their values before an update. If it fails halfway, they refuse to be used.
+#: The objects that do not copy their values before an update. After an update that failed halfway they raise an error
+#: on every use.
 UNCOPIED = {"color blocks", "SGS", "SGS with a rest", "SGS of nodes", "DILU"}
 
 

@@ -63,7 +63,8 @@ half = compile_part(halves.half)
 for word in sys.argv[1:]:
     print(half(float(word) if "." in word else int(word)))
 """
-#: Ctrl-C where LLVM hands over what it has compiled; raised there, it would be printed and forgotten.
+#: A program that receives Ctrl-C while LLVM passes compiled code to a callback. An exception that is raised in a
+#: callback is printed and lost.
 INTERRUPTED = """
 import signal, sys
 from numba.core.registry import cpu_target
@@ -85,7 +86,7 @@ try:
 except KeyboardInterrupt:
     print(half(5.5), "after an interrupt", left)
 """
-#: A loop that threads share, where what shares it cannot be compiled, or is interrupted.
+#: A program with a parallel loop. The compilation of the function that distributes its chunks fails or is interrupted.
 SHARED = """
 import sys
 import numpy as np

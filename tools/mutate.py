@@ -219,8 +219,9 @@ def tests_by_line(tree: Path, folder: Path, workers: int) -> tuple[dict[tuple[st
     return reached, seconds
 
 
-# A process that has imported what takes long, but not the package. For a line with a folder and arguments of pytest it
-# makes a child, and says how that ended: a child begins at once.
+# A process imports the libraries that take long to import, but not the package. It reads lines with a folder and the
+# arguments of pytest; for each line it forks a child that runs the tests, and prints how the child ended. So no child
+# has to import the libraries.
 BEGUN = """
 import json, numba, os, pytest, scipy.sparse.linalg, signal, sys, time, traceback
 for line in sys.stdin:

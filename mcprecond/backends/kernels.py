@@ -34,7 +34,8 @@ from mcprecond.backends.shared_loop import shared_loop
 ALL: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **NUMBA_OPTIONS}
 #: The smallest chunk of a loop over rows of a sparse matrix: less work does not pay for handing it to another thread.
 ROWS = 512
-#: The entries of a matrix that are worth a chunk, which take some microseconds; a row counts for so many.
+#: The number of matrix entries in the smallest chunk of a loop over long rows, and the number of entries whose cost
+#: equals the fixed cost of a row.
 ENTRIES, OF_ROW = 8192, 4
 #: The smallest chunk of a loop over the entries of vectors.
 NUMBERS = 4096
@@ -44,20 +45,20 @@ def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS, o
     """Compile ``body(first, end, ...)``, the iterations of a parallel loop from `first` to `end`; see `shared_loop`.
 
     A call runs the whole range, which the threads share, and returns the sum of what the body returns. A chunk has at
-    least `grain` iterations; or, where `offsets` names the parameter with the row offsets of a matrix, so many rows of
-    mean length that they have about ENTRIES entries, if these are fewer.
+    least `grain` iterations. If `offsets` names the parameter with the row offsets of a matrix, the smallest chunk has
+    ROWS rows, or fewer if that many rows of mean length have more than ENTRIES entries.
     """
     if body is None:
         return partial(compile_loop, grain=grain, offsets=offsets)
     return shared_loop(body, f"least_rows({offsets})" if offsets else str(grain), {"least_rows": least_rows}, **ALL)
 
 
-# Serial code: the order in which loops run, and what allocates arrays.
+# For serial functions: those that call parallel loops, and those that allocate arrays.
 compile_part = compiler(**ALL)
-# The work on one row, vertex or edge, which allocates nothing and takes no part of an array as an array. Numba counts
-# no references to arrays there: threads share the counters, and would wait for each other at every call.
+# For functions that loops call for each row, vertex or edge. They may neither allocate nor slice arrays, since Numba
+# counts no references to arrays in them. All threads share these counters, which would delay them at every call.
 compile_row = compiler(_nrt=False, **ALL)
-# The work on one short row: to hand over the arrays would take as long as the work.
+# For functions so short that passing the arrays would take as long as the work.
 compile_inlined = compiler(forceinline=True, **ALL)
 
 

@@ -47,7 +47,7 @@ MOST_THREADS = 256
 WORTH = 2
 #: A loop of fewer chunks is short. If the caller of a short loop waited LATE times as long as it had worked, because
 #: another thread lost its core in the middle of a chunk, the caller runs the next FEWEST_ALONE short loops alone. That
-#: number doubles each time. (Where chunks are few and take long, a shorter wait is only their being uneven.)
+#: number doubles each time. A shorter wait is normal where a loop has a few long chunks of different lengths.
 SHORT, LATE, FEWEST_ALONE, MOST_ALONE = 64, 2, 16, 4096
 #: How often a thread polls before it sleeps: tens of microseconds, about as long as what is between two loops takes.
 POLLS = 2000
@@ -81,7 +81,8 @@ _CONDITION = _MUTEX + _LINE * MOST_THREADS
 _WORDS = _CONDITION + _LINE * MOST_THREADS
 #: Where the addresses of the system's functions are.
 _C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL, _C_TIME = range(17 * _LINE, 17 * _LINE + 5)
-#: What the clock is asked by, and where it writes: seconds and nanoseconds, or on Windows ticks alone.
+#: The first argument of the system's clock function, and the words that it writes: seconds and nanoseconds, or on
+#: Windows a number of ticks only.
 _CLOCK, _SECONDS, _NANOSECONDS = range(17 * _LINE + 5, 17 * _LINE + 8)
 
 _memory = (ctypes.c_int64 * (_WORDS + _LINE))()
@@ -193,7 +194,7 @@ def _sleep(me, epoch, chunks):
 
 @_compile
 def _now():
-    """The time, in units that do not matter; only the caller of a loop asks."""
+    """Read the clock, in nanoseconds or another unit. Only the caller of a loop may, since the words are shared."""
     _call_c(_C_TIME, _load(_CLOCK), _address_of(_SECONDS))
     return _load(_SECONDS) * 1_000_000_000 + _load(_NANOSECONDS)
 

@@ -61,16 +61,6 @@ def clustered(graph: Graph, blocks: Any, sequence: Any | None = None) -> tuple[G
     return of_blocks, xp.asarray(labels)
 
 
-def slabs(n: int, count: int, sequence: Any | None, xp: Any) -> Any:
-    """Return the labels of so many clusters of rows that follow each other in a sequence, or in row order."""
-    labels = (xp.arange(n, dtype=np.int64) * count // max(n, 1)).astype(np.int32)
-    if sequence is None:
-        return labels
-    of_rows = xp.empty_like(labels)
-    of_rows[sequence] = labels
-    return of_rows
-
-
 def labels_of(blocks: Any, backend: Backend, n: int) -> Any:
     """Return labels as a vector of integers, one for each row."""
     labels = integers(blocks, backend, "blocks must be a number of rows or an array of integers")

@@ -15,7 +15,8 @@ from mcprecond.linalg.powers import exponent_of, power_times, times_power
 
 KERNELS = KernelSet(__file__)
 
-#: The number of blocks of a sum. It is the same on all GPUs, and so small that every GPU runs all blocks at once.
+#: The number of thread blocks of the kernel that adds numbers up. It is the same on all GPUs, and small enough that
+#: every GPU runs all of them at the same time.
 BLOCKS = 64
 
 

@@ -34,20 +34,14 @@ def levels_of(graph: Graph, sequence: Any | None) -> Any:
     return ((colors_and_fronts(graph, sequence) >> 32) - 1).astype(np.int32)
 
 
-def coloring_by_levels(graph: Graph, sequence: Any | None, method: str) -> Coloring:
-    """The levels as a coloring."""
-    return finished(levels_of(graph, sequence), log_of([], graph.backend), method, graph.backend)
+def coloring_by_levels(graph: Graph, sequence: Any | None, method: str, n_rest: int = 0) -> Coloring:
+    """Return the levels as a coloring.
 
-
-def in_steps(graph: Graph, coloring: Coloring, has_rest: bool) -> Coloring:
-    """Return the levels of the order of a coloring of blocks, which has each row of a block in a color of its own.
-
-    If the last color is a rest, so is the last one of them: its rows come last and have no levels among them.
+    The last `n_rest` vertices of the sequence get a color of their own behind all others, whatever their levels are.
     """
-    sequence = coloring.permutation()
     levels = levels_of(graph, sequence)
-    if has_rest:
-        rest = sequence[len(sequence) - int(coloring.sizes[-1]) :]
+    if n_rest and sequence is not None:
+        rest = sequence[len(sequence) - n_rest :]
         levels[rest] = -1
         levels[rest] = levels.max() + 1
-    return finished(levels, log_of([], graph.backend), coloring.method, graph.backend)
+    return finished(levels, log_of([], graph.backend), method, graph.backend)

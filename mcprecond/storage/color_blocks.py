@@ -25,7 +25,7 @@ from mcprecond.coloring import Coloring, Graph
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.largest import with_rest
-from mcprecond.ordering.levels import in_steps
+from mcprecond.ordering.levels import coloring_by_levels
 from mcprecond.storage import layouts
 from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
@@ -68,7 +68,7 @@ class ColorBlocks:
         New number -> old number, sorted by color and stable inside a color, or inside each block of rows; and back.
     offsets : numpy.ndarray of int64, shape (n_blocks + 1,)
         Block c, a color or the rest, has the new numbers offsets[c]..offsets[c + 1] - 1. On the host. Of a coloring of
-        blocks of rows, a GPU has the levels of its order in place of the colors, see `in_steps`.
+        blocks of rows, a GPU has the levels of its order in place of the colors.
     begins : array of int32, shape (n + 1,) or (0,)
         Of a coloring of blocks of rows, on a CPU: the first row from each row on at which a bundle of blocks begins.
     slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
@@ -150,8 +150,10 @@ class ColorBlocks:
         kept = with_rest(self.coloring, max_colors)
         has_rest = kept is not self.coloring
         self.n_colors = kept.n_colors - has_rest
-        in_blocks = kept.blocks is not None
-        swept = in_steps(Graph.of(graph), kept, has_rest) if in_blocks and backend.resident_warps else kept
+        n_rest = int(kept.sizes[-1]) if has_rest else 0
+        swept = kept
+        if kept.blocks is not None and backend.resident_warps:
+            swept = coloring_by_levels(Graph.of(graph), kept.permutation(), kept.method, n_rest)
         self.offsets = np.concatenate([[0], np.cumsum(swept.sizes)])
         self.perm = self._permutation(graph, swept)
         self.begins = xp.empty(0, np.int32)
@@ -164,7 +166,7 @@ class ColorBlocks:
         self._narrows = self._stored.itemsize < self.dtype.itemsize
         longest = graph.max_degree + 1  # or one less
         self.longest_row = longest * self.block_size
-        first_rest = n - int(kept.sizes[-1]) if has_rest else n
+        first_rest = n - n_rest
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, first_rest, backend
         )

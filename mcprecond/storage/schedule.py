@@ -34,9 +34,10 @@ MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself
 SWEPT_PIECE = 512  # entries of a piece; a row with more is a slice by itself, too
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
-#: How many blocks of a color a thread of a CPU sweeps in turns; fewer where that left less than so many bundles.
+#: The largest number of blocks in a bundle on a CPU, and the number of bundles that a color should have at least: where
+#: a color has few blocks, its bundles are smaller.
 BUNDLE, FEWEST_BUNDLES = 4, 16
-NOT_NEGATIVE = 2**63 - 1  # a mask by which LLVM knows that an index does not count from the end
+NOT_NEGATIVE = 2**63 - 1  # a mask that tells LLVM that an index is not negative
 CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG, "SWEPT_PIECE": SWEPT_PIECE}
 
 
