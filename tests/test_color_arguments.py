@@ -28,6 +28,8 @@ OPTIONS = {
     "edge_filtering": (NO_FLAGS, []),
     "doubling": (NO_FLAGS, []),
     "long_words": (NO_FLAGS, [False]),
+    "two_sets": (NO_FLAGS, [False]),
+    "atomics": (NO_FLAGS, [True]),
     "palettes": (NO_NAMES, ["", "blocks", "vertices"]),
     "published": (NO_FLAGS, []),
 }

@@ -389,7 +389,11 @@ OPTIONS = {
     ("sirg", "palettes"): ("threads", "vertices"),
     ("rig", "published"): (False, True),
     ("cc", "hashes"): (4, 2),
+    ("is_minmax", "published"): (False, True),
+    ("is_minmax", "two_sets"): (True, False),
+    ("is_minmax", "atomics"): (False, True),
     ("is_hash", "table_size"): (16, 2),
+    ("is_hash", "published"): (False, True),
     ("is_reduce", "published"): (False, True),
     ("graphblas_is", "engine"): ("kernels", "suitesparse"),
     ("graphblas_mis", "engine"): ("kernels", "suitesparse"),
@@ -405,6 +409,8 @@ OF_PUBLISHED = {
     ("vb_bit", "worklist"),
     ("sirg", "long_words"),
     ("sirg", "palettes"),
+    ("is_minmax", "two_sets"),
+    ("is_minmax", "atomics"),
 }
 
 
@@ -441,16 +447,45 @@ def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_devic
         assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
 
 
-def test_published_is_reduce_has_operators_of_its_own(recorded, backend, to_device):
-    """For segments of a thread, a warp and a block; colors and history are those of the definition."""
+#: Methods of Gunrock as published: options, the definition of colors and history, their kernel and the default one.
+OPERATORS = {
+    "is_reduce": ({}, sets, "color_by_segments", "color_by_reduction"),
+    "is_minmax": ({}, lambda A: two_sets(A, SEED), "color_frontier", "color_by_two_sets"),
+    "is_minmax, with atomics": (
+        {"atomics": True},
+        lambda A: two_sets(A, SEED),
+        "color_frontier",
+        "color_by_two_sets",
+    ),
+    "is_minmax, one set": ({"two_sets": False}, sets, "color_frontier", "color_by_two_sets"),
+    "is_minmax, one set, with atomics": (
+        {"two_sets": False, "atomics": True},
+        sets,
+        "color_frontier",
+        "color_by_two_sets",
+    ),
+    "is_hash": ({}, lambda A: proposals(A, SEED), "color_by_operators", "color_by_proposals"),
+    "is_hash, small tables": (
+        {"table_size": 2},
+        lambda A: proposals(A, SEED, 2),
+        "color_by_operators",
+        "color_by_proposals",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_gunrock_published_has_operators_of_its_own(name, recorded, backend, to_device):
+    """For rows of a thread, a warp and a block; colors and history are those of the definition."""
+    method, (options, definition, own, default) = name.split(",")[0], OPERATORS[name]
     sizes_of_all = sp.csr_matrix(sp.block_diag([complete(300), complete(40), grid5(9)]))
     for A in (*GRAPHS.values(), sizes_of_all):
-        colors, history = sets(A)
-        found = color(to_device(A), "is_reduce", seed=SEED, published=True)
+        colors, history = definition(A)
+        found = color(to_device(A), method, seed=SEED, published=True, **options)
         np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
         assert found.history.tolist() == [list(row) for row in history]
-    launched = {name for name, _ in recorded(to_device(grid5(9)), "is_reduce", published=True)}
-    assert "color_by_segments" in launched and "color_by_reduction" not in launched
+    launched = {name for name, _ in recorded(to_device(grid5(9)), method, published=True, **options)}
+    assert own in launched and default not in launched
 
 
 @pytest.mark.parametrize("hashes", [1, 2, 7])

@@ -41,28 +41,3 @@ __device__ __forceinline__ void sum_over_grid(const double (&values)[COUNT], dou
     }
     if (threadIdx.x == 0) take(totals);
 }
-
-// Sums over a resident grid, for kernels that use the sum in their next step. Consecutive sums use different halves of
-// `partials`: a fast block may write its part of the next sum while slow blocks still read the parts of the last one.
-struct GridSums {
-    double* partials;
-    int most_blocks;  // the length of each half of `partials`
-    uint32* arrivals;
-    int number;
-
-    // Return the sum of `value` over all threads, in a fixed order. The call is also a barrier of the grid: after it, each
-    // thread sees what all threads wrote before it.
-    __device__ double sum(double value) {
-        __shared__ double total;
-        double* parts = partials + number++ % 2 * most_blocks;
-        value = block_sum(value);
-        if (threadIdx.x == 0) parts[blockIdx.x] = value;
-        grid_barrier(arrivals);
-        value = 0;
-        for (int b = threadIdx.x; b < gridDim.x; b += blockDim.x) value += ptx::load_l2(&parts[b]);
-        value = block_sum(value);
-        if (threadIdx.x == 0) total = value;
-        __syncthreads();
-        return total;
-    }
-};

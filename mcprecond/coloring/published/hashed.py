@@ -11,6 +11,9 @@ once all proposals are known, as a minimum if it is proposed for both roles. Of 
 colored in an earlier round or else the one of larger random number keeps its color. A vertex that lost to a color its
 table lacks takes new colors from then on. So the vertex of largest random number among the uncolored is colored after
 two rounds at the latest.
+
+`published=True` has the paper's three operators with barriers between them (`hash_operators.py`). The result is the
+same.
 """
 
 from __future__ import annotations
@@ -20,21 +23,17 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop, compile_row
-from mcprecond.backends.arguments import integer
+from mcprecond.backends.arguments import flag, integer
 from mcprecond.backends.atomics import atomic_max
-from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
+from mcprecond.coloring.published.hash_operators import color_published
+from mcprecond.coloring.published.hash_tables import EMPTY, LARGEST_TABLE, NO_REUSE, color_of, number_of, prohibit
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
-# What a place in a hash table holds besides colors. NO_REUSE, in the first place: do not ask this table any more.
-EMPTY, NO_REUSE = -1, -2
-LARGEST_TABLE = 63  # one bit less than a word of the search for a color
-CUDA_CONSTANTS = {"EMPTY": EMPTY, "NO_REUSE": NO_REUSE, "LARGEST_TABLE": LARGEST_TABLE}
 
-
-def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, Any]:
+def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16, published: bool = False) -> tuple[Any, Any]:
     """Propose vertices, reuse colors by hash tables, resolve conflicts: "is_hash" in `COLORINGS`.
 
     Osama et al., Section IV-B2, Algorithm 6.
@@ -47,6 +46,9 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
     table_size : int
         Prohibited colors that a vertex remembers, 1 to 63, in as many int32 per vertex. The more of them, the fewer
         conflicts and colors.
+    published : bool
+        Go through all vertices in every round, by the paper's operators: one proposes and colors, one resolves
+        conflicts, one enters colors into the tables. The result is the same.
 
     Returns
     -------
@@ -56,6 +58,8 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
         Colored in a round are those proposed; see `Coloring.history`.
     """
     table_size = integer(table_size, "table_size", 1, LARGEST_TABLE)
+    if flag(published, "published"):
+        return color_published(graph, seed, table_size)
     xp, n = graph.backend.xp, graph.n
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     colors, proposals = xp.full(n, UNCOLORED, np.int32), xp.full(n, UNCOLORED, np.int32)
@@ -76,23 +80,6 @@ def is_hash(graph: Graph, *, seed: int = 0, table_size: int = 16) -> tuple[Any, 
         log,
     )
     return colors, log
-
-
-@compile_row
-def number_of(v, seed):
-    """The random number of a vertex and, below it, the vertex itself: no two are equal."""
-    return mix(v, seed) << 31 | v
-
-
-@compile_row
-def prohibit(table, color):
-    """Enter a color, unless it is there already or the table is full."""
-    for j in range(len(table)):
-        if table[j] == color or table[j] == NO_REUSE:
-            return
-        if table[j] == EMPTY:
-            table[j] = color
-            return
 
 
 @compile_row
@@ -120,21 +107,6 @@ def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, table
             prohibit(table, colors[u])
     raise_to(proposals, largest, new)
     raise_to(proposals, smallest, new + 1)
-
-
-@compile_row
-def color_of(proposal, new, table):
-    """The smallest color of an earlier round that the table does not prohibit, or else the new one proposed."""
-    if table[0] == NO_REUSE:
-        return proposal
-    prohibited = 0  # bit c: color c is; a color below len(table) + 1 is not
-    for j in range(len(table)):
-        if EMPTY < table[j] <= LARGEST_TABLE:
-            prohibited |= 1 << table[j]
-    c = 0
-    while (prohibited >> c) & 1:
-        c += 1
-    return c if c < new else proposal
 
 
 @compile_row
