@@ -25,7 +25,7 @@ RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 TORCH ?= torch==2.13.0
 TORCH_BIN := .venv-torch/bin
 
-.PHONY: demo lint coverage audit test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu readme docs clean
+.PHONY: demo lint coverage audit test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
@@ -68,6 +68,13 @@ fuzz: .venv/dev
 
 fuzz-gpu:
 	$(PYTHON) tests/fuzz --device gpu --seconds $(SECONDS) --seed $(SEED) --output benchmarks/results/fuzz-gpu.json
+
+# All benchmarks and studies, in parts; what was cut off after SECONDS goes on with the next call.
+measure-cpu: .venv/dev
+	$(BIN)/python -m benchmarks.everything cpu --seconds $(SECONDS)
+
+measure-gpu:
+	$(PYTHON) -m benchmarks.everything gpu --seconds $(SECONDS)
 
 # Which lines of the package the tests reach: as they run, and the CPU's functions as plain Python. There tests of
 # threads, caches and bits fail, and that is no matter.

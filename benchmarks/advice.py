@@ -11,13 +11,12 @@ side, in turns: what following the advice loses.
 
 from __future__ import annotations
 
-import argparse
 import math
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from cases import BLOCK_SIZES, SEED, SOLVED
-from measure import MULTIGRID, RESULTS, kept, record, save
+from measure import MULTIGRID, measure_each, parser_of
 
 from mcprecond import studies
 from mcprecond.backends import backend_of
@@ -30,29 +29,17 @@ SHOWN = ("seconds", "seconds_first_quartile", "seconds_third_quartile", "iterati
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", default=list(SOLVED), metavar="NAME", help=", ".join(SOLVED))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    device = arguments.device
-    path = arguments.output or RESULTS / f"advice-{device}.json"
-    facts = {"seed": SEED, "rtol": RTOL, "small": arguments.small}
-    cases = kept(path, record("advice", device, [], MULTIGRID, **facts), arguments.names)
-    for name in arguments.names:
-        A = SOLVED[name](arguments.small, device)
-        cases.append(
-            {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz)}
-            | measure(A, BLOCK_SIZES.get(name, 1), arguments.repeats)
-        )
-        print(name, cases[-1]["advised"], flush=True)
-        save(record("advice", device, cases, MULTIGRID, **facts), path)
+    given = arguments.small, arguments.device, arguments.repeats
+    cases = {name: partial(measure, name, *given) for name in arguments.names}
+    measure_each("advice", arguments, cases, MULTIGRID, rtol=RTOL)
 
 
-def measure(A: Any, block_size: int, repeats: int) -> dict[str, Any]:
+def measure(name: str, small: bool, device: str, repeats: int) -> dict[str, Any]:
     """The best row of the advice, and what those close to it take for another system."""
+    A, block_size = SOLVED[name](small, device), BLOCK_SIZES.get(name, 1)
     advice = [row for row in studies.advise(A, rtol=RTOL, block_size=block_size).rows if row["verified"]]
     close = [row for row in advice if row["seconds"] <= CLOSE * advice[0]["seconds"]]
     known = {candidate.method: candidate for candidate in candidates(backend_of(A), block_size=block_size)}
@@ -69,7 +56,8 @@ def measure(A: Any, block_size: int, repeats: int) -> dict[str, Any]:
         | {key: row[key] for key in SHOWN}
         for row in ranked(trials, {})
     ]
-    return {"advised": names[0], "decided": advice[0]["decided"], "solvers": solvers}
+    size = {"unknowns": A.shape[0], "nnz": int(A.nnz)}
+    return size | {"advised": names[0], "decided": advice[0]["decided"], "solvers": solvers}
 
 
 if __name__ == "__main__":

@@ -12,15 +12,13 @@ matrix.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import MATRICES, SEED, SOLVED
-from measure import RESULTS, record, save, timed_in_turns
+from measure import measure_each, parser_of, timed_in_turns
 
 from mcprecond import ILU0, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
@@ -51,18 +49,12 @@ FEWEST = 16  # blocks that a matrix is cut into
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SOLVED))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    device, cases = arguments.device, []
-    for name in arguments.names or NAMES[device]:
-        cases.append(measure_case(name, (MATRICES | SOLVED)[name](arguments.small, device), device, arguments.repeats))
-        document = record("blocks", device, cases, seed=SEED, rtol=RTOL, small=arguments.small)
-        save(document, arguments.output or RESULTS / f"blocks-{device}.json")
+    given = arguments.small, arguments.device, arguments.repeats
+    cases = {name: partial(measure_case, name, *given) for name in arguments.names or NAMES[arguments.device]}
+    measure_each("blocks", arguments, cases, rtol=RTOL)
 
 
 def orders_of(A: Any, device: str) -> dict[str, Callable[[], Any]]:
@@ -88,12 +80,12 @@ def in_slabs(A: Any, count: int) -> Any:
     return color(A, "greedy", blocks=labels)
 
 
-def measure_case(name: str, A: Any, device: str, repeats: int) -> dict[str, Any]:
-    backend = get_backend(device)
+def measure_case(name: str, small: bool, device: str, repeats: int) -> dict[str, Any]:
+    backend, A = get_backend(device), (MATRICES | SOLVED)[name](small, device)
     b = A @ backend.xp.asarray(np.random.default_rng(SEED).standard_normal(A.shape[0]))
     orders, rows = orders_of(A, device), []
     colorings = {order: find() for order, find in orders.items()}
-    coloring = timed_in_turns(orders, min(repeats, 3), backend.synchronize)
+    coloring = timed_in_turns(orders, repeats, backend.synchronize)
     for title, kind in KINDS.items():
         makers = {order: partial(kind, A, coloring=found) for order, found in colorings.items()}
         operators = {order: make() for order, make in makers.items()}
@@ -103,7 +95,7 @@ def measure_case(name: str, A: Any, device: str, repeats: int) -> dict[str, Any]
             for order, M in operators.items()
             if results[order].converged
         }
-        setup = timed_in_turns(makers, min(repeats, 3), backend.synchronize)
+        setup = timed_in_turns(makers, repeats, backend.synchronize)
         solve = timed_in_turns(solves, repeats, backend.synchronize)
         for order, M in operators.items():
             row = {
@@ -118,8 +110,7 @@ def measure_case(name: str, A: Any, device: str, repeats: int) -> dict[str, Any]
                 "solve_ms": solve[order]["ms"] if order in solve else None,
             }
             rows.append(row)
-            print(name, *(f"{key}={value}" for key, value in row.items() if key != "converged"), flush=True)
-    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "rows": rows}
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "rows": rows}
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ times in solves-gpu.json and solves-cpu.json. A run of solves.py records the sam
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from cases import BLOCK_SIZES, SEED, SOLVED
-from measure import RESULTS, record, save
+from cases import BLOCK_SIZES, SOLVED
+from measure import measure_each, parser_of
 
 from mcprecond.matrix import admitted
 from mcprecond.tuning.cost_model import MEASURED, Speeds
@@ -24,21 +23,18 @@ ITERATIONS = 100  # as "auto" counts on
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", default=list(SOLVED), metavar="NAME", help=", ".join(SOLVED))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    device, cases = arguments.device, []
-    for name in arguments.names:
-        matrix = SOLVED[name]
-        A = matrix.make(matrix.size(arguments.small, device), "cpu")
-        candidates = predicted(A, MEASURED[device], BLOCK_SIZES.get(name, 1))
-        cases.append({"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "candidates": candidates})
-        print(name, *(f"{row['method']} {row['total_ms']:.3g} ms" for row in candidates), flush=True)
-        document = record("choices", "cpu", cases, seed=SEED, small=arguments.small, speeds=device)
-        save(document, arguments.output or RESULTS / f"choices-{device}.json")
+    cases = {name: partial(measure, name, arguments.device, arguments.small) for name in arguments.names}
+    measure_each("choices", arguments, cases, on="cpu", speeds=arguments.device)
+
+
+def measure(name: str, device: str, small: bool) -> dict[str, Any]:
+    matrix = SOLVED[name]
+    A = matrix.make(matrix.size(small, device), "cpu")
+    candidates = predicted(A, MEASURED[device], BLOCK_SIZES.get(name, 1))
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "candidates": candidates}
 
 
 def predicted(A: Any, speeds: Speeds, block_size: int = 1) -> list[dict[str, Any]]:

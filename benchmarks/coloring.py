@@ -10,13 +10,12 @@ csrcolor gets the same matrix. Every coloring is checked.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from cases import GRAPHS, SEED
-from measure import COLORING, RESULTS, record, save, timed_row, wall_ms
+from cases import GRAPHS
+from measure import COLORING, measure_each, parser_of, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph, finished
@@ -59,22 +58,17 @@ TOO_LONG |= {(method, "rmat22") for method in ("is_reduce", "graphblas_jp")}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__, repeats=10)
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    kind = "small" if arguments.small else {"gpu": "gpu", "cpu": "host"}[arguments.device]
-    output = arguments.output or RESULTS / f"coloring-{kind}.json"
-    cases = []
-    for name in arguments.families:
-        methods = [row for row in arguments.methods if arguments.small or (row, name) not in TOO_LONG]
-        matrix = GRAPHS[name](arguments.small)
-        cases.append({"name": name} | measure_matrix(matrix, arguments.device, methods, arguments.repeats))
-        save(record("coloring", arguments.device, cases, COLORING, seed=SEED, small=arguments.small), output)
+    small, device, repeats = arguments.small, arguments.device, arguments.repeats
+
+    def measure(family: str) -> dict[str, Any]:
+        methods = [row for row in arguments.methods if small or (row, family) not in TOO_LONG]
+        return measure_matrix(GRAPHS[family](small), device, methods, repeats)
+
+    measure_each("coloring", arguments, {name: partial(measure, name) for name in arguments.families}, COLORING)
 
 
 def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -> dict[str, Any]:
@@ -99,7 +93,6 @@ def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -
         method, options = METHODS[row]
         run, found = checked(method, options, graph, A)
         case["methods"][row] = timed_row(run, backend.synchronize, repeats) | found
-        print(row, case["methods"][row], flush=True)
     return case
 
 

@@ -12,16 +12,15 @@ each graph is recorded.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 from cases import GROWING, SEED
 from coloring import checked
-from measure import COLORING, RESULTS, record, save, timed_in_turns, wall_ms
+from measure import COLORING, measure_each, parser_of, timed_in_turns, wall_ms
 
 from mcprecond.backends.team import set_threads
 from mcprecond.coloring import Graph, user_coloring
@@ -34,25 +33,19 @@ PYAMG = ["JP", "LDF", "MIS"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, device=False)
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     set_threads(arguments.threads)
-    small, repeats = arguments.small, arguments.repeats
-    output = arguments.output or RESULTS / f"coloring-cpu{'-small' if small else ''}.json"
-    cases: list[dict[str, Any]] = []
-    for name in arguments.families:
-        for scale in [SMALL_SCALE] if small else [SCALE, NETWORKX_SCALE]:
-            case = {"name": f"{name}{scale}", "family": name, "load": os.getloadavg()[0]}
-            case |= measure_matrix(GROWING[name](scale), repeats, scale <= NETWORKX_SCALE)
-            cases.append(case)
-            print(case, flush=True)
-            document = record("coloring-cpu", "cpu", cases, COLORING, seed=SEED, small=small)
-            save(document | {"versions": document["versions"] | opponents()}, output)
+
+    def measure(family: str, scale: int) -> dict[str, Any]:
+        case = {"family": family, "load": os.getloadavg()[0]}
+        return case | measure_matrix(GROWING[family](scale), arguments.repeats, scale <= NETWORKX_SCALE)
+
+    scales = [SMALL_SCALE] if arguments.small else [SCALE, NETWORKX_SCALE]
+    cases = {f"{family}{scale}": partial(measure, family, scale) for family in arguments.families for scale in scales}
+    measure_each("coloring", arguments, cases, COLORING, peers=("pyamg", "networkx"))
 
 
 def measure_matrix(A: Any, repeats: int, with_networkx: bool) -> dict[str, Any]:
@@ -90,13 +83,6 @@ def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
     colors = run()
     in_row_order = np.array([colors[v] for v in range(A.shape[0])])
     return run, {"colors": user_coloring(in_row_order, admitted(A)).n_colors}
-
-
-def opponents() -> dict[str, str]:
-    import networkx
-    import pyamg
-
-    return {"pyamg": pyamg.__version__, "networkx": networkx.__version__}
 
 
 if __name__ == "__main__":

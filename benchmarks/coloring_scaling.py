@@ -11,13 +11,12 @@ Osama et al. (2019) and Figure 4 of Deveci et al. (2016).
 
 from __future__ import annotations
 
-import argparse
-import time
-from pathlib import Path
+from functools import partial
+from typing import Any
 
-from cases import GROWING, SEED
+from cases import GROWING
 from coloring import METHODS, measure_matrix
-from measure import COLORING, RESULTS, record, save
+from measure import COLORING, measure_each, parser_of
 
 SCALING = ["eb", "ecl_gc", "sirg", "vb_bit", "jp"]
 RGG, RMAT = list(range(15, 25)), [20, 22, 24]
@@ -25,29 +24,22 @@ SMALL_RGG, SMALL_RMAT = [8, 10], [8, 10]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("--rgg", nargs="*", type=int, help="log2 of the numbers of points")
     parser.add_argument("--rmat", nargs="*", type=int, help="scales")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=SCALING)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    small = arguments.small
-    rgg = arguments.rgg if arguments.rgg is not None else SMALL_RGG if small else RGG
-    rmat = arguments.rmat if arguments.rmat is not None else SMALL_RMAT if small else RMAT
-    output = arguments.output or RESULTS / f"coloring-scaling-{'small' if small else arguments.device}.json"
-    cases = []
-    for family, scale in [*(("rgg", scale) for scale in rgg), *(("rmat", scale) for scale in rmat)]:
-        started = time.perf_counter()
+    rgg = arguments.rgg if arguments.rgg is not None else SMALL_RGG if arguments.small else RGG
+    rmat = arguments.rmat if arguments.rmat is not None else SMALL_RMAT if arguments.small else RMAT
+
+    def measure(family: str, scale: int) -> dict[str, Any]:
+        case = {"family": family, "scale": scale}
         matrix = GROWING[family](scale)
-        generated = time.perf_counter()
-        case = {"name": f"{family}{scale}", "family": family, "scale": scale}
-        cases.append(case | measure_matrix(matrix, arguments.device, arguments.methods, arguments.repeats))
-        seconds = f"{generated - started:.1f} s to generate, {time.perf_counter() - generated:.1f} s to measure"
-        print(f"{family}{scale}: {seconds}", flush=True)
-        save(record("coloring-scaling", arguments.device, cases, COLORING, seed=SEED, small=small), output)
+        return case | measure_matrix(matrix, arguments.device, arguments.methods, arguments.repeats)
+
+    graphs = [*(("rgg", scale) for scale in rgg), *(("rmat", scale) for scale in rmat)]
+    cases = {f"{family}{scale}": partial(measure, family, scale) for family, scale in graphs}
+    measure_each("coloring-scaling", arguments, cases, COLORING)
 
 
 if __name__ == "__main__":

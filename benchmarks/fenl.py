@@ -9,33 +9,28 @@ product and CG and cuSPARSE's csrcolor, are measured beside ours.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import RESULTS, application, graph_ms, queued_ms, record, save, wall_ms
+from measure import application, graph_ms, measure_each, parser_of, queued_ms, wall_ms
 
 from mcprecond import MulticolorSGS, color, pcg, problems
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph
 
 SEED, RTOL = 0, 1e-8
+SIZES = {"cpu": [50], "gpu": [50, 100, 180]}
 METHODS = ("eb", "ecl_gc", "jpl", "greedy")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("n", type=int, nargs="+")
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--output", type=Path)
+    parser = parser_of(__doc__, repeats=10)
+    parser.add_argument("n", type=int, nargs="*", help="by default those of the record")
     arguments = parser.parse_args()
-    cases = []
-    for n in arguments.n:
-        cases.append(measure_case(n, arguments.device, arguments.repeats))
-        document = record("fenl", arguments.device, cases, seed=SEED, rtol=RTOL)
-        save(document, arguments.output or RESULTS / f"fenl-{arguments.device}.json")
+    sizes = arguments.n or ([8] if arguments.small else SIZES[arguments.device])
+    cases = {f"fenl_{n}": partial(measure_case, n, arguments.device, arguments.repeats) for n in sizes}
+    measure_each("fenl", arguments, cases, rtol=RTOL)
 
 
 def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
@@ -45,11 +40,10 @@ def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
     A = problem.jacobian(exact)
     solution = xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
     b = A @ solution
-    case: dict[str, Any] = {"name": f"fenl_{n}", "unknowns": A.shape[0], "nnz": A.nnz}
+    case: dict[str, Any] = {"unknowns": A.shape[0], "nnz": A.nnz}
     case["assembly_ms"] = wall_ms(lambda: problem.jacobian(exact), backend.synchronize, repeats)
     on_gpu = device == "gpu"
     case["spmv_ms"] = queued_ms(lambda: A @ b) if on_gpu else wall_ms(lambda: A @ b, backend.synchronize, repeats)
-    print(case, flush=True)
     case["colorings"] = measure_colorings(A, backend, repeats)
     if on_gpu:
         from papers.csrcolor import CsrColor
@@ -59,7 +53,6 @@ def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
             "ms": wall_ms(lambda: csrcolor(A), backend.synchronize, repeats),
             "colors": csrcolor(A)[1],
         }
-        print("csrcolor", case["csrcolor"], flush=True)
     case["solvers"] = measure_solvers(A, b, backend, repeats)
     return case
 
@@ -75,7 +68,6 @@ def measure_colorings(A: Any, backend: Any, repeats: int) -> dict[str, Any]:
             "colors": coloring.n_colors,
             "rounds": coloring.rounds,
         }
-        print(name, result[name], flush=True)
     return result
 
 
@@ -101,7 +93,6 @@ def measure_solvers(A: Any, b: Any, backend: Any, repeats: int) -> list[dict[str
         }
         row["total_ms"] = row["setup_ms"] + row["solve_ms"]
         rows.append(row)
-        print(row, flush=True)
 
     def library_cg(M: Any) -> Any:
         return backend.linalg.cg(A, b, M=M, maxiter=10000, rtol=RTOL)[0]

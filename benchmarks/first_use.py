@@ -50,7 +50,7 @@ print(json.dumps(found))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("device", choices=("cpu", "gpu"))
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()

@@ -10,49 +10,53 @@ CPU.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import inspect
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from measure import MULTIGRID, RESULTS, record, save, timed_row
+from measure import MULTIGRID, measure_each, parser_of, timed_row
 
 from mcprecond.backends import get_backend
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "gallery"
-REPEATS, ENOUGH = 5, 5.0
+ENOUGH = 5.0  # seconds of repeated calls
 
 
 def main() -> None:
     names = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "devices")
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(names))
-    parser.add_argument("--size", default="timed", choices=["test", "shown", "timed"])
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
         parser.error(f"no example {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     sys.path.insert(0, str(EXAMPLES))
-    synchronize, cases = get_backend(arguments.device).synchronize, []
-    for name in arguments.names or names:
-        example = importlib.import_module(name)
-        on_device = {"device": arguments.device}
-        if "device" not in inspect.signature(example.solve).parameters:
-            if arguments.device == "gpu":
-                continue
-            on_device = {}
-        problem = example.prepare(example.SIZES[arguments.size])
-        found = example.solve(problem, **on_device)
-        case = {"name": name, "size": example.SIZES[arguments.size], "beside": example.BESIDE}
-        case["difference"] = example.difference(found, example.by_default(problem))
-        case["ours"] = timed_row(lambda: example.solve(problem, **on_device), synchronize, REPEATS, ENOUGH)
-        case["default"] = timed_row(lambda: example.by_default(problem), lambda: None, REPEATS, ENOUGH)
-        cases.append(case)
-        print(case, flush=True)
-        path = arguments.output or RESULTS / f"gallery-{arguments.device}.json"
-        save(record("gallery", arguments.device, cases, MULTIGRID, small=arguments.size != "timed"), path)
+    chosen = {name: importlib.import_module(name) for name in arguments.names or names}
+    if arguments.device == "gpu":
+        chosen = {name: example for name, example in chosen.items() if has_device(example)}
+    given = arguments.device, "test" if arguments.small else "timed", arguments.repeats
+    cases = {name: partial(measure, example, *given) for name, example in chosen.items()}
+    measure_each("gallery", arguments, cases, MULTIGRID)
+
+
+def has_device(example: Any) -> bool:
+    """Whether an example can be told where to run."""
+    return "device" in inspect.signature(example.solve).parameters
+
+
+def measure(example: Any, device: str, size: str, repeats: int) -> dict[str, Any]:
+    synchronize, options = get_backend(device).synchronize, {"device": device} if has_device(example) else {}
+    problem = example.prepare(example.SIZES[size])
+    found = example.solve(problem, **options)
+    return {
+        "size": example.SIZES[size],
+        "beside": example.BESIDE,
+        "difference": example.difference(found, example.by_default(problem)),
+        "ours": timed_row(lambda: example.solve(problem, **options), synchronize, repeats, ENOUGH),
+        "default": timed_row(lambda: example.by_default(problem), lambda: None, repeats, ENOUGH),
+    }
 
 
 if __name__ == "__main__":

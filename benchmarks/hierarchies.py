@@ -11,18 +11,17 @@ b = A x* with random x*.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import MATRICES, SEED, Matrix, poisson
-from measure import MULTIGRID, RESULTS, peak_bytes, record, save, wall_ms
+from measure import MULTIGRID, measure_each, parser_of, wall_ms
 
 from mcprecond import MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.backends import get_backend
 from mcprecond.multigrid import rigid_body_modes
+from mcprecond.studies.measure import peak_bytes
 
 RTOL, MAXITER = 1e-8, 10_000
 CASES: dict[str, Matrix] = {
@@ -32,21 +31,12 @@ CASES: dict[str, Matrix] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
+    parser = parser_of(__doc__)
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    cases: list[dict[str, Any]] = []
-    for name in arguments.cases:
-        cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
-        print(name, cases[-1], flush=True)
-        document = record(
-            "hierarchies", arguments.device, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=arguments.small
-        )
-        save(document, arguments.output or RESULTS / f"hierarchies-{arguments.device}.json")
+    given = arguments.device, arguments.small, arguments.repeats
+    cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
+    measure_each("hierarchies", arguments, cases, MULTIGRID, rtol=RTOL)
 
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
@@ -64,7 +54,6 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     assert result.converged and alone.converged
     bytes_of_A = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
     case = {
-        "name": name,
         "size": n,
         "unknowns": A.shape[0],
         "nnz": int(A.nnz),

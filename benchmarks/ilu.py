@@ -4,24 +4,23 @@
     python benchmarks/ilu.py cpu --small              # the same kinds, small
 
 writes benchmarks/results/ilu-gpu.json or ilu-cpu.json (or where --output says). b = A x* with random x*.
-Opponents in the same run: on a GPU cuSPARSE, csrilu02 and a pair of SpSV with all analysis done before and timed apart,
-on the matrix and on the matrix in the orders of two colorings of ours, and CuPy's spilu as it comes; on a CPU SciPy's
-spilu(fill_factor=1, drop_tol=0). cuSPARSE solves systems under our CG, which captures it if that is possible; those in
-color order start from the permuted system. Where cuSPARSE has lost csrilu02, it solves with our factors.
+Opponents in the same run: on a GPU cuSPARSE, csrilu02 and a pair of SpSV, on the matrix and on the matrix in the
+orders of two colorings of ours, whose setup has the coloring, the permutation and all analysis in it, and CuPy's spilu
+as it comes; on a CPU SciPy's spilu(fill_factor=1, drop_tol=0). cuSPARSE solves systems under our CG, which captures it
+if that is possible; those in color order start from the permuted system. Where cuSPARSE has lost csrilu02, it solves
+with our factors.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import MATRICES, SEED
-from measure import RESULTS, Times, application, graph_ms, queued_ms, record, save, wall_ms
+from measure import Times, application, graph_ms, measure_each, parser_of, queued_ms, wall_ms
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
@@ -36,43 +35,32 @@ COLORINGS: dict[str, Callable[[Any], Any]] = {"color": color, "first-fit": parti
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    cases: list[dict[str, Any]] = []
 
-    def keep() -> None:
-        document = record("ilu", arguments.device, cases, seed=SEED, rtol=RTOL, small=arguments.small)
-        save(document, arguments.output or RESULTS / f"ilu-{arguments.device}.json")
-
-    for name in arguments.cases:
-        case = Case(name, arguments.device, arguments.small, arguments.repeats, keep)
-        cases.append(case.document)
+    def measure(name: str) -> dict[str, Any]:
+        case = Case(name, arguments.device, arguments.small, arguments.repeats)
         case.measure_ours()
         case.measure_spilu()
         if arguments.device == "gpu":
             case.measure_cusparse()
+        return case.document
+
+    measure_each("ilu", arguments, {name: partial(measure, name) for name in arguments.cases}, rtol=RTOL)
 
 
 class Case:
-    """One matrix, and a row for each factorization of it.
+    """One matrix, and a row for each factorization of it."""
 
-    `keep` is called whenever there is something new: a run that is cut off leaves what it had.
-    """
-
-    def __init__(self, name: str, device: str, small: bool, repeats: int, keep: Callable[[], None]) -> None:
-        self.name, self.gpu, self.repeats, self.keep = name, device == "gpu", repeats, keep
+    def __init__(self, name: str, device: str, small: bool, repeats: int) -> None:
+        self.gpu, self.repeats = device == "gpu", repeats
         self.backend = get_backend(device)
         self.A = MATRICES[name](small, device)
         self.A.sum_duplicates()
         self.b = self._product_with_random(self.A)
         self.rows: list[dict[str, Any]] = []
         self.document: dict[str, Any] = {
-            "name": name,
             "unknowns": self.A.shape[0],
             "nnz": int(self.A.nnz),
             "factorizations": self.rows,
@@ -113,29 +101,31 @@ class Case:
             self._add(name, lambda M=M: self._solve(A, self.b, M), levels=M.n_colors, **costs)  # type: ignore[misc]
 
     def measure_cusparse(self) -> None:
-        """csrilu02 and SpSV on A, and on A in the orders of colors."""
+        """csrilu02 and SpSV on A, and on A in the orders of colors, whose setup colors and permutes as ours does."""
         import cupy
         from csrilu import CsrIlu
 
-        for ordering in (*COLORINGS, "natural"):
-            A, b = self.A, self.b
-            if ordering in COLORINGS:
-                perm = self.colorings[ordering].permutation()
-                A, b = A[perm][:, perm].tocsr(), b[perm]
-            A.sort_indices()
-            opponent = CsrIlu(A)
-            costs: dict[str, Any] = {}
+        def set_up(ordering: str) -> CsrIlu:
+            opponent = CsrIlu(self._permuted(ordering)[0])
             if opponent.can_factorize:
-                costs["factor_analysis_ms"] = self._wall_once(opponent.analyze_factorization)
+                opponent.analyze_factorization()
+                opponent.factorize()
+            opponent.analyze_solves()
+            return opponent
+
+        for ordering in (*COLORINGS, "natural"):
+            costs: dict[str, Any] = {"setup_ms": self._wall(partial(set_up, ordering))}
+            A, b = self._permuted(ordering)
+            opponent = set_up(ordering)
+            if opponent.can_factorize:
                 costs["factor_ms"] = self._wall(opponent.factorize)
             else:
                 opponent.values[...] = self._our_factors(A)
-            costs["solve_analysis_ms"] = self._wall_once(opponent.analyze_solves)
+                opponent.analyze_solves()
             opponent.try_capture()
             z = cupy.empty_like(b)
             apply = graph_ms if opponent.captured else queued_ms
             costs["apply_ms"] = apply(application(opponent, b, z), repeats=self.repeats)
-            costs["setup_ms"] = sum(costs[part] for part in costs if part != "apply_ms")
             self._add(
                 f"cuSPARSE {ordering}",
                 lambda A=A, b=b, opponent=opponent: self._solve(A, b, opponent),  # type: ignore[misc]
@@ -145,13 +135,22 @@ class Case:
                 **costs,
             )
 
+    def _permuted(self, ordering: str) -> tuple[Any, Any]:
+        """The system in an order; its coloring is found anew."""
+        A, b = self.A, self.b
+        if ordering in COLORINGS:
+            perm = COLORINGS[ordering](A).permutation()
+            A, b = A[perm][:, perm].tocsr(), b[perm]
+        A.sort_indices()
+        return A, b
+
     def measure_spilu(self) -> None:
         """spilu of CuPy, which is ILU(0) for a fill factor of 1, or of SciPy; its CG is not timed."""
         linalg, A = self.backend.linalg, self.A if self.gpu else self.A.tocsc()
         library = "CuPy" if self.gpu else "SciPy"
         try:
             factors: list[Any] = []
-            factor_ms = self._wall_once(lambda: factors.append(linalg.spilu(A, fill_factor=1, drop_tol=0)))
+            factor_ms = self._wall(lambda: factors.append(linalg.spilu(A, fill_factor=1, drop_tol=0)))
             self._add(
                 f"{library} spilu",
                 None,
@@ -216,12 +215,9 @@ class Case:
         """Add a row: what is known already, and then the solve, which may take long."""
         row = {"name": name, **costs}
         self.rows.append(row)
-        self.keep()
         if solve is not None:
             row |= solve()
             row["total_ms"] = row["setup_ms"] + row["solve_ms"]
-            self.keep()
-        print(self.name, row, flush=True)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ setup is not in them. b = A x* with random x*, to a relative residual of 1e-8.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 # Threads of a BLAS that wait for each other make the library's solvers slow where cores are shared with others. To be
@@ -22,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pyamg
 from cases import SEED, SOLVED
-from measure import MULTIGRID, RESULTS, record, save, timed_in_turns, wall_ms
+from measure import MULTIGRID, measure_each, parser_of, timed_in_turns, wall_ms
 
 from mcprecond import (
     ILU0,
@@ -50,24 +49,14 @@ PRECONDITIONERS: dict[str, Callable[[Any], Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path)
-    arguments = parser.parse_args()
-    backend, small, repeats = get_backend(arguments.device), arguments.small, arguments.repeats
-    cases: list[dict[str, Any]] = []
-    measured = (
-        *(lambda name=name: unsymmetric(name, backend, small, repeats) for name in UNSYMMETRIC),
-        *(lambda name=name: columns(name, backend, small, repeats) for name in ("fenl_100", "grid2d_1024")),
-        *(lambda name=name: hubs(name, backend, small, repeats) for name in ("rmat_18", "rmat_20")),
-    )
-    for measure in measured:
-        cases.append(measure())
-        print(cases[-1], flush=True)
-        document = record("krylov", backend.name, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=small)
-        save(document, arguments.output or RESULTS / f"krylov-{backend.name}.json")
+    arguments = parser_of(__doc__).parse_args()
+    given = get_backend(arguments.device), arguments.small, arguments.repeats
+    cases = {
+        **{name: partial(unsymmetric, name, *given) for name in UNSYMMETRIC},
+        **{f"{name}, columns": partial(columns, name, *given) for name in ("fenl_100", "grid2d_1024")},
+        **{f"{name}, hubs": partial(hubs, name, *given) for name in ("rmat_18", "rmat_20")},
+    }
+    measure_each("krylov", arguments, cases, MULTIGRID, rtol=RTOL)
 
 
 def times_of(calls: dict[str, Callable[[], Any]], backend: Backend, repeats: int) -> dict[str, Any]:
@@ -113,7 +102,7 @@ def unsymmetric(name: str, backend: Backend, small: bool, repeats: int) -> dict[
                     "residual_of_library": float(backend.xp.linalg.norm(b - A @ x)) / norm,
                 }
             rows.append(row | times_of(calls, backend, repeats))
-    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
 
 
 def columns(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
@@ -127,7 +116,7 @@ def columns(name: str, backend: Backend, small: bool, repeats: int) -> dict[str,
         row = {"M": label, "iterations": one().iterations, "most_iterations": int(all_().iterations.max())}
         rows.append(row | times_of({"one": one, "all": all_}, backend, repeats))
         solver.release()
-    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "columns": COLUMNS, "solves": rows}
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "columns": COLUMNS, "solves": rows}
 
 
 def hubs(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
@@ -148,7 +137,7 @@ def hubs(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, An
         if not isinstance(M, str):
             calls["20 applications"] = lambda M=M: [M @ b for _ in range(20)]
         rows.append(row | times_of(calls, backend, repeats))
-    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
 
 
 if __name__ == "__main__":

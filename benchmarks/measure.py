@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import time
-import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcprecond.studies.measure import provenance
 from mcprecond.studies.whole_files import written_whole
 
 RESULTS = Path(__file__).with_name("results")
+SEED = 0
 
 
 class Times(float):
@@ -152,32 +154,6 @@ def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -
     return Times(times)
 
 
-def peak_bytes(function: Callable[[], Any], device: str) -> int:
-    """The most memory that a call has allocated at a time: by NumPy on the CPU, by CuPy on a GPU."""
-    if device == "cpu":
-        tracemalloc.start()
-        try:
-            function()
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-    import cupy
-
-    class Allocations(cupy.cuda.MemoryHook):
-        name, now, peak = "allocations", 0, 0
-
-        def malloc_postprocess(self, **told: Any) -> None:
-            self.now += told["mem_size"]
-            self.peak = max(self.peak, self.now)
-
-        def free_preprocess(self, **told: Any) -> None:
-            self.now -= told["mem_size"]
-
-    with Allocations() as allocations:
-        function()
-    return int(allocations.peak)
-
-
 CYCLES_PER_SECOND = 2e9  # at most, so a pause is not shorter than meant
 PAUSE = """
 extern "C" __global__ void pause(long long cycles) {
@@ -201,6 +177,50 @@ def record(
     made = provenance(device == "gpu")
     made["code"] = {part: digest for part, digest in made["code"].items() if part.split("/")[0] in rooms}
     return {"benchmark": name, **made, **facts, "cases": cases}
+
+
+def parser_of(doc: str | None, *, device: bool = True, repeats: int = 5) -> argparse.ArgumentParser:
+    """The arguments that benchmarks have in common, with a device as the first one if there is a choice."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if device:
+        parser.add_argument("device", choices=["cpu", "gpu"])
+    parser.add_argument("--small", action="store_true", help="small problems, to try the script")
+    parser.add_argument("--repeats", type=int, default=repeats)
+    parser.add_argument("--resume", action="store_true", help="leave out what the same code has measured here")
+    parser.add_argument("--output", type=Path, help="in place of a file of benchmarks/results")
+    return parser
+
+
+def measure_each(
+    benchmark: str,
+    arguments: argparse.Namespace,
+    cases: Mapping[str, Callable[[], dict[str, Any]]],
+    rooms: tuple[str, ...] = SOLVING,
+    *,
+    on: str | None = None,
+    peers: tuple[str, ...] = (),
+    **facts: Any,
+) -> None:
+    """Measure the cases of a benchmark and write its file anew after each, so that a run that is cut off leaves what it
+    had. Other cases stay in the file if a run like this one has measured them.
+
+    `on` is the device that works, if that is not the one that is asked about. `peers` are packages whose versions are
+    recorded, too.
+    """
+    device = getattr(arguments, "device", "cpu")
+    path = arguments.output or RESULTS / f"{benchmark}-{device}{'-small' * arguments.small}.json"
+
+    def document() -> dict[str, Any]:
+        made = record(benchmark, on or device, [], rooms, seed=SEED, small=arguments.small, **facts)
+        return made | {"versions": made["versions"] | {name: version(name) for name in peers}}
+
+    done = kept(path, document(), [] if arguments.resume else list(cases))
+    for name, measure in cases.items():
+        if any(case["name"] == name for case in done):
+            continue
+        done.append({"name": name} | measure())
+        print(done[-1], flush=True)
+        save(document() | {"cases": done}, path)
 
 
 def kept(path: Path, document: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:

@@ -12,10 +12,9 @@ smoothers, and with Gauss-Seidel forward before and backward after, as ours.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 # PyAMG's setup calls a BLAS for short products; where cores are shared with others, waiting threads of that make it
@@ -24,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cases import MATRICES, SEED
-from measure import MULTIGRID, RESULTS, record, save, timed_in_turns, wall_ms
+from measure import MULTIGRID, measure_each, parser_of, timed_in_turns, wall_ms
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, SmoothedAggregation, pcg
 from mcprecond.backends import get_backend
@@ -35,24 +34,14 @@ CASES = ["circuit", "triangulation", "elasticity", "poisson2d", "poisson3d", "fe
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    cases: list[dict[str, Any]] = []
-    for name in arguments.cases:
-        cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
-        facts = {
-            "seed": SEED,
-            "rtol": RTOL,
-            "small": arguments.small,
-            "blas_threads": os.environ["OPENBLAS_NUM_THREADS"],
-        }
-        document = record("multigrid", arguments.device, cases, MULTIGRID, **facts)
-        save(document, arguments.output or RESULTS / f"multigrid-{arguments.device}.json")
+    given = arguments.device, arguments.small, arguments.repeats
+    cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
+    peers = ("pyamg",) if arguments.device == "cpu" else ()
+    blas_threads = os.environ["OPENBLAS_NUM_THREADS"]
+    measure_each("multigrid", arguments, cases, MULTIGRID, peers=peers, rtol=RTOL, blas_threads=blas_threads)
 
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
@@ -84,12 +73,13 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         "DILU": (lambda: MulticolorDILU(A), by_pcg),
         "ILU0": (lambda: ILU0(A), by_pcg),
         "multigrid": (lambda: SmoothedAggregation(A, B, **blocks), by_pcg),
+        "library SGS": (lambda: MulticolorSGS(A, **blocks), by_library),
     }
     if device == "cpu":
         solvers |= peers(A, b, B, blocks)
     made = {label: setup() for label, (setup, _) in solvers.items()}
     found = {label: solve(made[label]) for label, (_, solve) in solvers.items()}
-    for label in ("library CG", "library Jacobi"):
+    for label in ("library CG", "library Jacobi", "library SGS"):
         counted: list[None] = []  # by a callback; what is timed has none
         x, _ = by_library(made[label], lambda x, counted=counted: counted.append(None))
         found[label] = x, len(counted)
@@ -105,7 +95,6 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         )
     M = made["multigrid"]
     case: dict[str, Any] = {
-        "name": name,
         "size": n,
         "unknowns": A.shape[0],
         "nnz": int(A.nnz),
@@ -119,7 +108,6 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     for label, (x, iterations) in found.items():
         row = {"name": label, "iterations": iterations, "setup": setup_rows[label], "solve": solve_rows[label]}
         case["solvers"].append(row | {"relative_residual": float(xp.linalg.norm(b - A @ x)) / norm})
-        print(name, case["solvers"][-1], flush=True)
     return case
 
 

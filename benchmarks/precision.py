@@ -9,18 +9,16 @@ solves in milliseconds, the two in turns; setup is not in them. b = A x* with ra
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to be set before NumPy is imported
 
 import numpy as np
 from cases import BLOCK_SIZES, MATRICES, SEED, SOLVED
-from measure import MULTIGRID, RESULTS, record, save, timed_in_turns
+from measure import MULTIGRID, measure_each, parser_of, timed_in_turns
 
 from mcprecond import PCG, MulticolorDILU, MulticolorSGS, SmoothedAggregation
 from mcprecond.backends import Backend, get_backend
@@ -36,19 +34,12 @@ PRECONDITIONERS: dict[str, Callable[..., Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
-    parser.add_argument("--small", action="store_true")
+    parser = parser_of(__doc__)
     parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=list(MADE))
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    backend, cases = get_backend(arguments.device), []
-    for name in arguments.systems:
-        cases.append(compared(name, backend, arguments.small, arguments.repeats))
-        print(cases[-1], flush=True)
-        document = record("precision", backend.name, cases, MULTIGRID, seed=SEED, rtol=RTOL, small=arguments.small)
-        save(document, arguments.output or RESULTS / f"precision-{backend.name}.json")
+    given = get_backend(arguments.device), arguments.small, arguments.repeats
+    cases = {name: partial(compared, name, *given) for name in arguments.systems}
+    measure_each("precision", arguments, cases, MULTIGRID, rtol=RTOL)
 
 
 def compared(name: str, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
@@ -67,7 +58,7 @@ def compared(name: str, backend: Backend, small: bool, repeats: int) -> dict[str
         rows.append(row | {dtype: times[dtype]["ms"] for dtype in solves})
         for solver in solvers.values():
             solver.release()
-    return {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solves": rows}
 
 
 if __name__ == "__main__":

@@ -13,17 +13,15 @@ body modes; the last one, which has no use for them, is left out there. Nothing 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyamg
 import scipy.sparse as sp
 from cases import SEED, diffusion, fenl, laplacian_of, linear_elements
-from measure import MULTIGRID, RESULTS, record, save
+from measure import MULTIGRID, measure_each, parser_of
 
 from mcprecond import SmoothedAggregation, pcg, problems
 from mcprecond.multigrid import rigid_body_modes
@@ -55,24 +53,17 @@ class Family(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, device=False)
     parser.add_argument("--cases", nargs="+", choices=FAMILIES, default=list(FAMILIES))
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--output", type=Path, default=RESULTS / "robustness-cpu.json")
     arguments = parser.parse_args()
-    cases: list[dict[str, Any]] = []
-    for name in arguments.cases:
-        cases.append(measure_case(name, FAMILIES[name](arguments.small)))
-        print(cases[-1], flush=True)
-        facts = {"seed": SEED, "rtol": RTOL, "maxiter": MAXITER, "small": arguments.small}
-        facts["pyamg"] = pyamg.__version__
-        save(record("robustness", "cpu", cases, MULTIGRID, **facts), arguments.output)
+    cases = {name: partial(measure_case, name, arguments.small) for name in arguments.cases}
+    measure_each("robustness", arguments, cases, MULTIGRID, peers=("pyamg",), rtol=RTOL, maxiter=MAXITER)
 
 
-def measure_case(name: str, system: System) -> dict[str, Any]:
-    A, B, block_size, nullspace = system
+def measure_case(name: str, small: bool) -> dict[str, Any]:
+    A, B, block_size, nullspace = FAMILIES[name](small)
     b = A @ np.random.default_rng(SEED).uniform(-1, 1, A.shape[0])
-    case = {"name": name, "unknowns": A.shape[0], "nnz": int(A.nnz), "hierarchies": []}
+    case = {"unknowns": A.shape[0], "nnz": int(A.nnz), "hierarchies": []}
     for label, build in (ours(A, B, block_size) | peers(A, B, block_size)).items():
         np.random.seed(SEED)  # noqa: NPY002 - by which PyAMG estimates spectral radii
         M, complexity = build()

@@ -10,19 +10,19 @@ and solve are timed from call to result, and medians are taken; products and app
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 from cases import BLOCK_SIZES, SEED, SOLVED
 from choices import predicted
-from measure import RESULTS, application, peak_bytes, queued_ms, record, save, timed_in_turns, wall_ms
+from measure import application, measure_each, parser_of, queued_ms, timed_in_turns, wall_ms
 
 from mcprecond import MulticolorSGS, pcg
 from mcprecond.backends import get_backend
 from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admitted
+from mcprecond.studies.measure import peak_bytes
 from mcprecond.tuning.cost_model import speeds_of
 
 RTOL, MAXITER = 1e-8, 20_000
@@ -30,23 +30,17 @@ COLORINGS = ("auto", "eb", "ecl_gc", "greedy", "jp")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", default=list(SOLVED), metavar="NAME", help=", ".join(SOLVED))
     parser.add_argument("--colorings", nargs="+", default=COLORINGS, help="of SGS")
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    device, cases = arguments.device, []
-    for name in arguments.names:
-        A = SOLVED[name](arguments.small, device)
-        cases.append(measure_case(name, A, device, arguments.colorings, arguments.repeats))
-        facts = {"seed": SEED, "rtol": RTOL, "small": arguments.small}
-        save(record("solves", device, cases, **facts), arguments.output or RESULTS / f"solves-{device}.json")
+    given = arguments.small, arguments.device, arguments.colorings, arguments.repeats
+    cases = {name: partial(measure_case, name, *given) for name in arguments.names}
+    measure_each("solves", arguments, cases, rtol=RTOL)
 
 
-def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: int) -> dict[str, Any]:
+def measure_case(name: str, small: bool, device: str, colorings: list[str], repeats: int) -> dict[str, Any]:
+    A = SOLVED[name](small, device)
     backend, n = get_backend(device), A.shape[0]
     xp = backend.xp
     x, y = xp.asarray(np.random.default_rng(SEED).standard_normal(n)), xp.empty(n)
@@ -57,7 +51,6 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
         return wall_ms(function, backend.synchronize, repeats) if device == "cpu" else queued_ms(function)
 
     case: dict[str, Any] = {
-        "name": name,
         "unknowns": n,
         "nnz": int(A.nnz),
         "longest_row": int(xp.diff(A.indptr).max()),
@@ -106,11 +99,6 @@ def measure_case(name: str, A: Any, device: str, colorings: list[str], repeats: 
         for row in case["solvers"]:
             if row["name"] in times:
                 row[key] = times[row["name"]]
-    for row in case["solvers"]:
-        setup = row.get("setup", {"ms": 0.0})["ms"]
-        print(
-            f"{name:22} {row['name']:15} {row['iterations']:6} {setup:9.2f} + {row['solve']['ms']:9.2f} ms", flush=True
-        )
     return case
 
 

@@ -11,14 +11,13 @@ in blocks of the three unknowns of a node.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 from cases import MATRICES, SEED
-from measure import RESULTS, application, graph_ms, queued_ms, record, save, wall_ms
+from measure import application, graph_ms, measure_each, parser_of, queued_ms, wall_ms
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
@@ -38,27 +37,12 @@ LAUNCH, VECTOR_BYTES = 1.9e-6, 16
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("device", choices=["cpu", "gpu"])
+    parser = parser_of(__doc__, repeats=10)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    cases: list[dict[str, Any]] = []
-    for name in arguments.cases:
-        cases.append(measure_case(name, arguments.device, arguments.small, arguments.repeats))
-        document = record(
-            "sweeps",
-            arguments.device,
-            cases,
-            seed=SEED,
-            rtol=RTOL,
-            small=arguments.small,
-            launch_seconds=LAUNCH,
-            copied_by="kernel",
-        )
-        save(document, arguments.output or RESULTS / f"sweeps-{arguments.device}.json")
+    given = arguments.device, arguments.small, arguments.repeats
+    cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
+    measure_each("sweeps", arguments, cases, rtol=RTOL, launch_seconds=LAUNCH, copied_by="kernel")
 
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
@@ -75,7 +59,6 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     copied = xp.zeros(A.nnz * 12 // 8, xp.float64)
     target = xp.empty_like(copied)
     case: dict[str, Any] = {
-        "name": name,
         "unknowns": A.shape[0],
         "nnz": int(A.nnz),
         "spmv_ms": queued_ms(lambda: A @ b) if device == "gpu" else wall(lambda: A @ b),
@@ -139,7 +122,6 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         if hasattr(M, "enqueue"):
             z = xp.empty_like(b)
             case["solvers"][-1]["apply_ms"] = device_ms(application(M, b, z))
-        print(name, case["solvers"][-1], flush=True)
 
     def jacobi() -> Any:
         return backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
@@ -167,7 +149,6 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
             full = label if size == 1 else f"{label}, blocks of {size}"
             blocks: dict[str, Any] = {} if size == 1 else {"block_size": size}
             case["sweeps"].append({"name": full} | measure_sweeps(coloring, size, blocks))
-            print(name, case["sweeps"][-1], flush=True)
             add(f"pcg SGS {full}", lambda: MulticolorSGS(A, coloring, **blocks), our_cg)
         add(f"pcg DILU {label}", lambda: MulticolorDILU(A, coloring), our_cg)
         add(f"pcg ILU0 {label} colors", lambda: ILU0(A, coloring=coloring), our_cg)

@@ -9,13 +9,12 @@ library's product (queued calls); the iteration is that of PCG in Eisenstat's fo
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from measure import RESULTS, application, graph_ms, queued_ms, record, save
+from measure import application, graph_ms, measure_each, parser_of, queued_ms
 
 from mcprecond import MulticolorSGS, problems
 from mcprecond.backends import get_backend
@@ -28,28 +27,24 @@ COLORINGS = {"natural": "greedy", "eb": "eb"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("n", type=int, nargs="*", default=SIZES)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=RESULTS / "weak-scaling-gpu.json")
+    parser = parser_of(__doc__)
+    parser.add_argument("n", type=int, nargs="*", help="by default those of the record")
     arguments = parser.parse_args()
-    cases = []
-    for n in arguments.n:
-        cases.append(measure_case(n, arguments.repeats))
-        save(record("weak-scaling", "gpu", cases, seed=SEED), arguments.output)
+    sizes = arguments.n or ([8] if arguments.small else SIZES)
+    cases = {f"fenl_{n}": partial(measure_case, n, arguments.device, arguments.repeats) for n in sizes}
+    measure_each("weak-scaling", arguments, cases)
 
 
-def measure_case(n: int, repeats: int) -> dict[str, Any]:
-    backend = get_backend("gpu")
-    xp, problem = backend.xp, problems.fenl(n, device="gpu")
+def measure_case(n: int, device: str, repeats: int) -> dict[str, Any]:
+    backend = get_backend(device)
+    xp, problem = backend.xp, problems.fenl(n, device=device)
     A = problem.jacobian(problem.exact())
     b = A @ xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
-    case: dict[str, Any] = {"name": f"fenl_{n}", "unknowns": A.shape[0], "nnz": int(A.nnz)}
+    case: dict[str, Any] = {"unknowns": A.shape[0], "nnz": int(A.nnz)}
     case["spmv_ms"] = queued_ms(lambda: A @ b, repeats=repeats)
     for label, coloring in COLORINGS.items():
         case[label] = measure_coloring(A, b, coloring, backend, repeats)
         xp.get_default_memory_pool().free_all_blocks()
-    print(case, flush=True)
     return case
 
 

@@ -73,11 +73,13 @@ def busy(document: Document) -> str:
 
 
 def changed(document: Document) -> list[str] | None:
-    """The kernel sets, and rooms with other modules, whose code is another today; None for a run that has no hashes."""
-    then, now = document.get("code"), code()
+    """The kernel sets, and rooms with other modules, whose code is another today, whatever it is called; None for a run
+    that has no hashes.
+    """
+    then, now = document.get("code"), set(code().values())
     if not isinstance(then, dict):
         return None
-    return [part for part, digest in then.items() if now.get(part) != digest]
+    return [part for part, digest in then.items() if digest not in now]
 
 
 def stale(folder: Path = RESULTS) -> list[str]:

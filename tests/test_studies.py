@@ -38,6 +38,25 @@ def test_coloring_says_what_color_says(matrices, device):
         assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
 
 
+def test_a_function_is_another_coloring(matrices, backend):
+    """It may return a Coloring or colors; improper ones are refused."""
+
+    def rows_alternate(A):
+        return backend.xp.arange(A.shape[0], dtype=np.int32)
+
+    methods = {"own": rows_alternate, "two": lambda A: color(A, "greedy", order="ldf")}
+    table = studies.coloring(matrices, methods, repeats=1)
+    for own, two in zip(table.rows[::2], table.rows[1::2], strict=True):
+        A = matrices[own["matrix"]]
+        assert own["verified"] and two["verified"] and own["colors"] == A.shape[0]
+        assert own["peak_bytes"] >= 4 * A.shape[0] and own["coloring"].endswith("rows_alternate")
+        assert two["colors"] == color(A, "greedy", order="ldf").n_colors
+    with pytest.raises(ValueError, match="the same color 0"):
+        studies.coloring(matrices, {"none": lambda A: backend.xp.zeros(A.shape[0], np.int32)}, repeats=1)
+    with pytest.raises(TypeError, match="a name and a dict of options, or a function, for each label, got 3"):
+        studies.coloring(matrices, {"none": 3})
+
+
 def test_an_improper_coloring_is_not_verified(monkeypatch):
     A = sp.csr_matrix(graphs.grid2d(3))
     proper = color(A, "greedy")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.csrcolor import csrcolor
 from benchmarks.papers.mesh_families import FAMILIES, Family
 from benchmarks.papers.table_v import table_v
 from mcprecond import problems
@@ -27,7 +28,9 @@ from mcprecond.studies.table import Record, Table
 from mcprecond.typing import MethodName
 
 Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
-Methods = dict[str, tuple[str, Mapping[str, Any]]]  # label -> method of `color` and its options
+Methods = dict[str, Any]  # label -> method of `color` and its options, or a function of the matrix
+
+REPEATS = 5
 
 #: The rows of Tables II and III and of Figure 4 of Deveci et al. that are no methods by their names.
 VARIANTS: Methods = {
@@ -47,8 +50,13 @@ PUBLISHED: Methods = {
     "vb_bit, chunks of 1": ("vb_bit", {"published": True, "chunk_size": 1}),
     "vb_bit, by degree": ("vb_bit", {"published": True, "resolution": "degree"}),
     "vb_bit, chunks of 1, by degree": ("vb_bit", {"published": True, "chunk_size": 1, "resolution": "degree"}),
+    "vb_bit, prefix sum": ("vb_bit", {"published": True, "worklist": "pps"}),
     "ipgc": ("ipgc", {"published": True}),
+    "ipgc, prefix sum": ("ipgc", {"published": True, "worklist": "pps"}),
+    **{f"{name}, default": (name, {}) for name in ("eb", "vb", "vb_bit", "ipgc")},
 }
+#: The codes of Chen et al., with which SIRG and ECL-GC are compared.
+CHEN = ("chen_topo", "chen_wlc", "chen_pq")
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,20 @@ class Setting:
         return {name: partial(lambda make: csr(make()), make) for name, make in self.chosen(makers).items()}
 
     def coloring(self, study: str, makers: Makers, methods: Methods) -> Table:
-        """Run `coloring` here."""
-        return coloring(self.placed(makers), methods, path=self.path, study=study, progress=self.progress)
+        """Run `coloring` here, on a GPU with cuSPARSE's own coloring, too."""
+        compared = methods | ({"csrcolor": colors_of_csrcolor} if self.device == "gpu" else {})
+        common: dict[str, Any] = {"path": self.path, "study": study, "progress": self.progress, "repeats": REPEATS}
+        return coloring(self.placed(makers), compared, **common)
 
     def convergence(self, study: str, makers: Makers, preconditioners: Mapping[str, Any], **options: Any) -> Table:
         """Run `convergence` here."""
-        common: dict[str, Any] = {"path": self.path, "study": study, "progress": self.progress}
+        common: dict[str, Any] = {"path": self.path, "study": study, "progress": self.progress, "repeats": REPEATS}
         return convergence(self.placed(makers), preconditioners, **common, **options)
+
+
+def colors_of_csrcolor(A: Any) -> Any:
+    """cuSPARSE's colors."""
+    return csrcolor()(A)[0]
 
 
 def table_v_of_all(setting: Setting) -> Table:
@@ -108,8 +123,9 @@ def table_v_of_all(setting: Setting) -> Table:
     if small:
         stand_ins = {f"small {name}": make for name, make in stand_ins.items()}
     makers = setting.chosen(fenl | stand_ins)
-    methods = ["CG", "SGS eb", "SGS cc", *(["SGS csrcolor"] if device == "gpu" else [])]
-    return table_v(makers, methods, path=setting.path, progress=setting.progress)
+    colorings = ["eb", "cc", *(["csrcolor"] if device == "gpu" else [])]
+    methods = ["CG", *(f"SGS {name}{order}" for name in colorings for order in ("", ", ordered"))]
+    return table_v(makers, methods, path=setting.path, repeats=REPEATS, progress=setting.progress)
 
 
 def families(setting: Setting) -> Table:
@@ -127,7 +143,7 @@ def families(setting: Setting) -> Table:
 
 
 def published_schedules(setting: Setting) -> Table:
-    """Figure 2 and Table III of Deveci et al. in the paper's schedules: rounds, time, chunks, both resolutions."""
+    """Figure 2 and Tables II and III of Deveci et al. in the paper's schedules, beside ours: rounds, time, chunks."""
     return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
 
 
@@ -153,10 +169,16 @@ def cpu_codes(setting: Setting) -> Table:
 
 def gunrock(setting: Setting) -> Table:
     """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
-    n = 48 if setting.small else 1259
-    makers: Makers = {f"circuit_{n}": lambda: problems.circuit(n)}
-    methods: Methods = {"is_reduce, published": ("is_reduce", {"published": True})}
-    methods |= _by_name(["is_reduce", "is_hash", "jpl", "is_minmax"])
+    makers = {name: make for name, make in _families(setting.small).items() if name.startswith("circuit")}
+    one_set = {"published": True, "two_sets": False}
+    methods: Methods = {
+        "advance-reduce": ("is_reduce", {"published": True}),
+        "hash": ("is_hash", {"published": True}),
+        "one set, atomics": ("is_minmax", one_set | {"atomics": True}),
+        "one set": ("is_minmax", one_set),
+        "min-max": ("is_minmax", {"published": True}),
+        **{f"{name}, default": (name, {}) for name in ("is_reduce", "is_hash", "jpl", "is_minmax")},
+    }
     return setting.coloring("gunrock", makers, methods)
 
 
@@ -177,7 +199,9 @@ def rgg_scaling(setting: Setting) -> Table:
 
 
 def sirg_ablation(setting: Setting) -> Table:
-    """Figures 8 and 10 of Sistla and Nandivada: what their optimizations are worth, in our schedule and in theirs."""
+    """Figures 6 and 8 to 10 of Sistla and Nandivada: SIRG and what its optimizations are worth, in our schedule and in
+    theirs, beside Chen et al.
+    """
     plain = {"published": True, "long_words": False, "doubling": False}
     methods: Methods = {
         "neither (rig)": ("rig", {}),
@@ -188,13 +212,14 @@ def sirg_ablation(setting: Setting) -> Table:
         "published, Opt1": ("sirg", plain | {"long_words": True}),
         "published, Opt1 and Opt2": ("sirg", {"published": True}),
         "published, palettes of vertices": ("sirg", {"published": True, "palettes": "vertices"}),
+        **_by_name(CHEN),
     }
     return setting.coloring("sirg-ablation", _families(setting.small) | _mycielskian(setting.small), methods)
 
 
 def ecl_shortcuts(setting: Setting) -> Table:
-    """Tables 4 and 5 of Alabandi et al.: steps and time of ECL-GC without shortcuts, with each, and with both, in our
-    schedule and in the paper's.
+    """Tables 4 and 5, Figures 9 and 10 of Alabandi et al.: steps and time of ECL-GC without shortcuts, with each, and
+    with both, in our schedule and in the paper's, beside Chen et al.
     """
     switches = {"baseline": (False, False), "+SC1": (True, False), "+SC2": (False, True), "+SC1+SC2": (True, True)}
     methods: Methods = {
@@ -205,6 +230,7 @@ def ecl_shortcuts(setting: Setting) -> Table:
         for published in (False, True)
         for label, (first, second) in switches.items()
     }
+    methods |= _by_name(CHEN)
     return setting.coloring("ecl-shortcuts", _families(setting.small) | _mycielskian(setting.small), methods)
 
 
@@ -223,7 +249,7 @@ def level_histogram(setting: Setting) -> Table:
     }
     orderings: dict[str, Callable[[Any], ILU0]] = {"natural": lambda A: ILU0(A, ordering="natural")}
     orderings |= {name: partial(ILU0, coloring=name) for name in ("eb", "ecl_gc", "greedy", "cc")}
-    repeats, rtol = 3, 1e-8
+    repeats, rtol = REPEATS, 1e-8
     record = Record("level-histogram", ("matrix", "method", "repeats"), setting.path)
     placed = setting.placed(makers)
     cases = [{"matrix": matrix, "method": method, "repeats": repeats} for matrix in placed for method in orderings]
@@ -450,9 +476,11 @@ def _in_parts(A: Any, parts: int) -> MulticolorSGS:
     return MulticolorSGS(A, backend.xp.asarray(numbers))
 
 
+@cache
 def _families(small: bool) -> Makers:
+    """Graphs of several studies; each is made once."""
     n, scale, mesh = (8, 9, 40) if small else (100, 20, 1259)
-    return {
+    makers: Makers = {
         f"fenl_{n}": lambda: graphs.fenl(n),
         f"circuit_{mesh}": lambda: problems.circuit(mesh),
         f"delaunay_{scale}": lambda: graphs.delaunay(2**scale),
@@ -460,8 +488,10 @@ def _families(small: bool) -> Makers:
         f"road_{scale}": lambda: graphs.road_like(2**scale),
         f"rmat_{scale}": lambda: graphs.rmat(scale),
     }
+    return {name: cache(make) for name, make in makers.items()}
 
 
+@cache
 def _mycielskian(small: bool) -> Makers:
     k = 9 if small else 15
-    return {f"mycielskian_{k}": lambda: graphs.mycielskian(k)}
+    return {f"mycielskian_{k}": cache(lambda: graphs.mycielskian(k))}

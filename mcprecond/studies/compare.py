@@ -12,10 +12,10 @@ import numpy as np
 
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import function, integer, labeled, names, real, shown
-from mcprecond.coloring import Coloring, Graph, color
+from mcprecond.coloring import Coloring, Graph, color, coloring_of
 from mcprecond.matrix import admitted
 from mcprecond.solvers import SolveResult, pcg
-from mcprecond.studies.measure import Timing, timed
+from mcprecond.studies.measure import Timing, peak_bytes, timed
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
@@ -24,6 +24,26 @@ REFUSALS = ValueError, ArithmeticError, MemoryError
 
 Matrices = Mapping[str, Any]  # name -> sparse matrix, or function without arguments that returns one
 Progress = Callable[[str], None]
+
+
+class Call(NamedTuple):
+    """A coloring to compare: a function of A, and the name and the options by which a case is found again."""
+
+    color: Callable[[Any], Any]
+    name: str
+    options: str = ""
+    distance: int = 1
+
+    @classmethod
+    def of(cls, call: Any) -> Call:
+        """What a user gave: a method's name and options, or a function."""
+        if callable(call):
+            return cls(call, f"{call.__module__}.{getattr(call, '__qualname__', repr(call))}")
+        if not isinstance(call, tuple | list) or len(call) != 2 or not isinstance(call[0], str):
+            wanted = "a name and a dict of options, or a function,"
+            raise TypeError(f"methods must give {wanted} for each label, got {shown(call)}")
+        method, options = cast(ColoringMethod, call[0]), labeled(call[1], "the options in methods")
+        return cls(lambda A: color(A, method, **options), method, options_as_text(options), options.get("distance", 1))
 
 
 class System(NamedTuple):
@@ -37,7 +57,7 @@ class System(NamedTuple):
 
 def coloring(
     matrices: Matrices,
-    methods: Iterable[str] | Mapping[str, tuple[str, Mapping[str, Any]]],
+    methods: Iterable[str] | Mapping[str, tuple[str, Mapping[str, Any]] | Callable[[Any], Any]],
     *,
     path: str | Path | None = None,
     study: str = "coloring",
@@ -50,8 +70,9 @@ def coloring(
     ----------
     matrices : dict of str to sparse matrix or function
         Of SciPy or CuPy, each colored where it lives. A function is called without arguments when its turn comes.
-    methods : list of str, or dict of str to (str, dict)
-        Names of methods of `mcprecond.color`, or label -> (name, options).
+    methods : list of str, or dict of str to (str, dict) or function
+        Names of methods of `mcprecond.color`, or label -> (name, options). A function is another coloring to compare
+        with: of A, returning a `Coloring` or the colors as an array.
     path : str or Path, optional
         A .json file; after each case it and the .csv beside it are written. Cases that it holds already are not run
         again, so an interrupted study goes on: a case is a name of a matrix, a label, a method with its options, and
@@ -68,15 +89,16 @@ def coloring(
     Table
         Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, seconds (median of
         `color`), seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the
-        part of it that makes the graph of A, which is the same for all methods), verified (the coloring is proper),
-        coloring, options, repeats.
+        part of it that makes the graph of A, which is the same for all methods; a function of yours does without),
+        peak_bytes (the most memory that `color` has allocated at a time, by NumPy or CuPy), verified (the coloring is
+        proper), coloring, options, repeats.
 
     Raises
     ------
     ValueError
         If repeats is not positive, or the file at `path` holds another study, machine or versions.
     TypeError, ValueError
-        As `mcprecond.color`.
+        As `mcprecond.color`, and as `MulticolorSGS` for the colors that a function returns.
 
     Examples
     --------
@@ -87,15 +109,15 @@ def coloring(
     [('by rows', 2, True)]
     """
     if isinstance(methods, Mapping):
-        calls = {label: _call(call) for label, call in labeled(methods, "methods").items()}
+        calls = {label: Call.of(call) for label, call in labeled(methods, "methods").items()}
     else:
-        calls = {name: (name, {}) for name in names(methods, "methods")}
+        calls = {name: Call.of((name, {})) for name in names(methods, "methods")}
     labeled(matrices, "matrices")
     record = Record(study, ("matrix", "method", "coloring", "options", "repeats"), path)
     cases = [
-        {"matrix": matrix, "method": label, "coloring": name, "options": options_as_text(options), "repeats": repeats}
+        {"matrix": matrix, "method": label, "coloring": call.name, "options": call.options, "repeats": repeats}
         for matrix in matrices
-        for label, (name, options) in calls.items()
+        for label, call in calls.items()
     ]
 
     def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
@@ -106,17 +128,14 @@ def coloring(
         return A, {**size, "pattern_seconds": pattern}
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
-        name, options = calls[case["method"]]
-        method = cast(ColoringMethod, name)
-        colorings: list[Coloring] = []
-        time = timed(
-            lambda: colorings.append(color(A, method, **options)),
-            backend_of(A).synchronize,
-            repeats,
-        )
-        found = colorings[-1]
-        facts = {"colors": found.n_colors, "rounds": found.rounds, **time.columns("seconds"), "spread": time.spread}
-        return {**facts, "verified": found.is_valid(A) if options.get("distance", 1) == 1 else _is_valid_at_2(A, found)}
+        call, backend = calls[case["method"]], backend_of(A)
+        found: list[Any] = []
+        peak = peak_bytes(lambda: found.append(call.color(A)), backend.name)
+        time = timed(lambda: call.color(A), backend.synchronize, repeats)
+        coloring = found[0] if isinstance(found[0], Coloring) else coloring_of(A, found[0])
+        facts = {"colors": coloring.n_colors, "rounds": coloring.rounds, **time.columns("seconds")}
+        proper = coloring.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, coloring)
+        return {**facts, "spread": time.spread, "peak_bytes": peak, "verified": proper}
 
     return run_cases(record, matrices, cases, prepare, measure, progress)
 
@@ -283,12 +302,6 @@ def run_cases(
             start = {"matrix": name, "method": case["method"], **size}
             record.add(start | measure(prepared, case) | case)
     return Table([record.rows[record.key(case)] for case in cases])
-
-
-def _call(call: Any) -> tuple[str, Mapping[str, Any]]:
-    if not isinstance(call, tuple | list) or len(call) != 2 or not isinstance(call[0], str):
-        raise TypeError(f"methods must give a name and a dict of options for each label, got {shown(call)}")
-    return call[0], labeled(call[1], "the options in methods")
 
 
 def options_as_text(options: Mapping[str, Any]) -> str:

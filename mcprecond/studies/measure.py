@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,6 +84,32 @@ def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats:
     return Timing.of(times)
 
 
+def peak_bytes(function: Callable[[], Any], device: str) -> int:
+    """The most memory that a call has allocated at a time: by NumPy on the CPU, by CuPy on a GPU."""
+    if device == "cpu":
+        tracemalloc.start()
+        try:
+            function()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    import cupy
+
+    class Allocations(cupy.cuda.MemoryHook):
+        name, now, peak = "allocations", 0, 0
+
+        def malloc_postprocess(self, **told: Any) -> None:
+            self.now += told["mem_size"]
+            self.peak = max(self.peak, self.now)
+
+        def free_preprocess(self, **told: Any) -> None:
+            self.now -= told["mem_size"]
+
+    with Allocations() as allocations:
+        function()
+    return int(allocations.peak)
+
+
 def provenance(gpu: bool) -> dict[str, Any]:
     """What a file of results says of its run: when, where, by which command, and with what code."""
     return {
@@ -109,25 +136,30 @@ def command() -> str:
 
 
 def commit() -> str | None:
-    """The commit of the sources, "and changes" if they are not as they are there; None where there is no history."""
+    """The commit of the sources, "and changes" if they are not as they are there; None where there is no history.
+
+    The environment may name it, where the sources were copied without their history.
+    """
+    if named := os.environ.get(COMMIT):
+        return named
     git = ["git", "-C", str(PACKAGE.parent)]
     try:
         found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
         changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", str(PACKAGE)], check=False).returncode
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get(COMMIT)
+        return None
     return f"{found} and changes" if changed else found
 
 
 def others() -> float | None:
     """How many processors other processes have kept busy since this module was imported; None if nothing tells."""
-    if _STARTED is None or (now := _clocks()) is None:
+    if _STARTED is None or (now := clocks()) is None:
         return None
     passed, ours, all_of_them = (after - before for before, after in zip(_STARTED, now, strict=True))
     return max(0.0, round((all_of_them - ours) / passed, 2)) if passed else 0.0
 
 
-def _clocks() -> tuple[float, float, float] | None:
+def clocks() -> tuple[float, float, float] | None:
     """Seconds: on the wall, of processors for this process and those it has waited for, and for all."""
     try:
         words = Path("/proc/stat").read_text().split()[1:9]
@@ -138,7 +170,7 @@ def _clocks() -> tuple[float, float, float] | None:
     return time.monotonic(), sum(os.times()[:4]), used
 
 
-_STARTED = _clocks()
+_STARTED = clocks()
 
 
 def machine(gpu: bool) -> dict[str, Any]:

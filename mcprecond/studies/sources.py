@@ -1,7 +1,7 @@
 """Hashes of sources that change with what is compiled and not with how it is written.
 
 Comments, white space and docstrings do not count. `code` has those that a file of results carries, so that
-`python -m report --stale` can say which kernels have changed since.
+`python -m report --stale` can say which kernels have changed since; for it the names of modules do not count either.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ OPERATORS = frozenset("+-*/%<>=!&|^:.#~?")  # two of them in a row may be one
 def code() -> dict[str, str]:
     """The hash of each kernel set, which has the path of its module, and of all other modules of each room.
 
-    That of a kernel set is of its module and of the CUDA that it is compiled from, with what that includes.
+    That of a kernel set is of its module and of the CUDA that it is compiled from, with what that includes. Imports do
+    not count, so that a module may get another name.
     """
     texts: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name, kernels = path.relative_to(PACKAGE).with_suffix(""), path.with_suffix(".cu")
         parts = texts.setdefault(name.as_posix() if kernels.exists() else name.parts[0], [])
-        parts += [name.as_posix(), python(path.read_text(encoding="utf-8"), path.name)]
+        parts.append(python(path.read_text(encoding="utf-8"), path.name, imports=False))
         if kernels.exists():
             # Where a line stands in its file does not count.
             lines = cuda_source(kernels).splitlines()
@@ -64,12 +65,16 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(compiled.encode()).hexdigest()
 
 
-def python(text: str, name: str = "<text>") -> str:
-    """The syntax tree without docstrings. Unlike that of `ast.dump`, its text is the same in all versions of Python."""
+def python(text: str, name: str = "<text>", *, imports: bool = True) -> str:
+    """The syntax tree without docstrings. Unlike that of `ast.dump`, its text is the same in all versions of Python.
+
+    On request `imports` are left out.
+    """
 
     def dumped(node: object) -> str:
         if isinstance(node, list):
-            return "[" + ",".join(map(dumped, node)) + "]"
+            kept = [part for part in node if imports or not isinstance(part, ast.Import | ast.ImportFrom)]
+            return "[" + ",".join(map(dumped, kept)) + "]"
         if not isinstance(node, ast.AST):
             return f"{type(node).__name__}:{node!r}"
         if isinstance(node, ast.Constant):

@@ -104,6 +104,16 @@ def _json_path(path: str | Path) -> Path:
     return Path(path)
 
 
+def difference(document: Any, study: str) -> str | None:
+    """In what a record differs from one of this study that is made here and now; None if rows may be added to it.
+
+    Times of two machines in one table would be compared.
+    """
+    ours = {"study": study, **provenance(_gpu_is_there())}
+    names = ("study", "machine", "versions", "code")
+    return next((n for n in names if not isinstance(document, dict) or document.get(n) != ours[n]), None)
+
+
 class Record:
     """The rows of a study so far: in memory, and in a JSON and a CSV file if there is a path.
 
@@ -125,13 +135,10 @@ class Record:
         self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         if self.path is not None and self.path.exists():
             document = json.loads(self.path.read_text())
-            ours = {"study": study, **provenance(_gpu_is_there())}
-            for name in ("study", "machine", "versions", "code"):
-                # Times of two machines in one table would be compared.
-                if not isinstance(document, dict) or document.get(name) != ours[name]:
-                    there = document.get(name) if isinstance(document, dict) else type(document).__name__
-                    words = there if isinstance(there, str) else shown(there)
-                    raise ValueError(f"{self.path} is a record of another {name}: {words}; give another path")
+            if name := difference(document, study):
+                there = document.get(name) if isinstance(document, dict) else type(document).__name__
+                words = there if isinstance(there, str) else shown(there)
+                raise ValueError(f"{self.path} is a record of another {name}: {words}; give another path")
             self.rows = {self.key(row): row for row in document["cases"]}
 
     def key(self, row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -6,17 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks"))
+sys.path += [str(ROOT), str(ROOT / "benchmarks")]
 
 from cases import SOLVED  # noqa: E402
-from measure import Times, kept, record, save  # noqa: E402
+from measure import Times, kept, measure_each, parser_of, record, save  # noqa: E402
 
+from benchmarks import everything  # noqa: E402
 from mcprecond.studies.sources import code  # noqa: E402
 
 
@@ -63,7 +65,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "first_use.py cpu --repeats 1",
         "robustness.py --cases neumann tree",
         "accuracy.py cpu",
-        "hierarchies.py --device cpu --repeats 1 --cases grid2d_1024 elasticity48",
+        "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
         "ilu.py cpu --repeats 1 --cases grid2d_1024",
         "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
     ],
@@ -72,6 +74,53 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
 def test_benchmark_runs(command, benchmark):
     document = benchmark(*command.split())
     assert document["cases"] and all(case["name"] for case in document["cases"])
+
+
+def test_a_run_that_was_cut_off_goes_on(tmp_path):
+    output, asked = tmp_path / "run.json", []
+
+    def case(name: str) -> dict:
+        asked.append(name)
+        return {"ms": Times([1.0, 2.0])}
+
+    def run(*names: str, resume: bool) -> list[str]:
+        arguments = parser_of(None).parse_args(["cpu", "--output", str(output), *["--resume"] * resume])
+        measure_each("none", arguments, {name: partial(case, name) for name in names})
+        return [case["name"] for case in json.loads(output.read_text())["cases"]]
+
+    assert run("a", resume=False) == ["a"]
+    assert run("a", "b", resume=True) == ["a", "b"] and asked == ["a", "b"]
+    assert run("a", resume=False) == ["b", "a"] and asked == ["a", "b", "a"]
+
+
+def test_parts_are_commands():
+    """Each part names what is there, once for each file that it writes."""
+    for name, part in everything.PARTS.items():
+        for device in part["devices"]:
+            _, first, *others = everything.command_of(name, device)
+            assert Path(first).exists() or (first, others[0]) == ("-m", "benchmarks.papers")
+            assert others.count(device) <= 1 and not any("{" in word for word in others)
+
+
+@pytest.mark.parametrize("name", ["multigrid", "ilu", "weak-scaling", "sweeps", "fenl"])
+def test_parts_take_their_arguments(name):
+    command = everything.command_of(name, "gpu")
+    done = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_parts_are_done_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(everything, "DONE", tmp_path / "measured.json")
+    monkeypatch.setattr(everything, "PARTS", {"one": {"devices": ["cpu"]}, "two": {"devices": ["cpu", "gpu"]}})
+    monkeypatch.setattr(everything, "command_of", lambda name, device: [sys.executable, "-c", "pass"])
+    monkeypatch.setattr(everything, "busy", lambda: 0.0)
+    monkeypatch.setattr(sys, "argv", ["everything", "cpu", "--parts", "two"])
+    assert everything.left("cpu") == ["one", "two"]
+    everything.main()
+    assert everything.left("cpu") == ["one"] and everything.left("gpu") == ["two"]
+    monkeypatch.setattr(everything, "busy", lambda: 2.0)
+    with pytest.raises(SystemExit, match=r"other processes use 2\.0 processors"):
+        everything.main()
 
 
 def test_hashes_are_those_of_the_code(benchmark):

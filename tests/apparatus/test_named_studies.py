@@ -37,14 +37,17 @@ def test_all_cases_are_verified(name, device):
     assert {row["device"] for row in rows} == {device}
     cases = [(row["matrix"], row["method"]) for row in rows]
     assert len(set(cases)) == len(cases)
-    assert all(row["seconds"] > 0 and row["spread"] >= 0 and row["repeats"] == 3 for row in rows)
+    assert all(row["seconds"] > 0 and row["spread"] >= 0 and row["repeats"] >= 5 for row in rows)
 
 
 def test_table_v_has_newton_and_linear_systems_with_all_columns():
     rows = by_case("table-v")
     matrices = list(dict.fromkeys(matrix for matrix, _ in rows))
     assert len(matrices) == 6 and all("stand-in" in name for name in matrices[2:])
-    assert {method for _, method in rows} == {"CG", "SGS eb", "SGS cc"}
+    assert {method for _, method in rows} == {
+        "CG",
+        *(f"SGS {name}{order}" for name in ("eb", "cc") for order in ("", ", ordered")),
+    }
     for (matrix, method), row in rows.items():
         assert (row["steps"] > 1) == matrix.startswith("Fenl")
         assert row["assembly_seconds"] > 0 and row["setup_seconds"] >= 0 and row["residual"] <= 1.1e-7
