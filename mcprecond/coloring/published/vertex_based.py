@@ -211,7 +211,6 @@ def by_color_ranges(
     if flag(edge_filtering, "edge_filtering") and distance == 2:
         raise ValueError("edge_filtering works at distance 1 only; leave it out at distance 2")
     xp, n = graph.backend.xp, graph.n
-    edge_filtering = edge_filtering and graph.max_degree >= MAXFORBID  # otherwise there is one color range
     adjacency = graph.indices.copy() if edge_filtering else graph.indices
     if published:
         by_degree = resolution == "degree"
