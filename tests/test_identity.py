@@ -7,7 +7,11 @@ what tells them apart is asked for as well: how they keep colors, who gives way,
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
+from collections.abc import Callable
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +21,13 @@ from graphs import NAMED, complete, grid5, neighbors, stencil27
 from reference.first_fit import fronts, serial_first_fit
 from reference.independent_sets import Rounds, grown_sets, hashed_sets, proposals, serial_reuse, serial_sets, two_sets
 from reference.orders import at_random, by_degree, by_weight, largest_first
-from reference.speculation import losers, published_edges
+from reference.speculation import losers, published_edges, ranks
 
 import mcprecond.backends
 from mcprecond import COLORINGS, color
 from mcprecond.backends.cpu import CpuBackend
+from mcprecond.backends.cuda_source import cuda_source
+from mcprecond.backends.gpu import compile_options
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
@@ -142,7 +148,7 @@ def test_published_vertices_are_those_of_the_paper(method, serially):
         graph, near = Graph.of(A), neighbors(A)
         C, everyone = np.zeros(graph.n, np.int32), np.arange(graph.n)
         lost = vertices.conflicts(everyone, graph.indptr, graph.indices, graph.degrees, of_smaller_degree, C)
-        rank = [(len(around) if of_smaller_degree else 0, v) for v, around in enumerate(near)]
+        rank = ranks(near, of_smaller_degree)
         assert lost.tolist() == [v for v in everyone if any(rank[u] > rank[v] for u in near[v])]
         assert not C.any()
 
@@ -245,6 +251,37 @@ def recorded(backend, monkeypatch):
     return record
 
 
+@pytest.fixture
+def prepared(backend, monkeypatch):
+    """Color, where `prepare` changes what a kernel is given; returns its arguments by name, as they are afterwards."""
+
+    def record(
+        A, method: str, kernel: str, prepare: Callable[[dict[str, Any]], None], **options: Any
+    ) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        kernels = type(backend).kernels
+
+        def replaced(self: Any, kernel_set: Any, **macros: Any) -> Any:
+            found = kernels(self, kernel_set, **macros)
+            if kernel not in kernel_set.functions:
+                return found
+            names, launch = inspect.signature(kernel_set.functions[kernel].function).parameters, getattr(found, kernel)
+
+            def launch_prepared(*arguments: Any) -> None:
+                given.update(zip(names, arguments, strict=True))
+                prepare(given)
+                launch(*given.values())
+
+            return SimpleNamespace(**{kernel: launch_prepared})
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(backend), "kernels", replaced)
+            color(A, method, seed=SEED, **options)
+        return given
+
+    return record
+
+
 #: What each method launches on a small grid, and nobody else, where the name of a kernel tells them apart.
 OWN_KERNELS = {
     "eb": "color_edges",
@@ -303,6 +340,28 @@ def test_vb_keeps_flags_and_vb_bit_a_word():
         assert fit(0, 1, indptr, indices, False, colors, forbidden, bitwise) == 2
         assert np.flatnonzero(forbidden).tolist() == ([0] if bitwise else [0, 1])
         assert forbidden.sum() == (0b11 if bitwise else 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel_set", "choices", "flags", "bits"),
+    [
+        (vertex_based.KERNELS, {"LONG_ROWS": 0}, "color_vb", "color_vb_bit"),
+        (vertex_based.KERNELS, {"LONG_ROWS": 1}, "color_vb", "color_vb_bit"),
+        (vertices.KERNELS, {}, "color_by_flags", "color_by_bits"),
+    ],
+)
+def test_flags_lie_in_local_memory_and_the_word_in_a_register(kernel_set, choices, flags, bits):
+    """NVRTC, which needs no GPU, says how many bytes of local memory a kernel has."""
+    from cupy.cuda import nvrtc
+
+    options = compile_options(kernel_set.compiled({"OFFSET": np.int32, **choices}))
+    program = nvrtc.createProgram(cuda_source(kernel_set.source), kernel_set.source.name, [], [])
+    nvrtc.compileProgram(program, (*options, "-arch=compute_90"))
+    text = nvrtc.getPTX(program).decode()
+    nvrtc.destroyProgram(program)
+    kernels = {part.split("(")[0]: part for part in text.split(".entry ")[1:]}
+    local = {name: re.findall(r"\.local .*\[(\d+)\];", part) for name, part in kernels.items()}
+    assert local[flags] == [str(vertex_based.MAXFORBID)] and local[bits] == []
 
 
 @pytest.mark.parametrize(("kernel", "bitwise"), [("color_vb", False), ("color_vb_bit", True)])
@@ -506,20 +565,113 @@ def test_tables_of_is_hash(table_size, backend, to_device):
         assert found.history.tolist() == [list(row) for row in history]
 
 
-def test_edge_filtering_moves_those_considered_to_the_front(serially):
-    """Section IV-B: the neighbors of a color range come before those of the next one, and colors stay the same."""
-    n = 200
-    graph = Graph.of(complete(n))
-    adjacency = graph.indices.copy()
-    C, worklists = np.empty(n, np.int32), np.empty((2, n), np.int32)
-    log, forbidden = np.zeros((n + 65, 2), np.int32), np.zeros(4, np.int32)
-    vertex_based.color_vb(n, 1, graph.indptr, adjacency, graph.degrees, 8, 0, 0, C, worklists, forbidden, log, 1)
-    np.testing.assert_array_equal(C, np.arange(n))
-    rows, before = (indices.reshape(n, -1) for indices in (adjacency, graph.indices))
-    np.testing.assert_array_equal(np.sort(rows, axis=1), before)
-    for v in range(64, n):  # who looked in several ranges
-        ranges = C[[u for u in rows[v] if u < v]] // 64
-        assert (np.diff(ranges) >= 0).all()
+KERNELS_OF_RANGES = {
+    ("vb", False): "color_vb",
+    ("vb", True): "color_by_flags",
+    ("vb_bit", False): "color_vb_bit",
+    ("vb_bit", True): "color_by_bits",
+}
+
+
+@pytest.mark.parametrize("ranges", [1, 4])
+@pytest.mark.parametrize(("method", "published"), KERNELS_OF_RANGES)
+def test_edge_filtering_moves_those_considered_to_the_front(method, published, ranges, prepared, backend, to_device):
+    """Section IV-B: rows, here in no order, get the neighbors of a color range before those of the next one.
+
+    All vertices are one chunk. So one thread colors them in their order, but for long rows, which teams of a GPU share.
+    One color range is enough for filtering, too.
+    """
+    A = {1: stencil27(4), 4: complete(200)}[ranges]
+    graph, kernel = Graph.of(A), KERNELS_OF_RANGES[method, published]
+    generator = np.random.default_rng(SEED)
+    before = [generator.permutation(row) for row in np.split(graph.indices, graph.indptr[1:-1])]
+
+    def rows_after(filtering: bool) -> tuple[list[np.ndarray], np.ndarray]:
+        def prepare(given: dict[str, Any]) -> None:
+            given["adjacency"] = to_device(np.concatenate(before))
+
+        options = {"published": published, "edge_filtering": filtering, "chunk_size": graph.n}
+        given = prepared(to_device(A), method, kernel, prepare, **options)
+        adjacency, colors = (backend.to_host(given[name]) for name in ("adjacency", "C"))
+        return np.split(adjacency, graph.indptr[1:-1]), colors
+
+    rows, _ = rows_after(False)
+    assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
+    rows, colors = rows_after(True)
+    assert all(np.array_equal(*map(np.sort, pair)) for pair in zip(rows, before, strict=True))
+    if backend.resident_warps and not published and ranges > 1:
+        assert not all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
+        return
+    assert colors.max() // 64 == ranges - 1
+    for v, row in enumerate(rows):
+        considered = [colors[u] // 64 if u < v and colors[u] // 64 <= colors[v] // 64 else ranges for u in row]
+        assert (np.diff(considered) >= 0).all()
+
+
+@pytest.mark.parametrize("worklist", ["pps", "atomic"])
+@pytest.mark.parametrize(
+    ("method", "kernel", "lists"),
+    [
+        ("eb", "color_by_edges", "edges"),
+        ("ipgc", "color_in_time", "worklists"),
+        ("vb", "color_by_flags", "worklists"),
+        ("vb_bit", "color_by_bits", "worklists"),
+    ],
+)
+def test_a_prefix_sum_keeps_the_order(method, kernel, lists, worklist, prepared, backend, to_device):
+    """Section IV-A: it marks what stays. An atomic counter, which promises no order, needs no marks, nor does a CPU.
+
+    Each list is a part of the one before, and overwrites the beginning of an older one. So in both halves of the memory
+    an entry is less than the one before it at most where a list ends, and there are no more lists than rounds.
+    """
+    unmarked = 7
+
+    def prepare(given: dict[str, Any]) -> None:
+        given["marks"].fill(unmarked)
+        given[lists][1:] = 0
+
+    for A in GRAPHS.values():
+        given = prepared(to_device(A), method, kernel, prepare, published=True, worklist=worklist)
+        by_marks = worklist == "pps" and backend.resident_warps > 0
+        assert ((backend.to_host(given["marks"]) != unmarked) == by_marks).all()
+        if by_marks:
+            rounds = backend.to_host(given["log"])[0, 0]
+            for half in backend.to_host(given[lists]):
+                places = half @ [A.shape[0], 1] if half.ndim == 2 else half
+                assert np.count_nonzero(np.diff(places) < 0) <= rounds
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize(
+    ("method", "options", "by_degree"),
+    [
+        ("rig", {}, False),
+        ("sirg", {}, True),
+        ("sirg", {"resolution": "index"}, False),
+    ],
+)
+def test_who_keeps_its_color_in_rig_and_sirg(method, options, by_degree, published, prepared, backend, to_device):
+    """Figure 4 of Sistla and Nandivada: of two neighbors of one color that of lower priority gets another one.
+
+    The kernel goes on from a coloring in which no others are in conflict than pairs, each with a color of its own.
+    """
+    kernel = "color_with_palettes" if published else "color_and_resolve"
+    for A in GRAPHS.values():
+        near, colors = neighbors(A), serial_first_fit(A, natural(A))
+        rank, paired, lost = ranks(near, by_degree), set(), []
+        for v, u in ((v, u) for v, around in enumerate(near) for u in around):
+            if not {v, u} & paired:
+                colors[v] = colors[u] = colors.max() + 1
+                paired |= {v, u}
+                lost.append(min(v, u, key=rank.__getitem__))
+
+        def prepare(given: dict[str, Any], colors: np.ndarray = colors) -> None:
+            given["C"][:] = to_device(colors)
+            given["rounds"], given["worklists"][0] = 2, to_device(np.arange(len(colors)))
+
+        given = prepared(to_device(A), method, kernel, prepare, published=published, **options)
+        changed = np.flatnonzero(backend.to_host(given["C"]) != colors)
+        np.testing.assert_array_equal(changed, sorted(lost))
 
 
 def test_chunks_save_conflicts(backend, to_device):
