@@ -9,7 +9,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from report.noise import noise, of_mean, verdict
+from report.noise import Range, verdict
+from report.noise import mean as mean_of
 from report.pictures import picture, plain_ticks
 from report.results import MARKS, PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, render
@@ -79,20 +80,18 @@ def asked(cases: list[Case]) -> str | None:
         most = methods["ecl_gc"]["colors"] + 1
         few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
         fastest = min(few, key=lambda row: row["ms"])
-        found = {"fastest with one color more than ecl_gc at most": fastest["ms"] / methods["csrcolor"]["ms"]}
-        beside = noise(methods["csrcolor"])
-        noises = dict.fromkeys(found, of_mean([noise(fastest), beside]))
+        beside = Range.of(methods["csrcolor"])
+        found = {"fastest with one color more than ecl_gc at most": Range.of(fastest) / beside}
         for name in ("eb", "ecl_gc", "jp natural"):
-            found[f"{name}, time relative to csrcolor"] = methods[name]["ms"] / methods["csrcolor"]["ms"]
-            noises[f"{name}, time relative to csrcolor"] = of_mean([noise(methods[name]), beside])
-            found[f"{name}, colors"], found[f"{name}, ms"] = methods[name]["colors"], methods[name]["ms"]
-            noises[f"{name}, ms"] = noise(methods[name])
+            found[f"{name}, ms"] = Range.of(methods[name])
+            found[f"{name}, time relative to csrcolor"] = found[f"{name}, ms"] / beside
+            found[f"{name}, colors"] = Range.of(methods[name], "colors")
         for what, limits in marks.items():
             if (limit := limits.get(case["name"])) is None:
                 cells[what].append("")
                 continue
-            holds = verdict(found[what], limit, noises.get(what, 0.0), at_most=True)
-            cells[what].append(f"{found[what]:.3g} (at most {limit:g}): {holds}")
+            holds = verdict(found[what], limit, at_most=True)
+            cells[what].append(f"{found[what].found:.3g} (at most {limit:g}): {holds}")
     return by_name("", [case["name"] for case in cases], cells)
 
 
@@ -299,11 +298,10 @@ def gain(cases: list[Case], slow: str, fast: str, what: str) -> float:
 
 def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
     """What is found of a relation, and whether it holds."""
-    names, what = [relation["above"], relation["below"]], relation["of"]
-    found = gain(cases, *names, what)
-    compared = together(cases, names)
-    uncertain = of_mean([noise(case["methods"][name], what) for case in compared for name in names], len(compared))
-    return [f"at least {relation['least']:g}", f"{found:.2f}", verdict(found, relation["least"], uncertain)]
+    above, below, what = relation["above"], relation["below"], relation["of"]
+    compared = [case["methods"] for case in together(cases, [above, below])]
+    found = mean_of([Range.of(rows[above], what) / Range.of(rows[below], what) for rows in compared])
+    return [f"at least {relation['least']:g}", f"{found.found:.2f}", verdict(found, relation["least"])]
 
 
 def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:

@@ -81,14 +81,26 @@ def test_tables_of_readme_have_the_librarys_cg_ours_and_the_best_with_setup():
         assert lines == ["| random circuit, 12,345 | 9.00 | 6.00 | **3.00** SGS | 1,000, 1,000, 1,000 |"]
 
 
-def test_what_is_within_the_noise_is_not_decided():
-    from report.noise import noise, slower, verdict
+def quartiles(ms: float, width: float = 0.0, repeats: int = 5) -> dict:
+    return {"ms": ms, "ms_quartiles": [ms - width, ms + width], "ms_repeats": repeats}
 
-    assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
-    for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.2, "yes", "no")):
-        assert (verdict(found, 1, 0.1), verdict(found, 1, 0.1, at_most=True)) == (least, most)
-    fast, close, slow = ({"setup": {"ms": 1.0}, "solve": {"ms": ms, "spread_ms": 0.3}} for ms in (1.0, 1.2, 2.0))
-    assert slower(slow, fast) and not slower(close, fast) and not slower(fast, fast)
+
+def test_a_relation_is_decided_if_it_holds_for_the_quartiles_as_well():
+    from report.noise import Range, fastest, mean, total, verdict
+
+    def both(value: Range) -> tuple[str, str]:
+        return verdict(value, 1), verdict(value, 1, at_most=True)
+
+    time, other, undecided = Range.of(quartiles(2.0, 0.2)), Range.of(quartiles(2.3, 0.2)), ("not decided",) * 2
+    assert both(time) == ("yes", "no") and both(time.scaled(0.25)) == ("no", "yes")
+    assert both(time / other) == both(mean([time / other, time.scaled(0.5)])) == undecided
+    assert time + other == pytest.approx((4.3, 3.9, 4.7))
+    assert both(Range.of({"colors": 3}, "colors") / Range.of({"colors": 3}, "colors")) == ("yes", "yes")
+    for unknown in (quartiles(9.0, 0.2, 1), {"ms": 9.0}, {"ms": 9.0, "spread_ms": 0.1}):
+        assert both(Range.of(unknown)) == both(mean([Range.of(unknown), time])) == undecided
+    fast, close, slow = (total({"setup": quartiles(1.0), "solve": quartiles(ms, 0.2)}) for ms in (1.0, 1.2, 2.0))
+    assert (fastest(fast, [slow]), fastest(slow, [fast, close])) == ("yes", "no")
+    assert fastest(fast, [slow, close]) == fastest(close, [fast]) == "not decided"
 
 
 def test_no_time_is_from_what_failed():
@@ -105,7 +117,7 @@ def test_regret_is_the_time_lost_against_the_best():
     from report import choices
 
     def timed(name: str, ms: float, **more) -> dict:
-        return {"name": name, "setup": {"ms": 1.0}, "solve": {"ms": ms - 1, "spread_ms": 0.0}, "iterations": 10} | more
+        return {"name": name, "setup": quartiles(1.0), "solve": quartiles(ms - 1), "iterations": 10} | more
 
     lost = [timed("SGS auto", 12.0, method="greedy"), timed("SGS greedy", 11.0), timed("SGS ecl_gc", 10.0)]
     won = [timed("SGS auto", 10.0, method="greedy"), timed("SGS eb", 20.0), timed("SGS ecl_gc", 40.0)]
@@ -113,5 +125,5 @@ def test_regret_is_the_time_lost_against_the_best():
     assert [choices.best(case) for case in cases] == ["ecl_gc", "auto"]
     assert [choices.regret(case) for case in cases] == pytest.approx([0.2, 0.0])
     assert [choices.is_best(case) for case in cases] == ["no", "yes"]
-    lost[0]["solve"]["spread_ms"] = 5.0
+    lost[0]["solve"] = quartiles(11.0, 2.5)
     assert choices.is_best(cases[0]) == "not decided"
