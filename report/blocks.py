@@ -85,7 +85,8 @@ def setup(row: Row, rows: dict[str, Row]) -> str:
 
 def sentence(cases: list[Row], kind: str) -> str:
     """The most that an order in blocks saves, in iterations and in the time of a solve, in the mean."""
-    fewer, faster, names = [], [], {"yes": [], "no": [], "not decided": []}
+    fewer, faster = [], []
+    names: dict[str, list[str]] = {"yes": [], "no": [], "not decided": []}
     for case in cases:
         rows = by_order(case, kind)
         blocks = [row for order, row in rows.items() if size(order) and row["solve_ms"] is not None]

@@ -112,6 +112,24 @@ def test_no_time_is_from_what_failed():
     assert opponents.colored_in(tried[1:], "x") == "timeout"
 
 
+def test_the_authors_codes_are_compared_on_the_graphs_of_ours_in_their_own_run():
+    from report import colorings
+
+    def line(code: str, ms: float) -> dict:
+        return {"kind": "color", "algo": code, "ms": ms, "colors": 4}
+
+    ran = [line("csrcolor", 6.0), line("sirg", 2.0)]
+    theirs = [{"name": name, "lines": ran} for name in ("fenl_50", "rgg20")]
+    ours = [{"name": "fenl_50", "methods": {"csrcolor": line("", 5.0), "sirg": line("", 1.0)}}]
+    table = colorings.compared("sirg", {"coloring-gpu": {"cases": ours}, "colorings": {"cases": theirs}})
+    assert "| geometric mean of these 1 | 5.00 |" in table and "published" not in table
+    assert "| geometric mean of 1, the authors' own codes | 3.00 |" in table
+    published = {"matrix": "x", "verified": True, "colors": 4}
+    rows = [published | {"method": m, "seconds": s} for m, s in (("csrcolor", 7), ("published, Opt1 and Opt2", 1))]
+    table = colorings.compared("sirg", {"coloring-gpu": {"cases": ours}, "sirg-ablation-gpu": {"cases": rows}})
+    assert "| geometric mean of 1 of a study, published schedule | 7.00 |" in table and "own codes" not in table
+
+
 def test_regret_is_the_time_lost_against_the_best():
     """On the first matrix "auto" takes 12 ms where 10 would do, on the second it is the best."""
     from report import choices
