@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from report import opponents
@@ -216,6 +217,10 @@ def steps(document: Document) -> dict[str, Any]:
             theirs = [paper["graph"], count(paper["without"]), count(paper["with"])]
             theirs.append(f"{paper['without'] / paper['with']:.2f}")
         rows[case["name"]] = [*ours, f"{without / shortened:.2f}", *theirs]
+    average = fmean(case["steps"] / case["steps_with_shortcuts"] for case in document["cases"])
+    printed = PAPERS["table_4_mean"]
+    theirs = [f"their {printed['graphs']} graphs", "", "", f"{printed['ratio']}"]
+    rows["arithmetic mean"] = ["", "", "", "", f"{average:.2f}", *theirs]
     pair = ["steps", "with shortcuts"]
     return {
         "table": by_name(

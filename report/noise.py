@@ -6,13 +6,14 @@ There is one rule for all pages, which templates/rule.md says to their readers.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from report import tables
 
 #: What is counted, and so is certain.
-COUNTS = {"colors", "iterations", "levels", "rounds"}
+COUNTS = {"colors", "iterations", "levels", "peak_bytes", "rounds"}
 
 
 class Range(NamedTuple):
@@ -50,6 +51,11 @@ class Range(NamedTuple):
 def mean(ranges: Sequence[Range]) -> Range:
     """The geometric mean, with all of them at their less favorable quartiles at once."""
     return Range(*(tables.mean(values) for values in zip(*ranges, strict=True)))
+
+
+def average(ranges: Sequence[Range]) -> Range:
+    """The arithmetic mean, so too."""
+    return Range(*map(statistics.fmean, zip(*ranges, strict=True)))
 
 
 def total(row: Mapping[str, Any]) -> Range:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import statistics
 import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from report.noise import Range, verdict
+from report.noise import Range, average, verdict
 from report.noise import mean as mean_of
 from report.pictures import picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, origin, runs
-from report.tables import by_name, mean, number, render, table, yes_or_no
+from report.tables import TEMPLATES, by_name, mean, number, render, table, yes_or_no
 
 STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["studies"]
+
+#: What a relation is of, where there are several ratios.
+MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -44,6 +48,8 @@ def page(found: dict[str, Document]) -> str:
                 "unverified": [f"{row['matrix']}: {row['method']}" for row in rows if not row["verified"]],
             }
             relations += relations_of(study, [row for row in rows if row["verified"]])
+            methods = names(rows, "method")
+            study = study | {"differences": TEMPLATES.from_string(study["differences"]).render(methods=methods)}
         studies.append(study | {"run": run})
     header = ["relation", "study", "paper", "asked here", "found here", "holds"]
     return render("studies.md", studies=studies, relations=relations and table(header, relations, names=2))
@@ -79,7 +85,7 @@ def compared(relation: dict[str, Any], rows: Rows) -> Found:
     column = relation.get("column", "seconds")
     pairs = [[range_of(rows, matrix, relation[side], column) for side in ("above", "below")] for matrix in matrices]
     ratios = [ratio for pair in pairs if (ratio := beside(*pair))]
-    return (max if relation.get("of") == "largest" else mean_of)(ratios) if ratios else None
+    return MEANS[relation.get("of", "geometric mean")](ratios) if ratios else None
 
 
 # What several studies need.
@@ -148,18 +154,35 @@ def shown(cell: float | None) -> str:
 
 
 def tables_ii_iii(rows: Rows) -> list[str]:
-    columns = ["csrcolor", "vb", "vb EF", "vb_bit", "vb_bit EF", "eb", "eb atomic", "first-fit"]
+    return [*times_and_colors(rows), means_beside_the_paper(rows)]
+
+
+def means_beside_the_paper(rows: Rows) -> str:
+    """Geometric means over all matrices, of the methods that ran on all of them, and the paper's over its ten."""
     colors, seconds = PAPERS["table_ii"]["geometric mean"], PAPERS["table_iii"]
-    names_there = [{"first-fit": "greedy"}.get(name, name.replace("EF", "ef")) for name in columns]
-    theirs = {
-        "colors, geometric mean": [f"{colors[name]:.2f}" if name in colors else "" for name in names_there],
-        "seconds, geometric mean": [f"{seconds[name]:.2f}" if name in seconds else "" for name in names_there],
-    }
-    return [*times_and_colors(rows), by_name("paper, Tesla K20X, ten graphs", columns, theirs)]
+    lines = {}
+    for name in dict.fromkeys(["csrcolor", *names(rows, "method")]):
+        there = [row for row in rows if row["method"] == name and row["verified"]]
+        ours = ["", ""]
+        if names(there, "matrix") == names(rows, "matrix"):
+            ours = [f"{mean([row['colors'] for row in there]):.1f}", ms(mean([row["seconds"] for row in there]))]
+        theirs = [str(printed.get(name.replace("EF", "ef"), "")) for printed in (colors, seconds)]
+        if any([*ours, *theirs]):
+            lines[name] = [ours[0], theirs[0], ours[1], theirs[1]]
+    return by_name("geometric means", ["colors", "paper", "ms", "paper, s"], lines)
+
+
+def rounds(rows: Rows, title: str = "rounds") -> str:
+    """Empty for csrcolor, which does not tell them."""
+    return pivot(rows, lambda row: shown(row["rounds"]), title)
 
 
 def tables_published(rows: Rows) -> list[str]:
-    return [pivot(rows, lambda row: f"{row['rounds']:,}", "rounds"), *times_and_colors(rows)]
+    return [rounds(rows), *times_and_colors(rows), means_beside_the_paper(rows)]
+
+
+def tables_gunrock(rows: Rows) -> list[str]:
+    return [rounds(rows), *times_and_colors(rows)]
 
 
 def tables_colors(rows: Rows) -> list[str]:
@@ -194,7 +217,7 @@ def per_edge(rows: Rows, matrix: str, method: str) -> Range | None:
 
 def best_other_to_eb(rows: Rows) -> Found:
     *_, last = names(rows, "matrix")
-    others = [per_edge(rows, last, name) for name in ("cc", "vb", "vb EF", "vb_bit", "vb_bit EF")]
+    others = [per_edge(rows, last, name) for name in ("csrcolor", "cc", "vb", "vb EF", "vb_bit", "vb_bit EF")]
     return beside(min(filter(None, others), default=None), per_edge(rows, last, "eb"))
 
 
@@ -227,19 +250,38 @@ def tables_sirg(rows: Rows) -> list[str]:
         mib = [number(size / 2**20) for size in (*of_threads, *of_vertices)]
         lines[row["matrix"]] = [*mib, *(f"{100 * share:.1f}%" for share in saved)]
     columns = ["of threads", "doubling", "of vertices", "doubling", "saved by doubling", "by threads"]
-    return [*times_and_colors(rows), *([by_name("palettes, MiB", columns, lines)] if lines else [])]
-
-
-def tables_ecl(rows: Rows) -> list[str]:
+    measured = [row for row in rows if "peak_bytes" in row]
+    peaks = [pivot(measured, lambda row: number(row["peak_bytes"] / 2**20), "most memory allocated, MiB")]
     return [
-        pivot(rows, lambda row: f"{row['rounds']:,}", "steps"),
-        pivot(rows, lambda row: f"{row['vertices'] / row['rounds']:,.1f}", "vertices per step"),
         *times_and_colors(rows),
+        *(peaks if measured else []),
+        *([by_name("palettes, MiB", columns, lines)] if lines else []),
     ]
 
 
+def tables_ecl(rows: Rows) -> list[str]:
+    of_ecl_gc = [row for row in rows if row["coloring"] == "ecl_gc"]
+    parallelism = pivot(of_ecl_gc, lambda row: f"{row['vertices'] / row['rounds']:,.1f}", "vertices per step")
+    return [rounds(of_ecl_gc, "steps"), parallelism, *times_and_colors(rows)]
+
+
+def degrees_and_shortcut_1(rows: Rows) -> Found:
+    """The correlation of average degrees and speedups by shortcut 1, also with all speedups at one of their ends."""
+    found: dict[float, Range] = {}
+    for row in rows:
+        if row["method"] == "published baseline":
+            shortened = range_of(rows, row["matrix"], "published +SC1", "seconds")
+            if speedup := beside(Range.of(row, "seconds"), shortened):
+                found[row["entries"] / row["vertices"]] = speedup
+    if len(found) < 3:
+        return None
+    r, *others = [statistics.correlation([*found], ends) for ends in zip(*found.values(), strict=True)]
+    return Range(r, min(others), max(others))
+
+
 def same_colors(rows: Rows) -> Found:
-    return all(len({row["colors"] for row in rows if row["matrix"] == matrix}) == 1 for matrix in names(rows, "matrix"))
+    colors = {(row["matrix"], row["colors"]) for row in rows if row["coloring"] == "ecl_gc"}
+    return len(colors) == len(names(rows, "matrix"))
 
 
 def tables_levels(rows: Rows) -> list[str]:
@@ -328,6 +370,7 @@ COMPUTED: dict[str, Callable[[Rows], Found]] = {
         best_other_to_eb,
         eb_growth,
         vb_growth,
+        degrees_and_shortcut_1,
         same_colors,
         same_iterations,
         parts_to_whole,
@@ -443,7 +486,7 @@ SHOWN = {
     "level-histogram": Shown(tables_levels, partial(bars, column="levels", label="levels")),
     "rgg-scaling": Shown(times_and_colors, scaled),
     "time-quality": Shown(times_and_colors, draw_quality),
-    "gunrock": Shown(tables_published),
+    "gunrock": Shown(tables_gunrock),
     "ordering": Shown(tables_ordering),
     "coloring-effect": Shown(tables_effect, draw_effect, 2),
     "multigrid": Shown(tables_multigrid, draw_multigrid, 2),

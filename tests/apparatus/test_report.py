@@ -130,6 +130,24 @@ def test_the_authors_codes_are_compared_on_the_graphs_of_ours_in_their_own_run()
     assert "| geometric mean of 1 of a study, published schedule | 7.00 |" in table and "own codes" not in table
 
 
+def test_relations_of_studies_are_means_of_the_papers_kind():
+    from report import papers, studies
+
+    seconds = {"published baseline": (1.0, 4.0, 4.0), "published +SC1": (1.0, 1.0, 0.5)}
+    rows = [
+        {"matrix": f"m{k}", "method": method, "entries": 10 * k, "vertices": 1, "seconds": times[k - 1]}
+        for method, times in seconds.items()
+        for k in (1, 2, 3)
+    ]
+    relation = {"above": "published baseline", "below": "published +SC1"}
+    found = {of: studies.compared(relation | {"of": of}, rows).found for of in ("geometric mean", "average", "largest")}
+    assert found == pytest.approx({"geometric mean": 32 ** (1 / 3), "average": 13 / 3, "largest": 8})
+    assert studies.degrees_and_shortcut_1(rows).found == pytest.approx(0.9966, abs=1e-4)
+    shown = {"results": ["a.json"], "kinds": {"roads": ["road"], "webs": []}}
+    assert papers.kinds(shown, {"a.json": {"road_20"}}) == ["Here: roads.", "Not here: webs."]
+    assert papers.kinds({"results": []}, {}) == []
+
+
 def test_regret_is_the_time_lost_against_the_best():
     """On the first matrix "auto" takes 12 ms where 10 would do, on the second it is the best."""
     from report import choices
