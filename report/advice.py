@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from report.noise import noise, of_mean, verdict
+from report.noise import Range, fastest
 from report.results import Document, origin
 from report.tables import mean, number, table
 
@@ -20,7 +20,7 @@ def facts(document: Document) -> dict[str, Any]:
         "matrices": len(cases),
         "mean": f"{100 * (mean([1 + regret(case) for case in cases]) - 1):.0f}%",
         "worst": f"{100 * regret(worst):.0f}% on {worst['name']}",
-        "best": sum(best(case)["name"] == case["advised"] for case in cases),
+        "best": sum(is_best(case) == "yes" for case in cases),
         "lost": [case["name"] for case in cases if is_best(case) == "no"],
         "table": advised(cases),
     }
@@ -47,11 +47,10 @@ def regret(case: Case) -> float:
 
 
 def is_best(case: Case) -> str:
-    """Whether the advice takes no longer than the best, beyond the noise of both."""
-    if followed(case) is best(case):
-        return "yes"
-    uncertain = of_mean([noise(row, "seconds") for row in (followed(case), best(case))])
-    return verdict(1 + regret(case), 1.0, uncertain, at_most=True)
+    """Whether the advice takes no longer than the others."""
+    advised = followed(case)
+    others = [row for row in verified(case) if row is not advised]
+    return fastest(Range.of(advised, "seconds"), [Range.of(row, "seconds") for row in others])
 
 
 def advised(cases: list[Case]) -> str:

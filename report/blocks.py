@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from report.noise import Range, verdict
 from report.pictures import MARKERS, picture, plain_ticks
 from report.results import RESULTS, Document, origin, place, runs
 from report.tables import mean, number, render, table
@@ -84,23 +85,25 @@ def setup(row: Row, rows: dict[str, Row]) -> str:
 
 def sentence(cases: list[Row], kind: str) -> str:
     """The most that an order in blocks saves, in iterations and in the time of a solve, in the mean."""
-    fewer, faster, names = [], [], []
+    fewer, faster = [], []
+    names: dict[str, list[str]] = {"yes": [], "no": [], "not decided": []}
     for case in cases:
         rows = by_order(case, kind)
         blocks = [row for order, row in rows.items() if size(order) and row["solve_ms"] is not None]
         if not blocks or rows[ROWS]["solve_ms"] is None:
             continue
         fewer.append(rows[ROWS]["iterations"] / min(row["iterations"] for row in blocks))
-        faster.append(rows[ROWS]["solve_ms"] / min(row["solve_ms"] for row in blocks))
-        if faster[-1] > 1:
-            names.append(case["name"])
+        ratio = Range.of(rows[ROWS], "solve_ms") / min(Range.of(row, "solve_ms") for row in blocks)
+        faster.append(ratio.found)
+        names[verdict(ratio, 1.0)].append(case["name"])
     if not fewer:
         return ""
     text = (
         f"With the best of these orders for each matrix, {kind} takes {mean(fewer):.2f} times fewer iterations than by "
         f"rows in the geometric mean of {len(fewer)} matrices, and a solve is {mean(faster):.2f} times as fast"
     )
-    return f"{text}; it is faster for {', '.join(names) or 'none of them'}."
+    decided = f"{text}; it is faster for {', '.join(names['yes']) or 'none of them'}"
+    return f"{decided}, and not decided for {', '.join(names['not decided']) or 'none'}."
 
 
 def draw(documents: list[Document], folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.noise import noise, of_mean, verdict
+from report.noise import Range, verdict
 from report.results import MARKS, RESULTS, Document, origin, runs
 from report.sweeps import asked_of
 from report.tables import by_name, number, render, table
@@ -57,16 +57,16 @@ def missed_by_factorizations(document: Document) -> str:
                 "cuSPARSE's application / ours": ((theirs, "apply_ms"), (ours, "apply_ms")),
             }
             for what, ((row, key), (base, below)) in parts.items():
-                said = asked(what, row[key] / base[below], of_mean([noise(row, key), noise(base, below)]))
+                said = asked(what, Range.of(row, key) / Range.of(base, below))
                 if not said.endswith(": yes"):
                     lines.append([what, case["name"], name, said])
     return table(["quantity", "matrix", "colors", "found (bound): does it hold?"], lines, names=4)
 
 
-def asked(what: str, found: float, uncertain: float) -> str:
+def asked(what: str, found: Range) -> str:
     mark = MARKS["factorizations"][what]
-    holds = verdict(found, mark["limit"], uncertain, at_most=mark["bound"] == "at most")
-    return f"{number(found)} ({mark['bound']} {mark['limit']:g}): {holds}"
+    holds = verdict(found, mark["limit"], at_most=mark["bound"] == "at most")
+    return f"{number(found.found)} ({mark['bound']} {mark['limit']:g}): {holds}"
 
 
 def counted(document: Document) -> str:

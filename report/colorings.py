@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from report.noise import noise, of_mean, verdict
+from report import opponents
+from report.noise import Range, verdict
+from report.noise import mean as mean_of
 from report.pictures import picture, plain_ticks
 from report.results import MARKS, PAPERS, RESULTS, Document, origin, runs
 from report.tables import by_name, mean, render
 
 RUNS = ["coloring-gpu", "coloring-steps", "coloring-rounds", "coloring-scaling-gpu", "coloring-cpu"]
+#: What the authors' own codes took, and the name of ours for each that several papers compare with.
+AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
 
 Case = dict[str, Any]
 
@@ -27,7 +32,8 @@ TRADE_OFF_ON = ["fenl_100", "delaunay20", "rgg20", "rmat20"]
 
 def load(results: Path = RESULTS) -> dict[str, Document]:
     """The runs that exist, by name."""
-    return runs(RUNS, results)
+    studies = [paper["study"] for paper in PAPERS["compared"].values()]
+    return runs(RUNS, results) | runs([AUTHORS], results / "opponents") | runs(studies, results / "studies")
 
 
 def page(documents: dict[str, Document]) -> str:
@@ -37,6 +43,8 @@ def page(documents: dict[str, Document]) -> str:
         name: section(documents[run]) if run in documents else None
         for run, (name, section) in zip(RUNS, sections.items(), strict=True)
     }
+    if found["gpu"]:
+        found["gpu"]["compared"] = {method: compared(method, documents) for method in PAPERS["compared"]}
     return render("colorings.md", **found)
 
 
@@ -62,7 +70,6 @@ def on_a_gpu(document: Document) -> dict[str, Any]:
         "table_ii": table_ii(cases),
         "table_iii": table_iii(cases),
         "table_5": table_5(cases),
-        "sirg": sirg(cases),
         "relations": by_name("relation", ["asked", "found", "holds"], relations),
     }
 
@@ -79,20 +86,18 @@ def asked(cases: list[Case]) -> str | None:
         most = methods["ecl_gc"]["colors"] + 1
         few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
         fastest = min(few, key=lambda row: row["ms"])
-        found = {"fastest with one color more than ecl_gc at most": fastest["ms"] / methods["csrcolor"]["ms"]}
-        beside = noise(methods["csrcolor"])
-        noises = dict.fromkeys(found, of_mean([noise(fastest), beside]))
+        beside = Range.of(methods["csrcolor"])
+        found = {"fastest with one color more than ecl_gc at most": Range.of(fastest) / beside}
         for name in ("eb", "ecl_gc", "jp natural"):
-            found[f"{name}, time relative to csrcolor"] = methods[name]["ms"] / methods["csrcolor"]["ms"]
-            noises[f"{name}, time relative to csrcolor"] = of_mean([noise(methods[name]), beside])
-            found[f"{name}, colors"], found[f"{name}, ms"] = methods[name]["colors"], methods[name]["ms"]
-            noises[f"{name}, ms"] = noise(methods[name])
+            found[f"{name}, ms"] = Range.of(methods[name])
+            found[f"{name}, time relative to csrcolor"] = found[f"{name}, ms"] / beside
+            found[f"{name}, colors"] = Range.of(methods[name], "colors")
         for what, limits in marks.items():
             if (limit := limits.get(case["name"])) is None:
                 cells[what].append("")
                 continue
-            holds = verdict(found[what], limit, noises.get(what, 0.0), at_most=True)
-            cells[what].append(f"{found[what]:.3g} (at most {limit:g}): {holds}")
+            holds = verdict(found[what], limit, at_most=True)
+            cells[what].append(f"{found[what].found:.3g} (at most {limit:g}): {holds}")
     return by_name("", [case["name"] for case in cases], cells)
 
 
@@ -152,18 +157,52 @@ def table_5(cases: list[Case]) -> str | None:
     return by_name("graph", list(paper), cells)
 
 
-def sirg(cases: list[Case]) -> str:
-    """Sistla, Nandivada, Section 6: SIRG beside csrcolor, Chen et al. and RIG."""
-    paper = PAPERS["sirg"]
-    others = [row for row in paper["over"] if together(cases, [row])]
-    compared, rows = together(cases, ["sirg", *others]), {}
-    for name, some in [*((case["name"], [case]) for case in compared), ("geometric mean", compared)]:
-        faster = [f"{gain(some, row, 'sirg', 'ms'):.2f}" for row in others]
-        fewer = [f"{gain(some, 'sirg', row, 'colors'):.2f}" for row in paper["colors"]]
-        rows[name] = [*faster, *fewer]
-    rows["paper, P100"] = [*(paper["over"][row] for row in others), *paper["colors"].values()]
-    columns = [*(f"over {row}" for row in others), *(f"colors / {row}" for row in paper["colors"])]
+def compared(method: str, documents: dict[str, Document]) -> str:
+    """A method beside csrcolor and Chen et al.: ours, the authors' own, in both schedules, and in the paper."""
+    paper = PAPERS["compared"][method]
+    cases = together(documents[RUNS[0]]["cases"], [method])
+
+    def cells(some: list[Case], name: str = method) -> list[str]:
+        faster = [(other, name, "ms") for other in paper["over"]]
+        fewer = [(name, other, "colors") for other in paper["colors"]]
+        return [f"{gain(some, *what):.2f}" if together(some, [*what[:2]]) else "" for what in (*faster, *fewer)]
+
+    rows = {case["name"]: cells([case]) for case in cases} | {f"geometric mean of these {len(cases)}": cells(cases)}
+    theirs = of_the_authors(THEIR_NAMES | {method: paper["code"]}, documents)
+    theirs = [case for case in theirs if case["name"] in rows]
+    if theirs:
+        rows[f"geometric mean of {len(theirs)}, the authors' own codes"] = cells(theirs)
+        same = {case["name"] for case in theirs}
+        rows["the same graphs, ours"] = cells([case for case in cases if case["name"] in same])
+    studied = of_a_study(documents.get(paper["study"]))
+    for schedule, name in paper["schedules"].items():
+        if any(found := cells(studied, name)):
+            rows[f"geometric mean of {len(together(studied, [name]))} of a study, {schedule}"] = found
+    for where, printed in paper["paper"].items():
+        rows[where] = [printed[what].get(other, "") for what in ("over", "colors") for other in paper[what]]
+    columns = [*(f"over {other}" for other in paper["over"]), *(f"colors / {other}" for other in paper["colors"])]
     return by_name("graph", columns, rows)
+
+
+def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> list[Case]:
+    """Their run as ours: graphs with what these codes took there, under names of ours."""
+    if AUTHORS not in documents:
+        return []
+    cases = []
+    for graph, lines in opponents.lines_of(documents[AUTHORS]).items():
+        rows = {name: opponents.best_by(lines, code) for name, code in codes.items()}
+        cases.append({"name": graph, "methods": {name: row for name, row in rows.items() if row}})
+    return together(cases, ["csrcolor"])
+
+
+def of_a_study(document: Document | None) -> list[Case]:
+    """A study as a run of colorings."""
+    cases: dict[str, Case] = {}
+    for row in document["cases"] if document else []:
+        if row["verified"]:
+            case = cases.setdefault(row["matrix"], {"name": row["matrix"], "methods": {}})
+            case["methods"][row["method"]] = {"ms": 1e3 * row["seconds"], "colors": row["colors"]}
+    return list(cases.values())
 
 
 def steps(document: Document) -> dict[str, Any]:
@@ -178,6 +217,10 @@ def steps(document: Document) -> dict[str, Any]:
             theirs = [paper["graph"], count(paper["without"]), count(paper["with"])]
             theirs.append(f"{paper['without'] / paper['with']:.2f}")
         rows[case["name"]] = [*ours, f"{without / shortened:.2f}", *theirs]
+    average = fmean(case["steps"] / case["steps_with_shortcuts"] for case in document["cases"])
+    printed = PAPERS["table_4_mean"]
+    theirs = [f"their {printed['graphs']} graphs", "", "", f"{printed['ratio']}"]
+    rows["arithmetic mean"] = ["", "", "", "", f"{average:.2f}", *theirs]
     pair = ["steps", "with shortcuts"]
     return {
         "table": by_name(
@@ -299,11 +342,10 @@ def gain(cases: list[Case], slow: str, fast: str, what: str) -> float:
 
 def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
     """What is found of a relation, and whether it holds."""
-    names, what = [relation["above"], relation["below"]], relation["of"]
-    found = gain(cases, *names, what)
-    compared = together(cases, names)
-    uncertain = of_mean([noise(case["methods"][name], what) for case in compared for name in names], len(compared))
-    return [f"at least {relation['least']:g}", f"{found:.2f}", verdict(found, relation["least"], uncertain)]
+    above, below, what = relation["above"], relation["below"], relation["of"]
+    compared = [case["methods"] for case in together(cases, [above, below])]
+    found = mean_of([Range.of(rows[above], what) / Range.of(rows[below], what) for rows in compared])
+    return [f"at least {relation['least']:g}", f"{found.found:.2f}", verdict(found, relation["least"])]
 
 
 def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from report.noise import Range, mean, verdict
 from report.results import RESULTS, Document, runs
-from report.tables import mean
 
 FILE = "determinism-gpu"
 
@@ -21,10 +21,12 @@ def cost(case: Document) -> str:
     said = []
     for name in ("MulticolorSGS", "SmoothedAggregation"):
         ratios = [
-            solve["ways"][f"{name} gpu_to_gpu"]["ms"] / solve["ways"][f"{name} default"]["ms"]
+            Range.of(solve["ways"][f"{name} gpu_to_gpu"]) / Range.of(solve["ways"][f"{name} default"])
             for solve in case["solves"]
         ]
-        said.append(f"{100 * (mean(ratios) - 1):.0f}% with `{name}` ({100 * (max(ratios) - 1):.0f}% at most)")
+        share, most = (f"{100 * (ratio.found - 1):.0f}%" for ratio in (mean(ratios), max(ratios)))
+        doubt = "" if verdict(mean(ratios), 1.0) == "yes" else ", which is not decided,"
+        said.append(f"{share} with `{name}` ({most} at most){doubt}")
     matrices = ", ".join(solve["name"] for solve in case["solves"])
     return f"On an {case['name']} a solve takes longer by {' and '.join(said)}, in the mean of {matrices}."
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.noise import slower
+from report.noise import fastest
+from report.noise import total as time_of
 from report.results import RESULTS, Document, origin, place, runs
 from report.tables import by_case, number, render
 
@@ -58,13 +59,14 @@ def winner(name: str, rows: dict[str, Row]) -> str:
     """Which of ours is the fastest on a matrix, and what the next one and the last one lose by."""
     ours = sorted((rows[kind] for kind in OURS if kind in rows), key=lambda row: row["total_ms"])
     best, others = ours[0], ours[1:]
-    text = f"**{name}**: {best['name']} is the fastest with {number(best['total_ms'])} ms: {cost(best)}"
+    text = f"**{name}**: {best['name']} has the least time, {number(best['total_ms'])} ms: {cost(best)}"
     if best["setup_ms"]:
         text += f" and {number(best['setup_ms'])} ms of setup"
     losses = []
     for which, row in zip(("next", "slowest"), [*others[:1], *others[1:][-1:]], strict=False):
         loss = f"The {which}, {row['name']}, takes {row['total_ms'] / best['total_ms']:.2f} times as long"
-        losses.append(loss if slower(row, best) else f"{loss}, which is within the noise")
+        decided = fastest(time_of(best), [time_of(row)]) == "yes"
+        losses.append(loss if decided else f"{loss}, which is not decided")
     return ". ".join([text, *losses]) + "."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from report.noise import Range, fastest
 from report.results import RESULTS, Document, measured, runs, versions
 from report.tables import number, render, table
 
@@ -34,13 +35,15 @@ def facts(document: Document) -> dict[str, Any]:
         "rtol": document["rtol"],
         "times": table(TIMES, map(times_of, cases)),
         "sizes": table(SIZES, map(sizes_of, cases)),
-        "lost": [case["name"] for case in cases if in_total(case, "one_level_") < in_total(case, "")],
+        "lost": [case["name"] for case in cases if is_faster(case) == "no"],
+        "undecided": [case["name"] for case in cases if is_faster(case) == "not decided"],
     }
 
 
-def in_total(case: Row, way: str) -> float:
-    """Milliseconds of a setup and a solve."""
-    return float(case[f"{way}setup_ms"] + case[f"{way}solve_ms"])
+def is_faster(case: Row) -> str:
+    """Whether multigrid is done before one level, with a setup and a solve."""
+    ours, other = (Range.of(case, f"{way}setup_ms") + Range.of(case, f"{way}solve_ms") for way in ("", "one_level_"))
+    return fastest(ours, [other])
 
 
 def times_of(case: Row) -> list[str]:

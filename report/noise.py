@@ -1,70 +1,84 @@
-"""What times are uncertain by, and whether a relation between them holds nevertheless."""
+"""What is known of a time beside its median, and whether a relation between times holds nevertheless.
+
+There is one rule for all pages, which templates/rule.md says to their readers.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from mcprecond.studies.measure import NOISE
+from report import tables
 
-#: Where the range of a time stands, in files without quartiles.
-RANGES = {"ms": "spread_ms", "seconds": "spread"}
-#: How many times the range, where it stands for the quartiles: those of three times, as such files have, are half of it
-#: apart.
-HALF = NOISE / 2
+#: What is counted, and so is certain.
+COUNTS = {"colors", "iterations", "levels", "peak_bytes", "rounds"}
 
 
-def noise(row: Mapping[str, Any], key: str = "ms") -> float:
-    """The share of a time that it is uncertain by: three times the distance of its quartiles, or one and a half times
-    its range where they were not kept; 0 where neither was, and for what is no time.
+class Range(NamedTuple):
+    """A value, and what it is by the less favorable quartiles at least and at most: NaN, which decides nothing, where
+    a time was measured once or its quartiles were not kept.
     """
-    if quartiles := quartiles_of(row, key):
-        return float(NOISE * (quartiles[1] - quartiles[0]) / row[key])
-    return float(HALF * row.get(RANGES.get(key, ""), 0.0) / row[key])
+
+    found: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], key: str = "ms") -> Range:
+        """A time or a count; in a study quartiles are columns of their own."""
+        value = row[key]
+        if key in COUNTS:
+            return cls(value, value, value)
+        if f"{key}_first_quartile" in row:
+            quartiles = row[f"{key}_first_quartile"], row[f"{key}_third_quartile"]
+        else:
+            quartiles = row.get(f"{key}_quartiles", (math.nan, math.nan))
+        once = row.get(f"{key}_repeats", row.get("repeats")) == 1
+        return cls(value, *((math.nan, math.nan) if once else quartiles))
+
+    def __add__(self, other: Range) -> Range:  # type: ignore[override]
+        return Range(*(sum(pair) for pair in zip(self, other, strict=True)))
+
+    def __truediv__(self, other: Range) -> Range:
+        return Range(self.found / other.found, self.least / other.most, self.most / other.least)
+
+    def scaled(self, factor: float) -> Range:
+        return Range(*(factor * value for value in self))
 
 
-def quartiles_of(row: Mapping[str, Any], key: str) -> Any:
-    """Both quartiles of a time; None where they were not kept. In a study they are columns of their own."""
-    if f"{key}_first_quartile" in row:
-        return row[f"{key}_first_quartile"], row[f"{key}_third_quartile"]
-    return row.get(f"{key}_quartiles")
+def mean(ranges: Sequence[Range]) -> Range:
+    """The geometric mean, with all of them at their less favorable quartiles at once."""
+    return Range(*(tables.mean(values) for values in zip(*ranges, strict=True)))
 
 
-def known(row: Mapping[str, Any], key: str) -> bool:
-    """Whether anything was kept of a time beside its median."""
-    return bool(quartiles_of(row, key)) or RANGES.get(key) in row
+def average(ranges: Sequence[Range]) -> Range:
+    """The arithmetic mean, so too."""
+    return Range(*map(statistics.fmean, zip(*ranges, strict=True)))
+
+
+def total(row: Mapping[str, Any]) -> Range:
+    """The time of setup and solve together; some rows have no setup."""
+    if "total_ms" in row:
+        return Range.of(row, "total_ms")
+    first, *others = [Range.of(row[part]) for part in ("setup", "solve") if part in row]
+    return first + others[0] if others else first
 
 
 def total_ms(row: Mapping[str, Any]) -> float:
-    """The time of setup and solve together; some rows have no setup."""
-    return float(row["total_ms"]) if "total_ms" in row else float(sum(part["ms"] for part in _parts(row)))
+    """Its median."""
+    return total(row).found
 
 
-def of_total(row: Mapping[str, Any]) -> float:
-    """The noise of that."""
-    if "total_ms" in row:
-        return noise(row, "total_ms")
-    return float(sum(noise(part) * part["ms"] for part in _parts(row)) / total_ms(row))
+def verdict(value: Range, bound: float, *, at_most: bool = False) -> str:
+    """Whether a value is at least the bound, or at most: "yes" or "no" if the quartiles say so as well."""
+    if value.most <= bound if at_most else value.least >= bound:
+        return "yes"
+    return "no" if (value.least > bound if at_most else value.most < bound) else "not decided"
 
 
-def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [row[part] for part in ("setup", "solve") if part in row]
-
-
-def slower(row: Mapping[str, Any], fastest: Mapping[str, Any]) -> bool:
-    """Whether setup and solve take longer than in another row, beyond the noise."""
-    return verdict(total_ms(fastest) / total_ms(row), 1.0, of_mean([of_total(row), of_total(fastest)])) == "no"
-
-
-def of_mean(noises: Iterable[float], ratios: int = 1) -> float:
-    """That of a geometric mean of so many ratios, from those of all their times."""
-    return math.sqrt(sum(one**2 for one in noises)) / ratios
-
-
-def verdict(found: float, bound: float, noise: float, *, at_most: bool = False) -> str:
-    """Whether a value is at least the bound, or at most: "yes" or "no", unless the noise decides."""
-    least, most = found / (1 + noise), found * (1 + noise)
-    if least < bound < most:
-        return "not decided"
-    return "yes" if (most <= bound if at_most else least >= bound) else "no"
+def fastest(time: Range, others: Iterable[Range]) -> str:
+    """Whether a time is the least, or as short as the least of the others."""
+    found = {verdict(time / other, 1.0, at_most=True) for other in others}
+    return "no" if "no" in found else "not decided" if "not decided" in found else "yes"

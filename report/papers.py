@@ -42,7 +42,7 @@ def shown_of(paper: str, found: Names) -> str:
             left = waiting(shown, found)
             reproduced = "in part" if left and shown["reproduced"] == "yes" else shown["reproduced"]
             cells = [shown["what"], reproduced, ", ".join(places), ", ".join(there)]
-            rows.append([shown["item"], *cells, " ".join([shown["remark"], *left])])
+            rows.append([shown["item"], *cells, " ".join([shown["remark"], *kinds(shown, found), *left])])
     return table(HEADER, rows, names=len(HEADER))
 
 
@@ -51,10 +51,25 @@ def place_of(where: str) -> str:
     return f"[{Path(where).stem}]({where})"
 
 
+def names_of(shown: dict[str, Any], found: Names) -> set[str]:
+    """The matrices and methods in its files."""
+    return set().union(*(found.get(name, set()) for name in shown.get("results", [])))
+
+
+def kinds(shown: dict[str, Any], found: Names) -> list[str]:
+    """Which kinds of the paper's graphs its files have."""
+    names = names_of(shown, found)
+    there = {
+        kind: any(name.startswith(tuple(begins)) for name in names) for kind, begins in shown.get("kinds", {}).items()
+    }
+    said = {"Here": [kind for kind in there if there[kind]], "Not here": [kind for kind in there if not there[kind]]}
+    return [f"{where}: {', '.join(some)}." for where, some in said.items() if some]
+
+
 def waiting(shown: dict[str, Any], found: Names) -> list[str]:
     """What there is code for, but no run yet."""
-    files = shown.get("results", [])
-    names = set().union(*(found.get(name, set()) for name in files))
-    missing = [f"`{name}`" for name in [*(name for name in files if name not in found), *shown.get("missing", [])]]
-    missing = [name for name in missing if name.strip("`") not in names]
-    return [f"*Code is there, not yet run: {', '.join(missing)}.*"] if missing else []
+    names = names_of(shown, found)
+    files = [name for name in shown.get("results", []) if name not in found]
+    missing = [f"`{name}`" for name in [*files, *shown.get("missing", [])] if name not in names]
+    where = " in the study" if "study" in shown else ""
+    return [f"*Code is there, not yet run{where}: {', '.join(missing)}.*"] if missing else []

@@ -56,12 +56,7 @@ def origin(document: Document) -> str:
 
 def spread_of(document: Document) -> str:
     """What is known of times beside their medians, where that is less than quartiles."""
-    text = json.dumps(document["cases"])
-    if "_quartile" in text:
-        return ""
-    if '"spread' in text:
-        return "Of its times the medians and the ranges were kept, not the quartiles."
-    return "Of its times only the medians were kept."
+    return "" if "_quartile" in json.dumps(document["cases"]) else "The quartiles of its times were not kept."
 
 
 def busy(document: Document) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from report import advice, choices
-from report.noise import of_mean, of_total, total_ms, verdict
+from report.noise import fastest, total, total_ms
 from report.pictures import MARKERS, picture, plain_ticks
 from report.results import RESULTS, Document, origin, place, runs
 from report.tables import mean, number, render, table
@@ -116,14 +116,9 @@ def baseline(case: Case) -> Case:
     return min((solver_of(case, name) for name in BASELINES), key=total_ms)
 
 
-def noise_of_gain(case: Case) -> float:
-    """That of SGS beside the baseline."""
-    return of_mean([of_total(row) for row in (baseline(case), solver_of(case, "SGS auto"))])
-
-
 def faster(case: Case) -> str:
     """Whether SGS is faster than the baseline."""
-    return verdict(gain(case, "SGS auto"), 1.0, noise_of_gain(case))
+    return fastest(total(solver_of(case, "SGS auto")), [total(solver_of(case, name)) for name in BASELINES])
 
 
 def library_beside(case: Case) -> float:

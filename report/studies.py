@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
+import statistics
 import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from report.noise import known, noise, of_mean, verdict
+from report.noise import Range, average, verdict
+from report.noise import mean as mean_of
 from report.pictures import picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, origin, runs
-from report.tables import by_name, mean, number, render, table, yes_or_no
+from report.tables import TEMPLATES, by_name, mean, number, render, table, yes_or_no
 
 STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["studies"]
 
-#: Columns that are uncertain.
-TIMES = {"seconds", "sgs_seconds", "sgs_captured_seconds", "update_seconds", "application_seconds", "application"}
+#: What a relation is of, where there are several ratios.
+MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
 Row = dict[str, Any]
 Rows = list[Row]
-#: The numbers that a relation compares and the noise of their ratio, or whether something is the same; None where it
-#: was not run.
-Found = tuple[float, float, float] | bool | None
+#: The ratio that a relation is about, or whether something is the same; None where it was not run.
+Found = Range | bool | None
 
 
 def load(results: Path = RESULTS / "studies") -> dict[str, Document]:
@@ -47,6 +48,8 @@ def page(found: dict[str, Document]) -> str:
                 "unverified": [f"{row['matrix']}: {row['method']}" for row in rows if not row["verified"]],
             }
             relations += relations_of(study, [row for row in rows if row["verified"]])
+            methods = names(rows, "method")
+            study = study | {"differences": TEMPLATES.from_string(study["differences"]).render(methods=methods)}
         studies.append(study | {"run": run})
     header = ["relation", "study", "paper", "asked here", "found here", "holds"]
     return render("studies.md", studies=studies, relations=relations and table(header, relations, names=2))
@@ -62,10 +65,10 @@ def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
         if isinstance(found, bool):
             cells = ["the same", "the same" if found else "others", yes_or_no(found)]
         else:
-            at_most, ratio = "most" in relation, found[0] / found[1]
+            at_most = "most" in relation
             bound = relation["most"] if at_most else relation.get("least", 1.0)
             asked = f"at {'most' if at_most else 'least'} {bound:g}"
-            cells = [asked, f"{ratio:.2f}", verdict(ratio, bound, found[2], at_most=at_most)]
+            cells = [asked, f"{found.found:.2f}", verdict(found, bound, at_most=at_most)]
         lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
     return lines
 
@@ -75,23 +78,14 @@ def compared(relation: dict[str, Any], rows: Rows) -> Found:
     if "computed" in relation:
         return COMPUTED[relation["computed"]](rows)
     if "matrices" in relation:
-        above, below = (value(rows, matrix, "in row order", "iterations") for matrix in relation["matrices"])
-        return (above, below, 0.0) if above and below else None
-    matrices = names(rows, "matrix")
+        return beside(*(range_of(rows, matrix, "in row order", "iterations") for matrix in relation["matrices"]))
+    matrices = [name for name in names(rows, "matrix") if name.startswith(tuple(relation.get("on", [""])))]
     if "at" in relation:
         matrices = matrices[:1] if relation["at"] == "first" else matrices[-1:]
-    column, ratios, noises = relation.get("column", "seconds"), [], []
-    for matrix in matrices:
-        above, below = (value(rows, matrix, relation[side], column) for side in ("above", "below"))
-        if above and below and matrix.startswith(tuple(relation.get("on", [""]))):
-            ratios.append(above / below)
-            noises += [noise_of(rows, matrix, relation[side], column) for side in ("above", "below")]
-    if not ratios:
-        return None
-    if relation.get("of") == "largest":
-        k = ratios.index(max(ratios))
-        return ratios[k], 1.0, of_mean(noises[2 * k : 2 * k + 2])
-    return mean(ratios), 1.0, of_mean(noises, len(ratios))
+    column = relation.get("column", "seconds")
+    pairs = [[range_of(rows, matrix, relation[side], column) for side in ("above", "below")] for matrix in matrices]
+    ratios = [ratio for pair in pairs if (ratio := beside(*pair))]
+    return MEANS[relation.get("of", "geometric mean")](ratios) if ratios else None
 
 
 # What several studies need.
@@ -103,21 +97,21 @@ def names(rows: Rows, column: str) -> list[str]:
 
 def value(rows: Rows, matrix: str, method: str, column: str) -> Any:
     """A cell of the table, or None."""
-    if column == "both":  # a factorization and a solve together
-        parts = [value(rows, matrix, method, f"{part}_seconds") for part in ("update", "application")]
-        return None if None in parts else sum(parts)
     return next((row.get(column) for row in rows if (row["matrix"], row["method"]) == (matrix, method)), None)
 
 
-def noise_of(rows: Rows, matrix: str, method: str, column: str) -> float:
-    """That of a cell: infinite where it is a time whose spread was not kept."""
-    row = next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
-    if column == "both":
-        parts = [f"{part}_seconds" for part in ("update", "application")]
-        return sum(noise_of(rows, matrix, method, part) * row[part] for part in parts) / sum(
-            row[part] for part in parts
-        )
-    return noise(row, column) if known(row, column) or column not in TIMES else math.inf
+def range_of(rows: Rows, matrix: str, method: str, column: str) -> Range | None:
+    """The same, with its quartiles."""
+    if column == "both":  # a factorization and a solve together
+        update, solve = (range_of(rows, matrix, method, f"{part}_seconds") for part in ("update", "application"))
+        return update + solve if update and solve else None
+    row = next((row for row in rows if (row["matrix"], row["method"]) == (matrix, method)), {})
+    return Range.of(row, column) if row.get(column) else None
+
+
+def beside(above: Range | None, below: Range | None) -> Range | None:
+    """Their ratio, where both were run."""
+    return above / below if above and below else None
 
 
 def pivot(rows: Rows, cell: Callable[[Row], str], title: str) -> str:
@@ -160,18 +154,35 @@ def shown(cell: float | None) -> str:
 
 
 def tables_ii_iii(rows: Rows) -> list[str]:
-    columns = ["csrcolor", "vb", "vb EF", "vb_bit", "vb_bit EF", "eb", "eb atomic", "first-fit"]
+    return [*times_and_colors(rows), means_beside_the_paper(rows)]
+
+
+def means_beside_the_paper(rows: Rows) -> str:
+    """Geometric means over all matrices, of the methods that ran on all of them, and the paper's over its ten."""
     colors, seconds = PAPERS["table_ii"]["geometric mean"], PAPERS["table_iii"]
-    names_there = [{"first-fit": "greedy"}.get(name, name.replace("EF", "ef")) for name in columns]
-    theirs = {
-        "colors, geometric mean": [f"{colors[name]:.2f}" if name in colors else "" for name in names_there],
-        "seconds, geometric mean": [f"{seconds[name]:.2f}" if name in seconds else "" for name in names_there],
-    }
-    return [*times_and_colors(rows), by_name("paper, Tesla K20X, ten graphs", columns, theirs)]
+    lines = {}
+    for name in dict.fromkeys(["csrcolor", *names(rows, "method")]):
+        there = [row for row in rows if row["method"] == name and row["verified"]]
+        ours = ["", ""]
+        if names(there, "matrix") == names(rows, "matrix"):
+            ours = [f"{mean([row['colors'] for row in there]):.1f}", ms(mean([row["seconds"] for row in there]))]
+        theirs = [str(printed.get(name.replace("EF", "ef"), "")) for printed in (colors, seconds)]
+        if any([*ours, *theirs]):
+            lines[name] = [ours[0], theirs[0], ours[1], theirs[1]]
+    return by_name("geometric means", ["colors", "paper", "ms", "paper, s"], lines)
+
+
+def rounds(rows: Rows, title: str = "rounds") -> str:
+    """Empty for csrcolor, which does not tell them."""
+    return pivot(rows, lambda row: shown(row["rounds"]), title)
 
 
 def tables_published(rows: Rows) -> list[str]:
-    return [pivot(rows, lambda row: f"{row['rounds']:,}", "rounds"), *times_and_colors(rows)]
+    return [rounds(rows), *times_and_colors(rows), means_beside_the_paper(rows)]
+
+
+def tables_gunrock(rows: Rows) -> list[str]:
+    return [rounds(rows), *times_and_colors(rows)]
 
 
 def tables_colors(rows: Rows) -> list[str]:
@@ -199,36 +210,25 @@ def per_million_edges(rows: Rows) -> list[str]:
     return [pivot(rows, lambda row: ms(row["seconds"] / (row["entries"] / 2e6)), "ms per million edges")]
 
 
-def per_edge(rows: Rows, matrix: str, method: str) -> float | None:
-    seconds = value(rows, matrix, method, "seconds")
-    return seconds and seconds / value(rows, matrix, method, "entries")
-
-
-def beside(rows: Rows, *cells: tuple[str, str]) -> Found:
-    """The times per edge of two methods on two matrices."""
-    above, below = (per_edge(rows, *cell) for cell in cells)
-    if not above or not below:
-        return None
-    return above, below, of_mean([noise_of(rows, *cell, "seconds") for cell in cells])
+def per_edge(rows: Rows, matrix: str, method: str) -> Range | None:
+    seconds = range_of(rows, matrix, method, "seconds")
+    return seconds and seconds.scaled(1 / value(rows, matrix, method, "entries"))
 
 
 def best_other_to_eb(rows: Rows) -> Found:
     *_, last = names(rows, "matrix")
-    others = {name: per_edge(rows, last, name) for name in ("cc", "vb", "vb EF", "vb_bit", "vb_bit EF")}
-    found = {name: seconds for name, seconds in others.items() if seconds}
-    if not found:
-        return None
-    return beside(rows, (last, min(found, key=found.__getitem__)), (last, "eb"))
+    others = [per_edge(rows, last, name) for name in ("csrcolor", "cc", "vb", "vb EF", "vb_bit", "vb_bit EF")]
+    return beside(min(filter(None, others), default=None), per_edge(rows, last, "eb"))
 
 
 def eb_growth(rows: Rows) -> Found:
     first, *_, last = names(rows, "matrix")
-    return beside(rows, (first, "eb"), (last, "eb"))
+    return beside(per_edge(rows, first, "eb"), per_edge(rows, last, "eb"))
 
 
 def vb_growth(rows: Rows) -> Found:
     first, *_, last = names(rows, "matrix")
-    return beside(rows, (last, "vb"), (first, "vb"))
+    return beside(per_edge(rows, last, "vb"), per_edge(rows, first, "vb"))
 
 
 def tables_sirg(rows: Rows) -> list[str]:
@@ -250,19 +250,38 @@ def tables_sirg(rows: Rows) -> list[str]:
         mib = [number(size / 2**20) for size in (*of_threads, *of_vertices)]
         lines[row["matrix"]] = [*mib, *(f"{100 * share:.1f}%" for share in saved)]
     columns = ["of threads", "doubling", "of vertices", "doubling", "saved by doubling", "by threads"]
-    return [*times_and_colors(rows), *([by_name("palettes, MiB", columns, lines)] if lines else [])]
-
-
-def tables_ecl(rows: Rows) -> list[str]:
+    measured = [row for row in rows if "peak_bytes" in row]
+    peaks = [pivot(measured, lambda row: number(row["peak_bytes"] / 2**20), "most memory allocated, MiB")]
     return [
-        pivot(rows, lambda row: f"{row['rounds']:,}", "steps"),
-        pivot(rows, lambda row: f"{row['vertices'] / row['rounds']:,.1f}", "vertices per step"),
         *times_and_colors(rows),
+        *(peaks if measured else []),
+        *([by_name("palettes, MiB", columns, lines)] if lines else []),
     ]
 
 
+def tables_ecl(rows: Rows) -> list[str]:
+    of_ecl_gc = [row for row in rows if row["coloring"] == "ecl_gc"]
+    parallelism = pivot(of_ecl_gc, lambda row: f"{row['vertices'] / row['rounds']:,.1f}", "vertices per step")
+    return [rounds(of_ecl_gc, "steps"), parallelism, *times_and_colors(rows)]
+
+
+def degrees_and_shortcut_1(rows: Rows) -> Found:
+    """The correlation of average degrees and speedups by shortcut 1, also with all speedups at one of their ends."""
+    found: dict[float, Range] = {}
+    for row in rows:
+        if row["method"] == "published baseline":
+            shortened = range_of(rows, row["matrix"], "published +SC1", "seconds")
+            if speedup := beside(Range.of(row, "seconds"), shortened):
+                found[row["entries"] / row["vertices"]] = speedup
+    if len(found) < 3:
+        return None
+    r, *others = [statistics.correlation([*found], ends) for ends in zip(*found.values(), strict=True)]
+    return Range(r, min(others), max(others))
+
+
 def same_colors(rows: Rows) -> Found:
-    return all(len({row["colors"] for row in rows if row["matrix"] == matrix}) == 1 for matrix in names(rows, "matrix"))
+    colors = {(row["matrix"], row["colors"]) for row in rows if row["coloring"] == "ecl_gc"}
+    return len(colors) == len(names(rows, "matrix"))
 
 
 def tables_levels(rows: Rows) -> list[str]:
@@ -313,8 +332,7 @@ def parts_to_whole(rows: Rows) -> Found:
     if not parts or base is None:
         return None
     most = max(parts, key=lambda row: row["colors"])
-    cells = [(row["matrix"], row["method"]) for row in (most, base)]
-    return most["application"], base["application"], of_mean([noise_of(rows, *cell, "application") for cell in cells])
+    return Range.of(most, "application") / Range.of(base, "application")
 
 
 def tables_multigrid(rows: Rows) -> list[str]:
@@ -343,7 +361,7 @@ def growths(rows: Rows, method: str) -> list[float]:
 
 def growth_of_sgs_to_multigrid(rows: Rows) -> Found:
     one_level, levels = growths(rows, "SGS"), growths(rows, "multigrid")
-    return (mean(one_level), mean(levels), 0.0) if one_level and levels else None
+    return Range(*[mean(one_level) / mean(levels)] * 3) if one_level and levels else None
 
 
 COMPUTED: dict[str, Callable[[Rows], Found]] = {
@@ -352,6 +370,7 @@ COMPUTED: dict[str, Callable[[Rows], Found]] = {
         best_other_to_eb,
         eb_growth,
         vb_growth,
+        degrees_and_shortcut_1,
         same_colors,
         same_iterations,
         parts_to_whole,
@@ -467,7 +486,7 @@ SHOWN = {
     "level-histogram": Shown(tables_levels, partial(bars, column="levels", label="levels")),
     "rgg-scaling": Shown(times_and_colors, scaled),
     "time-quality": Shown(times_and_colors, draw_quality),
-    "gunrock": Shown(tables_published),
+    "gunrock": Shown(tables_gunrock),
     "ordering": Shown(tables_ordering),
     "coloring-effect": Shown(tables_effect, draw_effect, 2),
     "multigrid": Shown(tables_multigrid, draw_multigrid, 2),

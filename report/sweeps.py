@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
-from report.noise import noise, of_mean, verdict
+from report.noise import Range, verdict
 from report.pictures import COLORS, MARKERS, picture
 from report.results import MARKS, RESULTS, Document, origin, place, runs
 from report.tables import by_case, by_name, number, render, table
@@ -137,7 +136,7 @@ def gains_of(case: dict[str, Any]) -> dict[str, str]:
 
 def asked_of(case: dict[str, Any]) -> dict[str, str]:
     """What was measured of each quantity that has a bound, the bound, and whether it holds."""
-    spmv, cells = case["spmv_ms"], {}
+    cells = {}
     rows = {row["name"].removesuffix(", blocks of 3"): row for row in case["sweeps"]}  # blocks come last
     solves = case["solvers"]
     best = min((row for row in solves if row["name"].startswith("pcg SGS")), key=lambda row: row["total_ms"])
@@ -157,16 +156,15 @@ def asked_of(case: dict[str, Any]) -> dict[str, str]:
             (rows["natural"], "float32_apply_ms"),
         ],
     }
-    values = {what: row[key] / math.prod(r[k] for r, k in beside) for what, ((row, key), *beside) in timed.items()}
-    noises = {what: [noise(row, key) for row, key in parts] for what, parts in timed.items()}
     for what, asked in MARKS["sweeps"].items():
         if case["name"] in asked:
             (limit, unit), bound = asked[case["name"]], asked["bound"]
-            scale = {"µs": 1e3, "x": 1 / spmv}.get(unit, 1)
-            found = scale * values[what]
-            beside = [noise(case, "spmv_ms")] if unit == "x" else []
-            holds = verdict(found, limit, of_mean(noises[what] + beside), at_most=bound == "at most")
-            cells[what] = f"{number(found)} ({bound} {limit:g} {unit}".rstrip() + f"): {holds}"
+            found, *divisors = [Range.of(row, key) for row, key in timed[what]]
+            for divisor in [*divisors, *([Range.of(case, "spmv_ms")] if unit == "x" else [])]:
+                found = found / divisor
+            found = found.scaled(1e3 if unit == "µs" else 1)
+            holds = verdict(found, limit, at_most=bound == "at most")
+            cells[what] = f"{number(found.found)} ({bound} {limit:g} {unit}".rstrip() + f"): {holds}"
     return cells
 
 
@@ -243,9 +241,10 @@ def marks(document: Document) -> str:
     rows = {}
     for row in document["cases"]:
         bound = "at most" if row["at_most"] else "at least"
-        uncertain = of_mean([noise(row, "ours_ms"), noise(row, "theirs_ms")])
-        holds = verdict(row["ratio"], row["mark"], uncertain, at_most=row["at_most"])
-        rows[row["name"]] = [f"{bound} {row['mark']:g}", f"{row['ratio']:.2f}", holds]
+        ours, theirs = Range.of(row, "ours_ms"), Range.of(row, "theirs_ms")
+        ratio = ours / theirs if row["at_most"] else theirs / ours
+        holds = verdict(ratio, row["mark"], at_most=row["at_most"])
+        rows[row["name"]] = [f"{bound} {row['mark']:g}", f"{ratio.found:.2f}", holds]
     return by_name("what", ["mark", "measured", "holds"], rows)
 
 

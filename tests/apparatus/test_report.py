@@ -81,14 +81,26 @@ def test_tables_of_readme_have_the_librarys_cg_ours_and_the_best_with_setup():
         assert lines == ["| random circuit, 12,345 | 9.00 | 6.00 | **3.00** SGS | 1,000, 1,000, 1,000 |"]
 
 
-def test_what_is_within_the_noise_is_not_decided():
-    from report.noise import noise, slower, verdict
+def quartiles(ms: float, width: float = 0.0, repeats: int = 5) -> dict:
+    return {"ms": ms, "ms_quartiles": [ms - width, ms + width], "ms_repeats": repeats}
 
-    assert noise({"ms": 2.0, "ms_quartiles": [1.9, 2.1]}) == pytest.approx(0.3)
-    for found, least, most in ((0.8, "no", "yes"), (0.95, *["not decided"] * 2), (1.2, "yes", "no")):
-        assert (verdict(found, 1, 0.1), verdict(found, 1, 0.1, at_most=True)) == (least, most)
-    fast, close, slow = ({"setup": {"ms": 1.0}, "solve": {"ms": ms, "spread_ms": 0.3}} for ms in (1.0, 1.2, 2.0))
-    assert slower(slow, fast) and not slower(close, fast) and not slower(fast, fast)
+
+def test_a_relation_is_decided_if_it_holds_for_the_quartiles_as_well():
+    from report.noise import Range, fastest, mean, total, verdict
+
+    def both(value: Range) -> tuple[str, str]:
+        return verdict(value, 1), verdict(value, 1, at_most=True)
+
+    time, other, undecided = Range.of(quartiles(2.0, 0.2)), Range.of(quartiles(2.3, 0.2)), ("not decided",) * 2
+    assert both(time) == ("yes", "no") and both(time.scaled(0.25)) == ("no", "yes")
+    assert both(time / other) == both(mean([time / other, time.scaled(0.5)])) == undecided
+    assert time + other == pytest.approx((4.3, 3.9, 4.7))
+    assert both(Range.of({"colors": 3}, "colors") / Range.of({"colors": 3}, "colors")) == ("yes", "yes")
+    for unknown in (quartiles(9.0, 0.2, 1), {"ms": 9.0}, {"ms": 9.0, "spread_ms": 0.1}):
+        assert both(Range.of(unknown)) == both(mean([Range.of(unknown), time])) == undecided
+    fast, close, slow = (total({"setup": quartiles(1.0), "solve": quartiles(ms, 0.2)}) for ms in (1.0, 1.2, 2.0))
+    assert (fastest(fast, [slow]), fastest(slow, [fast, close])) == ("yes", "no")
+    assert fastest(fast, [slow, close]) == fastest(close, [fast]) == "not decided"
 
 
 def test_no_time_is_from_what_failed():
@@ -100,12 +112,48 @@ def test_no_time_is_from_what_failed():
     assert opponents.colored_in(tried[1:], "x") == "timeout"
 
 
+def test_the_authors_codes_are_compared_on_the_graphs_of_ours_in_their_own_run():
+    from report import colorings
+
+    def line(code: str, ms: float) -> dict:
+        return {"kind": "color", "algo": code, "ms": ms, "colors": 4}
+
+    ran = [line("csrcolor", 6.0), line("sirg", 2.0)]
+    theirs = [{"name": name, "lines": ran} for name in ("fenl_50", "rgg20")]
+    ours = [{"name": "fenl_50", "methods": {"csrcolor": line("", 5.0), "sirg": line("", 1.0)}}]
+    table = colorings.compared("sirg", {"coloring-gpu": {"cases": ours}, "colorings": {"cases": theirs}})
+    assert "| geometric mean of these 1 | 5.00 |" in table and "published" not in table
+    assert "| geometric mean of 1, the authors' own codes | 3.00 |" in table
+    published = {"matrix": "x", "verified": True, "colors": 4}
+    rows = [published | {"method": m, "seconds": s} for m, s in (("csrcolor", 7), ("published, Opt1 and Opt2", 1))]
+    table = colorings.compared("sirg", {"coloring-gpu": {"cases": ours}, "sirg-ablation-gpu": {"cases": rows}})
+    assert "| geometric mean of 1 of a study, published schedule | 7.00 |" in table and "own codes" not in table
+
+
+def test_relations_of_studies_are_means_of_the_papers_kind():
+    from report import papers, studies
+
+    seconds = {"published baseline": (1.0, 4.0, 4.0), "published +SC1": (1.0, 1.0, 0.5)}
+    rows = [
+        {"matrix": f"m{k}", "method": method, "entries": 10 * k, "vertices": 1, "seconds": times[k - 1]}
+        for method, times in seconds.items()
+        for k in (1, 2, 3)
+    ]
+    relation = {"above": "published baseline", "below": "published +SC1"}
+    found = {of: studies.compared(relation | {"of": of}, rows).found for of in ("geometric mean", "average", "largest")}
+    assert found == pytest.approx({"geometric mean": 32 ** (1 / 3), "average": 13 / 3, "largest": 8})
+    assert studies.degrees_and_shortcut_1(rows).found == pytest.approx(0.9966, abs=1e-4)
+    shown = {"results": ["a.json"], "kinds": {"roads": ["road"], "webs": []}}
+    assert papers.kinds(shown, {"a.json": {"road_20"}}) == ["Here: roads.", "Not here: webs."]
+    assert papers.kinds({"results": []}, {}) == []
+
+
 def test_regret_is_the_time_lost_against_the_best():
     """On the first matrix "auto" takes 12 ms where 10 would do, on the second it is the best."""
     from report import choices
 
     def timed(name: str, ms: float, **more) -> dict:
-        return {"name": name, "setup": {"ms": 1.0}, "solve": {"ms": ms - 1, "spread_ms": 0.0}, "iterations": 10} | more
+        return {"name": name, "setup": quartiles(1.0), "solve": quartiles(ms - 1), "iterations": 10} | more
 
     lost = [timed("SGS auto", 12.0, method="greedy"), timed("SGS greedy", 11.0), timed("SGS ecl_gc", 10.0)]
     won = [timed("SGS auto", 10.0, method="greedy"), timed("SGS eb", 20.0), timed("SGS ecl_gc", 40.0)]
@@ -113,5 +161,5 @@ def test_regret_is_the_time_lost_against_the_best():
     assert [choices.best(case) for case in cases] == ["ecl_gc", "auto"]
     assert [choices.regret(case) for case in cases] == pytest.approx([0.2, 0.0])
     assert [choices.is_best(case) for case in cases] == ["no", "yes"]
-    lost[0]["solve"]["spread_ms"] = 5.0
+    lost[0]["solve"] = quartiles(11.0, 2.5)
     assert choices.is_best(cases[0]) == "not decided"
