@@ -72,6 +72,7 @@ MATRICES = {
     "circuit": Matrix(lambda n, device: problems.circuit(n, device=device), 1259, 64, 300),
     "triangulation": Matrix(lambda n, device: placed(triangulation(n), get_backend(device)), 10**6, 2000, 10**5),
     "poisson2d": Matrix(partial(poisson, 2), 1024, 60, 500),
+    "poisson2d_1024": Matrix(partial(poisson, 2), 1024, 60),  # as large on a CPU as on a GPU
     "poisson3d": Matrix(partial(poisson, 3), 128, 16, 60),
     "fenl": Matrix(fenl, 180, 10, 40),
     "elasticity": Matrix(elasticity, 48, 6, 24),

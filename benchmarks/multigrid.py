@@ -31,14 +31,17 @@ from mcprecond.multigrid import rigid_body_modes
 
 RTOL, MAXITER = 1e-8, 10_000
 CASES = ["circuit", "triangulation", "elasticity", "poisson2d", "poisson3d", "fenl"]
+#: On a CPU one more has the size that it has on a GPU.
+SAME_SIZE = "poisson2d_1024"
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, SAME_SIZE])
     arguments = parser.parse_args()
     given = arguments.device, arguments.small, arguments.repeats
-    cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
+    names = arguments.cases or [*CASES, *([SAME_SIZE] if arguments.device == "cpu" else [])]
+    cases = {name: partial(measure_case, name, *given) for name in names}
     peers = ("pyamg",) if arguments.device == "cpu" else ()
     blas_threads = os.environ["OPENBLAS_NUM_THREADS"]
     measure_each("multigrid", arguments, cases, MULTIGRID, peers=peers, rtol=RTOL, blas_threads=blas_threads)

@@ -50,9 +50,9 @@ def with_candidates(document: Document, results: Path = RESULTS) -> Document:
 
 
 def facts(cases: list[Case], known: set[str]) -> dict[str, Any]:
-    """The regret on matrices that the model does not know, and the table of all."""
+    """The mean regret on matrices that the model does not know, the worst one of all, and the table of all."""
     outside = [case for case in cases if case["name"] not in known] or cases
-    worst = max(outside, key=regret)
+    worst = max(cases, key=regret)
     return {
         "matrices": len(outside),
         "mean": percent(mean([1 + regret(case) for case in outside]) - 1),

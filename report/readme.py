@@ -1,23 +1,30 @@
-"""What README shows of the results: a small table for each run, and a chart.
+"""What README shows of the results: a chart of one system of a million unknowns, and a small table for each run.
 
-Both compare with the CG of SciPy or CuPy and Jacobi's preconditioner, which is what a reader has without this package.
+All compare with the CG of SciPy or CuPy and Jacobi's preconditioner, which is what a reader has without this package.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from report import IMAGES, PAGES, README, ROOT
 from report.noise import total_ms
-from report.pictures import picture, plain_ticks
-from report.results import RESULTS, Document, busy, measured, place, runs
+from report.opponents import trials
+from report.pictures import picture
+from report.results import RESULTS, Document, busy, date, measured, place, runs
 from report.tables import number, render, replaced, table
 
 PICTURE = "race.svg"
 RACES = ("multigrid-gpu", "multigrid-cpu")
+#: Of AmgX's run the matrix that our Poisson system of a million unknowns is, too.
+AMGX, AMGX_CASE = "amgx-multigrid", "grid2d_1024"
+MILLION = 1024**2
+#: What bars are of, with their colors.
+OURS_IN_CHART = "mcprecond"
+COLORS = {"CG with Jacobi": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
 LIBRARY = "library Jacobi"
-#: Solvers of ours by the names in files, with the names they get here. Of both factorizations the chart has the faster.
+#: Solvers of ours by the names in files, with the names they get here.
 OURS = {
     "CG": "CG",
     "Jacobi": "CG with Jacobi",
@@ -25,12 +32,6 @@ OURS = {
     "DILU": "DILU",
     "ILU0": "ILU(0)",
     "multigrid": "multigrid",
-}
-BARS = {
-    "our CG": (("CG",), "0.6"),
-    "Gauss-Seidel": (("SGS",), "#1b9e77"),
-    "DILU or ILU(0)": (("DILU", "ILU0"), "#7570b3"),
-    "multigrid": (("multigrid",), "#d95f02"),
 }
 #: Problems by the names in files.
 PROBLEMS = {
@@ -45,39 +46,88 @@ Races = dict[str, Document]
 Row = dict[str, Any]
 
 
+class Bar(NamedTuple):
+    """Who solves the system of a million unknowns, and the milliseconds of setup and solve."""
+
+    who: str
+    ms: float
+    kind: str
+
+
 def load(results: Path = RESULTS) -> Races:
     """The runs that exist, by the names of their files."""
-    return runs(list(RACES), results)
+    return runs(list(RACES), results) | runs([AMGX], results / "opponents")
 
 
-def page(races: Races) -> str:
+def page(found: Races) -> str:
     """README as it is, with its summary replaced."""
-    return replaced(PAGES[README].read_text(), "summary", summary(races))
+    return replaced(PAGES[README].read_text(), "summary", summary(found))
 
 
-def summary(races: Races) -> str:
+def summary(found: Races) -> str:
     """The part between the markers, in Markdown."""
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
-    shown = [{"measured": measured(run), "notes": busy(run), "table": table_of(run)} for run in races.values()]
-    return render("readme.md", picture=path, races=shown)
+    races = [found[name] for name in RACES if name in found]
+    shown = [{"measured": measured(run), "notes": busy(run), "table": table_of(run)} for run in races]
+    return render("readme.md", picture=path, races=shown, headline=headline(found), amgx=amgx(found))
+
+
+def headline(found: Races) -> list[dict[str, str]]:
+    """For each run the place, and the times of the chart."""
+    return [
+        {"place": where, "times": ", ".join(f"{bar.who} {seconds(bar.ms)}" for bar in bars)}
+        for where, bars in bars_of(found).items()
+    ]
+
+
+def bars_of(found: Races) -> dict[str, list[Bar]]:
+    """Place -> bars, the slowest first, for each run that has the system of a million unknowns."""
+    places: dict[str, list[Bar]] = {}
+    for name in RACES:
+        document = found.get(name, {"cases": []})
+        of_size = [case for case in document["cases"] if case["unknowns"] == MILLION]
+        case = next((case for case in of_size if case["name"].startswith("poisson2d")), None)
+        if case is None:
+            continue
+        rows = {row["name"]: row for row in case["solvers"]}
+        bars = [Bar(f"{library(document)}'s CG with Jacobi", total_ms(rows[LIBRARY]), "CG with Jacobi")]
+        if "PyAMG" in rows:
+            bars.append(Bar("PyAMG", best(rows, ("PyAMG", "PyAMG, forward and backward")), "multigrid of others"))
+        if document["machine"]["gpu"] and (theirs := amgx(found)):
+            bars.append(Bar("AmgX", theirs["ms"], "multigrid of others"))
+        bars.append(Bar(OURS_IN_CHART, total_ms(rows["multigrid"]), OURS_IN_CHART))
+        places[place(document)] = bars
+    return places
+
+
+def amgx(found: Races) -> dict[str, Any] | None:
+    """The fastest of AmgX's hierarchies for that system, setup included, and of how many."""
+    if AMGX not in found:
+        return None
+    document = found[AMGX]
+    tried = [row for case in document["cases"] if case["name"] == AMGX_CASE for row in trials(case["lines"])]
+    times = [row["setup_ms"] + row["solve_ms"] for row in tried if row["status"] == "success"]
+    return {"ms": min(times), "settings": len(times), "place": document["machine"]["gpu"], "date": date(document)}
+
+
+def seconds(ms: float) -> str:
+    return f"{number(ms / 1e3)} s" if ms >= 1e3 else f"{number(ms)} ms"
 
 
 def table_of(document: Document) -> str:
-    """A line for each problem: milliseconds of setup and solve by three solvers, and their iterations."""
+    """A line for each problem: milliseconds of setup and solve, and the fastest of ours."""
+    of_library = f"{library(document)}'s CG"
+    columns = {
+        LIBRARY: f"{of_library} with Jacobi",
+        "library SGS": f"{of_library} with our SGS",
+        "Jacobi": "our CG with Jacobi",
+    }
     rows = []
     for problem, unknowns, found in shown_cases(document):
-        solved = [found[LIBRARY], found["CG"], best(found)]
-        ms = [number(total_ms(row)) for row in solved]
-        iterations = ", ".join(f"{row['iterations']:,}" for row in solved)
-        rows.append([f"{problem}, {unknowns:,}", *ms[:2], f"**{ms[2]}** {OURS[solved[2]['name']]}", iterations])
-    header = [
-        "ms, with setup",
-        f"{library(document)}'s CG with Jacobi",
-        "our CG",
-        "best of ours",
-        "iterations of these",
-    ]
-    return table(header, rows)
+        ours = min((found[name] for name in OURS if name in found), key=total_ms)
+        cells = [number(total_ms(found[name])) if name in found else "" for name in columns]
+        rows.append([f"{problem}, {unknowns:,}", *cells, f"**{number(total_ms(ours))}** {OURS[ours['name']]}"])
+    return table(["ms, with setup", *columns.values(), "best of ours"], rows)
 
 
 def library(document: Document) -> str:
@@ -94,38 +144,26 @@ def shown_cases(document: Document) -> list[tuple[str, int, dict[str, Row]]]:
     ]
 
 
-def best(found: dict[str, Row], names: tuple[str, ...] = tuple(OURS)) -> Row:
-    """The fastest of solvers, setup included."""
-    return min((found[name] for name in names if name in found), key=total_ms)
+def best(found: dict[str, Row], names: tuple[str, ...]) -> float:
+    """The least time of solvers, setup included."""
+    return min(total_ms(found[name]) for name in names)
 
 
-def draw(races: Races, folder: Path) -> None:
-    """A panel a run: for each problem a bar a solver, as long as it is faster than the library's CG with Jacobi."""
+def draw(found: Races, folder: Path) -> None:
+    """A panel for each place, with a bar for each who solves."""
+    places = bars_of(found)
     with picture(folder / PICTURE, salt="race") as plt:
-        figure, panels = plt.subplots(len(races), 1, figsize=(5.2, 7.6), layout="constrained", squeeze=False)
-        handles = {}
-        for panel, document in zip(panels[:, 0], races.values(), strict=True):
-            y, ticks, longest = 0.0, {}, 1.0
-            for problem, _, found in shown_cases(document):
-                first = y
-                for label, (names, color) in BARS.items():
-                    if not any(name in found for name in names):
-                        continue
-                    times = total_ms(found[LIBRARY]) / total_ms(best(found, names))
-                    handles[label] = panel.barh(y, times - 1, 0.9, left=1, color=color)[0]
-                    side, offset = ("left", 3) if times >= 1 else ("right", -3)
-                    where: dict[str, Any] = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side}
-                    panel.annotate(f"{times:#.2g}".rstrip("."), (times, y), va="center", fontsize=7.5, **where)
-                    longest, y = max(longest, times), y + 1
-                ticks[(first + y - 1) / 2] = problem
-                y += 0.8
-            panel.set_xscale("log")
-            panel.set_xlim(panel.get_xlim()[0] / 1.3, 1.5 * longest)
-            plain_ticks(panel.xaxis)
-            panel.axvline(1, color="0.3", linewidth=0.8)
-            panel.set_yticks(list(ticks), list(ticks.values()))
-            panel.set_title(f"{place(document)}: times faster than {library(document)}'s CG with Jacobi", fontsize=9)
+        figure, panels = plt.subplots(max(len(places), 1), 1, figsize=(5, 3.4), layout="constrained", squeeze=False)
+        figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
+        for panel, (where, bars) in zip(panels[:, 0], places.items(), strict=False):
+            for y, (who, ms, kind) in enumerate(bars):
+                panel.barh(y, ms, 0.85, color=COLORS[kind])
+                look = {"weight": "bold"} if who == OURS_IN_CHART else {}
+                text = f" {seconds(ms)}"
+                panel.text(ms, y, text, va="center", fontsize=12, **look)
+            panel.set_title(where, fontsize=11, loc="left")
+            panel.set_yticks(range(len(bars)), [bar.who for bar in bars], fontsize=12)
+            panel.set_xlim(0, 1.25 * max(bar.ms for bar in bars))
+            panel.set_xticks([])
             panel.invert_yaxis()
-            panel.spines[["top", "right"]].set_visible(False)
-        labels = [label for label in BARS if label in handles]
-        figure.legend([handles[label] for label in labels], labels, loc="outside lower center", ncols=4, frameon=False)
+            panel.spines[["top", "right", "bottom"]].set_visible(False)
