@@ -3,7 +3,7 @@
     python benchmarks/coloring.py gpu            # all families at the papers' sizes
     python benchmarks/coloring.py cpu --small    # the same families, small, on this machine
 
-writes benchmarks/results/coloring-gpu.json, coloring-host.json or coloring-small.json (or where --output says). Times
+writes benchmarks/results/coloring-gpu.json or coloring-cpu-small.json (or where --output says). Times
 are medians of wall times of the method alone, on a graph that is on the device already, as the papers measure it;
 csrcolor gets the same matrix. Every coloring is checked.
 """

@@ -1,7 +1,7 @@
 """Multigrid from the setup to the solution on a GPU, beside one level and a product with the same matrix.
 
-    python benchmarks/hierarchies.py                  # the full sizes
-    python benchmarks/hierarchies.py --small          # the same matrices, small, to try the script; also on a CPU
+    python benchmarks/hierarchies.py gpu              # the full sizes
+    python benchmarks/hierarchies.py cpu --small      # the same matrices, small, to try the script
 
 writes benchmarks/results/hierarchies-gpu.json (or where --output says): milliseconds of a setup, of an update with new
 values and of a solve to 1e-8, which captures its iterations; the levels, the memory of a cycle and the peak of a setup

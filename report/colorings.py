@@ -15,6 +15,7 @@ from report.noise import Range, verdict
 from report.noise import mean as mean_of
 from report.pictures import picture, plain_ticks
 from report.results import MARKS, PAPERS, RESULTS, Document, origin, runs
+from report.studies import of_methods_alone
 from report.tables import by_name, mean, render
 
 RUNS = ["coloring-gpu", "coloring-steps", "coloring-rounds", "coloring-scaling-gpu", "coloring-cpu"]
@@ -33,7 +34,8 @@ TRADE_OFF_ON = ["fenl_100", "delaunay20", "rgg20", "rmat20"]
 def load(results: Path = RESULTS) -> dict[str, Document]:
     """The runs that exist, by name."""
     studies = [paper["study"] for paper in PAPERS["compared"].values()]
-    return runs(RUNS, results) | runs([AUTHORS], results / "opponents") | runs(studies, results / "studies")
+    alone = {name: of_methods_alone(run) for name, run in runs(studies, results / "studies").items()}
+    return runs(RUNS, results) | runs([AUTHORS], results / "opponents") | alone
 
 
 def page(documents: dict[str, Document]) -> str:
