@@ -56,7 +56,7 @@ def main() -> None:
         except subprocess.TimeoutExpired:
             sys.exit(f"the time is up in {name}; call again to go on")
         done = json.loads(DONE.read_text()) if DONE.exists() else {}
-        done[f"{name}, {device}"] = stamp() | {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
+        done[f"{name}, {device}"] = stamp(device) | {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
         DONE.write_text(json.dumps(dict(sorted(done.items())), indent=1) + "\n")
 
 
@@ -66,13 +66,13 @@ def left(device: str) -> list[str]:
     return [
         name
         for name, part in PARTS.items()
-        if device in part["devices"] and not stamp().items() <= done.get(f"{name}, {device}", {}).items()
+        if device in part["devices"] and not stamp(device).items() <= done.get(f"{name}, {device}", {}).items()
     ]
 
 
-def stamp() -> dict[str, str]:
-    """The version, and a hash of all code."""
-    text = json.dumps(code(), sort_keys=True)
+def stamp(device: str) -> dict[str, str]:
+    """The version, and a hash of all code for a device."""
+    text = json.dumps(code(device == "gpu"), sort_keys=True)
     return {"version": __version__, "code": hashlib.sha256(text.encode()).hexdigest()[:12]}
 
 

@@ -18,6 +18,7 @@ MARKS: dict[str, Any] = tomllib.loads((ROOT / "benchmarks" / "marks.toml").read_
 
 Document = dict[str, Any]
 OURS = "mcprecond"
+APPARATUS = {"studies", "cli"}  # rooms that measure and show, and compute nothing that is timed
 OPPONENTS = "opponents"  # the benchmark of files that hold runs of other packages
 
 
@@ -71,10 +72,10 @@ def changed(document: Document) -> list[str] | None:
     """The kernel sets, and rooms with other modules, whose code is another today, whatever it is called; None for a run
     that has no hashes.
     """
-    then, now = document.get("code"), set(code().values())
+    then, now = document.get("code"), set(code(bool(document["machine"]["gpu"])).values())
     if not isinstance(then, dict):
         return None
-    return [part for part, digest in then.items() if digest not in now]
+    return [part for part, digest in then.items() if digest not in now and part not in APPARATUS]
 
 
 def stale(folder: Path = RESULTS) -> list[str]:

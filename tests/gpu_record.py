@@ -40,7 +40,7 @@ PACKAGE = TESTS.parent / "mcprecond"
 PROGRESS = (
     TESTS / ".gpu-progress"
 )  # a file for each unit of tests that has run, in a folder for the sources' hash and for the way
-FORMAT = 2  # of the record; in the first, hashes were of files as they stand, and tests ran once
+FORMAT = 3  # of the record; before, hashes were also of imports and of what Numba compiles for the CPU
 WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH_BLOCKING": "0"}}
 OUTCOMES = ("passed", "failed", "skipped", "error")
 

@@ -87,4 +87,5 @@ def test_threads_at_a_loop_count_no_references():
                     seen.add(id(node))
                     waiting.append(node)
                     assert decorator != "compile_part" or has_to(node), f"{node.name} should be a compile_row"
+                    assert decorator == "compile_part" or not has_to(node), f"{node.name} should be a compile_part"
     assert len(seen) > 50

@@ -122,25 +122,31 @@ def test_comments_between_any_tokens(seed, path):
     assert cuda(text[:at] + "x" + text[at:]) != cuda(text)
 
 
+FUNCTION = "\n@compile_row\ndef more():\n    return 1\n"
+
+
 @pytest.mark.parametrize(
-    ("changed", "text", "parts"),
+    ("changed", "text", "on_gpu", "on_cpu"),
     [
-        ("storage/split.cu", "// a remark\n\n", set()),
-        ("storage/split.cu", "#define MORE 1\n", {"storage/split"}),
-        ("storage/split.py", "MORE = 1\n", {"storage/split"}),
-        ("storage/color_blocks.py", "MORE = 1\n", {"storage"}),
-        ("coloring/published/balanced.cuh", "#define MORE 1\n", None),
+        ("storage/split.cu", "// a remark\n\n", set(), set()),
+        ("storage/split.cu", "#define MORE 1\n", {"storage/split"}, set()),
+        ("storage/split.py", "MORE = 1\n", {"storage/split"}, {"storage/split"}),
+        ("storage/split.py", "import json\n", set(), set()),
+        ("storage/split.py", FUNCTION, set(), {"storage/split"}),
+        ("storage/color_blocks.py", "MORE = 1\n", {"storage"}, {"storage"}),
+        ("coloring/published/balanced.cuh", "#define MORE 1\n", None, set()),
     ],
 )
-def test_a_change_shows_in_the_kernel_sets_that_it_is_compiled_into(tmp_path, monkeypatch, changed, text, parts):
-    before = sources.code()
+@pytest.mark.parametrize("gpu", [False, True])
+def test_a_change_shows_in_what_it_is_compiled_into(tmp_path, monkeypatch, gpu, changed, text, on_gpu, on_cpu):
+    before, parts = sources.code(gpu), on_gpu if gpu else on_cpu
     package = tmp_path / "mcprecond"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     with (package / changed).open("a") as file:
         file.write(text)
     monkeypatch.setattr(sources, "PACKAGE", package)
     monkeypatch.setattr(cuda_source, "PACKAGE", package)
-    after = sources.code.__wrapped__()
+    after = sources.code.__wrapped__(gpu)
     found = {part for part in before if after[part] != before[part]}
     if parts is None:  # those whose CUDA includes the header
         assert found and all(part.startswith("coloring/published/") for part in found)

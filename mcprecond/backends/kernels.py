@@ -58,8 +58,8 @@ compile_part = compiler(**ALL)
 # For functions that loops call for each row, vertex or edge. They may neither allocate nor slice arrays, since Numba
 # counts no references to arrays in them. All threads share these counters, which would delay them at every call.
 compile_row = compiler(_nrt=False, **ALL)
-# For functions so short that passing the arrays would take as long as the work.
-compile_inlined = compiler(forceinline=True, **ALL)
+# The same for functions so short that passing the arrays would take as long as the work.
+compile_inlined = compiler(forceinline=True, _nrt=False, **ALL)
 
 
 @compile_inlined

@@ -138,8 +138,8 @@ def entry(i, j, indptr, indices, values):
 
 
 @compile_inlined
-def put_strong(i, indptr, indices, values, sizes, theta, found):
-    """Put the columns of the strong entries of a row into `found`, as far as it has room; returns how many they are.
+def put_strong(i, indptr, indices, values, sizes, theta, found, begin, end):
+    """Put the columns of the strong entries of a row into `found` between two places; returns how many they are.
 
     That of the diagonal is one. Near the limit the larger one of a_ij and a_ji decides for both, which may differ by
     rounding.
@@ -150,8 +150,8 @@ def put_strong(i, indptr, indices, values, sizes, theta, found):
         size, limit = np.float64(abs(values[k])), theta * (sizes[i] * sizes[j])
         if i != j and abs(size - limit) <= NEAR_LIMIT * limit:
             size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
-        if count < len(found):
-            found[count] = j
+        if begin + count < end:
+            found[begin + count] = j
         count += i == j or (size > 0 and size >= limit)
     return count
 
@@ -169,15 +169,15 @@ def count_strong(first, end, indptr, indices, values, sizes, theta, counts):
     """How many strong entries each row has, with that of the diagonal."""
     nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        counts[i] = put_strong(i, indptr, indices, values, sizes, theta, nothing)
+        counts[i] = put_strong(i, indptr, indices, values, sizes, theta, nothing, 0, 0)
 
 
 @KERNELS.per_item
 def list_strong(first, end, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
     """Their columns."""
     for i in range(first, end):
-        own = strong_indices[strong_indptr[i] : strong_indptr[i + 1]]
-        put_strong(i, indptr, indices, values, sizes, theta, own)
+        begin, stop = strong_indptr[i], strong_indptr[i + 1]
+        put_strong(i, indptr, indices, values, sizes, theta, strong_indices, begin, stop)
 
 
 @KERNELS.per_item

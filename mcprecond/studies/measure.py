@@ -119,7 +119,7 @@ def provenance(gpu: bool) -> dict[str, Any]:
         "command": command(),
         "others": others(),
         "commit": commit(),
-        "code": code(),
+        "code": code(gpu),
     }
 
 

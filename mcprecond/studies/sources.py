@@ -1,7 +1,8 @@
 """Hashes of sources that change with what is compiled and not with how it is written.
 
-Comments, white space and docstrings do not count. `code` has those that a file of results carries, so that
-`python -m report --stale` can say which kernels have changed since; for it the names of modules do not count either.
+Comments, white space, docstrings and imports do not count, for a GPU no function that Numba compiles for the CPU, and
+for a CPU no CUDA. `code` has the hashes that a file of results carries, so that `python -m report --stale` can say
+which kernels have changed since; for it the names of modules do not count either.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+#: Decorators of functions that Numba compiles, which are for the CPU.
+FOR_CPU = re.compile(r"_?compile\w*|KERNELS\.\w+")
 OPERATORS = frozenset("+-*/%<>=!&|^:.#~?")  # two of them in a row may be one
 
 
 @cache
-def code() -> dict[str, str]:
-    """The hash of each kernel set, which has the path of its module, and of all other modules of each room.
+def code(gpu: bool) -> dict[str, str]:
+    """The hash of each kernel set, which has the path of its module, and of all other modules of each room, as far as a
+    run on a GPU, or on a CPU, depends on it.
 
     That of a kernel set is of its module and of the CUDA that it is compiled from, with what that includes. Imports do
     not count, so that a module may get another name.
@@ -44,8 +48,8 @@ def code() -> dict[str, str]:
     for path in sorted(PACKAGE.rglob("*.py")):
         name, kernels = path.relative_to(PACKAGE).with_suffix(""), path.with_suffix(".cu")
         parts = texts.setdefault(name.as_posix() if kernels.exists() else name.parts[0], [])
-        parts.append(python(path.read_text(encoding="utf-8"), path.name, imports=False))
-        if kernels.exists():
+        parts.append(python(path.read_text(encoding="utf-8"), path.name, imports=False, for_cpu=not gpu))
+        if gpu and kernels.exists():
             # Where a line stands in its file does not count.
             lines = cuda_source(kernels).splitlines()
             parts.append(cuda("\n".join(line for line in lines if not line.startswith("#line"))))
@@ -59,22 +63,26 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of what a file is compiled from."""
+    """SHA-256 of what a file is compiled from, for a GPU, without imports."""
     text = path.read_text(encoding="utf-8")
-    compiled = cuda(text) if path.suffix in CUDA else python(text, path.name)
+    compiled = cuda(text) if path.suffix in CUDA else python(text, path.name, imports=False, for_cpu=False)
     return hashlib.sha256(compiled.encode()).hexdigest()
 
 
-def python(text: str, name: str = "<text>", *, imports: bool = True) -> str:
+def python(text: str, name: str = "<text>", *, imports: bool = True, for_cpu: bool = True) -> str:
     """The syntax tree without docstrings. Unlike that of `ast.dump`, its text is the same in all versions of Python.
 
-    On request `imports` are left out.
+    On request `imports` are left out, and what Numba compiles `for_cpu`.
     """
+
+    def counts(node: object) -> bool:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return imports
+        return for_cpu or not is_for_cpu(node)
 
     def dumped(node: object) -> str:
         if isinstance(node, list):
-            kept = [part for part in node if imports or not isinstance(part, ast.Import | ast.ImportFrom)]
-            return "[" + ",".join(map(dumped, kept)) + "]"
+            return "[" + ",".join(dumped(part) for part in node if counts(part)) + "]"
         if not isinstance(node, ast.AST):
             return f"{type(node).__name__}:{node!r}"
         if isinstance(node, ast.Constant):
@@ -89,6 +97,14 @@ def python(text: str, name: str = "<text>", *, imports: bool = True) -> str:
         return f"{type(node).__name__}({said})"
 
     return dumped(ast.parse(text, name))
+
+
+def is_for_cpu(node: object) -> bool:
+    """Whether a statement is a function that Numba compiles, or says how Numba compiles functions."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+        return ast.unparse(node.value.func) == "compiler"
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(FOR_CPU.match(ast.unparse(decorator)) for decorator in decorators)
 
 
 def has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -39,7 +39,7 @@ def color_published(graph: Graph, seed: int, table_size: int) -> tuple[Any, Any]
 @compile_row
 def propose(u, role, new, tables, proposed):
     """Give u a color that its table does not prohibit, or the new one of the role, unless it has a higher one."""
-    color = color_of(new + role, new, tables[u])
+    color = color_of(new + role, new, tables, u)
     if proposed[u] < color:
         atomic_max(proposed, u, np.int32(color))
 
@@ -64,7 +64,7 @@ def hash_color(first, end, new, indptr, indices, seed, C, proposed, tables):
 
 
 @compile_row
-def loses(v, indptr, indices, seed, C, proposed, table):
+def loses(v, indptr, indices, seed, C, proposed, tables):
     """Whether v has to give up the color that was proposed: to a vertex colored before, or of larger number."""
     lost = False
     for k in range(indptr[v], indptr[v + 1]):
@@ -72,7 +72,7 @@ def loses(v, indptr, indices, seed, C, proposed, table):
         if u == v or (proposed[u] if C[u] == UNCOLORED else C[u]) != proposed[v]:
             continue
         if C[u] != UNCOLORED:
-            table[0] = NO_REUSE
+            tables[v, 0] = NO_REUSE
             return True
         lost |= number_of(u, seed) > number_of(v, seed)
     return lost
@@ -85,7 +85,7 @@ def resolve(first, end, indptr, indices, seed, C, proposed, after, tables):
     for v in range(first, end):
         after[v] = C[v]
         if C[v] == UNCOLORED and proposed[v] != UNCOLORED:
-            if loses(v, indptr, indices, seed, C, proposed, tables[v]):
+            if loses(v, indptr, indices, seed, C, proposed, tables):
                 lost += 1
             else:
                 after[v] = proposed[v]
@@ -104,7 +104,7 @@ def generate(first, end, indptr, indices, C, proposed, after, tables):
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
             if C[u] == UNCOLORED and after[u] != UNCOLORED:
-                prohibit(tables[v], after[u])
+                prohibit(tables, v, after[u])
     return left
 
 

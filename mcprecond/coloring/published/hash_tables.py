@@ -18,25 +18,25 @@ def number_of(v, seed):
 
 
 @compile_row
-def prohibit(table, color):
-    """Enter a color, unless it is there already or the table is full."""
-    for j in range(len(table)):
-        if table[j] == color or table[j] == NO_REUSE:
+def prohibit(tables, v, color):
+    """Enter a color into the table of v, unless it is there already or the table is full."""
+    for j in range(tables.shape[1]):
+        if tables[v, j] == color or tables[v, j] == NO_REUSE:
             return
-        if table[j] == EMPTY:
-            table[j] = color
+        if tables[v, j] == EMPTY:
+            tables[v, j] = color
             return
 
 
 @compile_row
-def color_of(proposal, new, table):
-    """The smallest color of an earlier round that the table does not prohibit, or else the new one proposed."""
-    if table[0] == NO_REUSE:
+def color_of(proposal, new, tables, v):
+    """The smallest color of an earlier round that the table of v does not prohibit, or else the new one proposed."""
+    if tables[v, 0] == NO_REUSE:
         return proposal
-    prohibited = 0  # bit c: color c is; a color below len(table) + 1 is not
-    for j in range(len(table)):
-        if EMPTY < table[j] <= LARGEST_TABLE:
-            prohibited |= 1 << table[j]
+    prohibited = 0  # bit c: color c is; a color below the size of a table + 1 is not
+    for j in range(tables.shape[1]):
+        if EMPTY < tables[v, j] <= LARGEST_TABLE:
+            prohibited |= 1 << tables[v, j]
     c = 0
     while (prohibited >> c) & 1:
         c += 1

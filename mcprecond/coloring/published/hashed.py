@@ -90,7 +90,7 @@ def raise_to(proposals, v, value):
 
 
 @compile_row
-def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, table):
+def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, tables):
     """Enter the neighbors colored in the last round into the table of v; propose two of its closed neighborhood.
 
     A proposal is the new color that goes with the role: `new` for a maximum, new + 1 for a minimum.
@@ -104,20 +104,20 @@ def generate_and_propose(v, new, indptr, indices, seed, colors, proposals, table
             if number_of(u, seed) < number_of(smallest, seed):
                 smallest = u
         elif proposals[u] >= new - 2:
-            prohibit(table, colors[u])
+            prohibit(tables, v, colors[u])
     raise_to(proposals, largest, new)
     raise_to(proposals, smallest, new + 1)
 
 
 @compile_row
-def loses(v, new, indptr, indices, seed, colors, proposals, table):
+def loses(v, new, indptr, indices, seed, colors, proposals, tables):
     """Whether v has to give up the color it got in this round."""
     lost = False
     for k in range(indptr[v], indptr[v + 1]):
         u = indices[k]
         if u != v and colors[u] == colors[v]:
             if proposals[u] < new:  # u has been colored before
-                table[0] = NO_REUSE
+                tables[v, 0] = NO_REUSE
                 return True
             lost |= number_of(u, seed) > number_of(v, seed)
     return lost
@@ -128,7 +128,7 @@ def propose(first, end, left, new, indptr, indices, seed, colors, proposals, tab
     """The hash generation operator and lines 8-18 of HASHCOLOROP."""
     for i in range(first, end):
         v = left[i]
-        generate_and_propose(v, new, indptr, indices, seed, colors, proposals, tables[v])
+        generate_and_propose(v, new, indptr, indices, seed, colors, proposals, tables)
 
 
 @compile_loop
@@ -137,7 +137,7 @@ def color_proposed(first, end, left, new, colors, proposals, tables):
     for i in range(first, end):
         v = left[i]
         if proposals[v] >= new:
-            colors[v] = color_of(proposals[v], new, tables[v])
+            colors[v] = color_of(proposals[v], new, tables, v)
 
 
 @compile_loop
@@ -145,7 +145,7 @@ def resolve(first, end, left, new, indptr, indices, seed, colors, proposals, tab
     """The conflict resolution operator: marks the vertices that are without a color in the end."""
     for i in range(first, end):
         v = left[i]
-        stays[i] = proposals[v] < new or loses(v, new, indptr, indices, seed, colors, proposals, tables[v])
+        stays[i] = proposals[v] < new or loses(v, new, indptr, indices, seed, colors, proposals, tables)
 
 
 @KERNELS.resident

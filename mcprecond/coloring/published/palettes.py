@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -71,20 +71,21 @@ def color_published(
     return C, log
 
 
-@compile_part
-def minimum_color(v, indptr, indices, C, palette):
-    """The first color of the palette that no neighbor has, UNCOLORED if there is none; then all are set again."""
-    one, bits = palette.dtype.type(1), 8 * palette.itemsize
+@compile_row
+def minimum_color(v, indptr, indices, C, palettes, p):
+    """The first color of palette p that no neighbor has, UNCOLORED if there is none; then all are set again."""
+    words, one, bits = palettes.shape[1], palettes.dtype.type(1), 8 * palettes.itemsize
     for k in range(indptr[v], indptr[v + 1]):
         color = C[indices[k]]
-        if indices[k] != v and 0 <= color < len(palette) * bits:
-            palette[color // bits] &= ~(one << palette.dtype.type(color % bits))
+        if indices[k] != v and 0 <= color < words * bits:
+            palettes[p, color // bits] &= ~(one << palettes.dtype.type(color % bits))
     found = UNCOLORED
-    for color in range(len(palette) * bits):
-        if (palette[color // bits] >> palette.dtype.type(color % bits)) & one:
+    for color in range(words * bits):
+        if (palettes[p, color // bits] >> palettes.dtype.type(color % bits)) & one:
             found = color
             break
-    palette[:] = ~palette.dtype.type(0)
+    for word in range(words):
+        palettes[p, word] = ~palettes.dtype.type(0)
     return found
 
 
@@ -103,7 +104,7 @@ def color_all(first, end, threads, n, indptr, indices, of_vertices, C, palettes)
     lacking = 0
     for t in range(first, end):
         for v in range(t, n, threads):
-            C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t])
+            C[v] = minimum_color(v, indptr, indices, C, palettes, v if of_vertices else t)
             lacking += C[v] == UNCOLORED
     return lacking
 
@@ -116,7 +117,7 @@ def resolve(first, end, threads, W_in, indptr, indices, degrees, by_degree, of_v
         for i in range(t, len(W_in), threads):
             v = W_in[i]
             if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
-                C[v] = minimum_color(v, indptr, indices, C, palettes[v if of_vertices else t])
+                C[v] = minimum_color(v, indptr, indices, C, palettes, v if of_vertices else t)
                 recolored[i] = True
                 lacking += C[v] == UNCOLORED
     return lacking

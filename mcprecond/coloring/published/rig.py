@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
+from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.arguments import flag, one_of
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.hashing import mix
@@ -178,11 +178,12 @@ def in_conflict(v, indptr, indices, degrees, by_degree, C):
     return False
 
 
-@compile_part
+@compile_row
 def minimum_color(v, indptr, indices, degrees, C, palette):
     """The minimum color that no neighbor of v has, among those of the palette; UNCOLORED if there is none."""
     words = min(len(palette), degrees[v] // WORD + 1)
-    palette[:words] = ALL_FREE
+    for word in range(words):
+        palette[word] = ALL_FREE
     for k in range(indptr[v], indptr[v + 1]):
         color = C[indices[k]]
         if indices[k] != v and 0 <= color < words * WORD:
@@ -198,9 +199,9 @@ def color_all(first, last, n, indptr, indices, degrees, C, palettes):
     """COLORING (Fig. 3): every thread has a stretch of the vertices, every other one first, and a palette."""
     for t in range(first, last):
         begin, end = stretch_begin(t, len(palettes), n, indptr), stretch_begin(t + 1, len(palettes), n, indptr)
-        v = begin + mix(t, 0) % max(end - begin, 1)
+        v, own = begin + mix(t, 0) % max(end - begin, 1), palettes[t]
         for _ in range(end - begin):
-            C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
+            C[v] = minimum_color(v, indptr, indices, degrees, C, own)
             v = next_row(v, begin, end)
 
 
@@ -209,10 +210,11 @@ def resolve(first, end, W_in, indptr, indices, degrees, by_degree, C, palettes, 
     """CONFLICTRESOLVEANDRECOLOR (Fig. 4): marks those that are in W_out."""
     share = -(-len(W_in) // len(palettes))
     for t in range(first, end):
+        own = palettes[t]
         for i in range(t * share, min((t + 1) * share, len(W_in))):
             v = W_in[i]
             if C[v] == UNCOLORED or in_conflict(v, indptr, indices, degrees, by_degree, C):
-                C[v] = minimum_color(v, indptr, indices, degrees, C, palettes[t])
+                C[v] = minimum_color(v, indptr, indices, degrees, C, own)
                 recolored[i] = True
 
 

@@ -24,7 +24,14 @@ from mcprecond.backends.arguments import flag, integer, one_of
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs
-from mcprecond.coloring.published.vertex_parts import MAXFORBID, check_resolution, forbid_color, gives_way, set_color
+from mcprecond.coloring.published.vertex_parts import (
+    MAXFORBID,
+    allow_all,
+    check_resolution,
+    forbid_color,
+    gives_way,
+    set_color,
+)
 from mcprecond.coloring.published.vertices import color_published
 
 KERNELS = KernelSet(__file__, "OFFSET LONG_ROWS")
@@ -299,7 +306,7 @@ def first_fit(v, indptr, indices, C, forbidden):
     return color
 
 
-@compile_part
+@compile_row
 def first_fit_by_ranges(v, distance, indptr, adjacency, filtering, C, forbidden, bitwise):
     """Algorithm 4 on one vertex, with edge filtering on request.
 
@@ -307,7 +314,7 @@ def first_fit_by_ranges(v, distance, indptr, adjacency, filtering, C, forbidden,
     """
     seen = offset = 0  # entries of its row that filtering has put in front; the first color of the range
     while True:
-        forbidden[:] = 0
+        allow_all(forbidden)
         for j in rows_near(v, distance, indptr):
             row = row_near(j, v, indptr, adjacency)
             for k in range(indptr[row] + seen, indptr[row + 1]):
@@ -331,19 +338,18 @@ def assign_ipgc(first, end, conf, chunk, indptr, indices, C, forbidden):
     threads = len(forbidden)
     share = -(-len(conf) // (threads * chunk)) * chunk
     for t in range(first, end):
+        own = forbidden[t]
         for i in range(t * share, min((t + 1) * share, len(conf))):
-            C[conf[i]] = first_fit(conf[i], indptr, indices, C, forbidden[t])
+            C[conf[i]] = first_fit(conf[i], indptr, indices, C, own)
 
 
 @compile_loop(grain=1)
 def assign_by_ranges(first, end, conf, chunk, distance, indptr, adjacency, filtering, C, bitwise):
     """ASSIGNCOLORS of VB and VB BIT, chunk by chunk."""
     for t in range(first, end):
-        forbidden = np.empty(MAXFORBID, np.uint64)
+        forbidden = np.empty(1 if bitwise else MAXFORBID, np.uint64)
         for i in range(t * chunk, min((t + 1) * chunk, len(conf))):
-            C[conf[i]] = first_fit_by_ranges(
-                conf[i], distance, indptr, adjacency, filtering, C, forbidden[:1] if bitwise else forbidden, bitwise
-            )
+            C[conf[i]] = first_fit_by_ranges(conf[i], distance, indptr, adjacency, filtering, C, forbidden, bitwise)
 
 
 @KERNELS.resident

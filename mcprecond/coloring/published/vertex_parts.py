@@ -25,6 +25,13 @@ def gives_way(v, u, by_degree, degrees):
 
 
 @compile_row
+def allow_all(forbidden):
+    """Forbid no color of the range."""
+    for word in range(len(forbidden)):
+        forbidden[word] = 0
+
+
+@compile_row
 def forbid_color(forbidden, color, bitwise):
     """Forbid a color of the range: `forbidden` is 64 flags or one word."""
     if bitwise:

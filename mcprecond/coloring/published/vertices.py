@@ -18,7 +18,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_loop, compile_part, compile_row
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.published.vertex_parts import MAXFORBID, forbid_color, gives_way, set_color
+from mcprecond.coloring.published.vertex_parts import MAXFORBID, allow_all, forbid_color, gives_way, set_color
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
@@ -78,12 +78,12 @@ def fit_in_time(v, indptr, adjacency, C, forbidden):
     return color
 
 
-@compile_part
+@compile_row
 def fit_in_ranges(v, indptr, adjacency, filtering, C, forbidden, bitwise):
     """Algorithm 4 on one vertex; filtering puts those considered in front of its row and skips them from then on."""
     seen = offset = 0
     while True:
-        forbidden[:] = 0
+        allow_all(forbidden)
         for k in range(indptr[v] + seen, indptr[v + 1]):
             u = adjacency[k]
             color = C[u] - offset
@@ -104,9 +104,10 @@ def assign_in_time(first_thread, end_thread, conf, chunk, indptr, adjacency, C, 
     """ASSIGNCOLORS of IPGC: thread t has every so many chunks, and row t of `forbidden`."""
     threads = len(forbidden)
     for t in range(first_thread, end_thread):
+        own = forbidden[t]
         for first in range(t * chunk, len(conf), threads * chunk):
             for i in range(first, min(first + chunk, len(conf))):
-                C[conf[i]] = fit_in_time(conf[i], indptr, adjacency, C, forbidden[t])
+                C[conf[i]] = fit_in_time(conf[i], indptr, adjacency, C, own)
 
 
 @compile_loop(grain=1)
