@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases import SEED
 
 from mcprecond.studies.measure import provenance
 from mcprecond.studies.whole_files import written_whole
 
 RESULTS = Path(__file__).with_name("results")
-SEED = 0
 
 
 class Times(float):

@@ -12,9 +12,7 @@ import gpu_record
 import pytest
 
 TESTS = Path(gpu_record.__file__).parent
-# How many tests may skip: three need a second GPU; and three try methods that CuPy lacks, which the committed record is
-# too old to leave out.
-TWO_DEVICES, LACKING = 3, 3
+TWO_DEVICES = 3  # tests need a second GPU; no other may skip
 
 
 def test_committed_record_is_of_a_clean_run():
@@ -23,7 +21,7 @@ def test_committed_record_is_of_a_clean_run():
     for counts in of_ways:
         assert counts["passed"] > 300
         assert counts["failed"] == counts["error"] == 0
-        assert counts["skipped"] <= (TWO_DEVICES if record["gpu"].get("devices") == 1 else 0) + LACKING
+        assert counts["skipped"] <= (TWO_DEVICES if record["gpu"]["devices"] == 1 else 0)
 
 
 def test_what_has_changed_since_is_named(tmp_path, monkeypatch, capsys):
