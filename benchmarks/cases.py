@@ -16,7 +16,6 @@ from mcprecond.problems.placing import placed
 from mcprecond.problems.triangulation import delaunay_triangles
 from mcprecond.studies.demo import triangulation
 
-
 SEED = 0
 
 

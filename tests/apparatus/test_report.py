@@ -92,7 +92,7 @@ def test_the_chart_has_the_librarys_cg_others_and_ours_of_the_same_system():
     tried = {"kind": "pcg", "params": {"algorithm": "any", "solver": "PCG"}, "status": "success", "setup_ms": 30.0}
     lines = [tried | {"solve_ms": ms} for ms in (10.0, 20.0)]
     found = {
-        "multigrid-gpu": {"machine": {"gpu": "one"}, "cases": [case("poisson2d", **ours)]},
+        "multigrid-gpu": {"machine": {"gpu": "one", "cpu": ""}, "cases": [case("poisson2d", **ours)]},
         "multigrid-cpu": {"machine": {"gpu": None, "cpu": "two"}, "cases": [case("poisson2d_1024", **ours)]},
         "amgx-multigrid": {
             "machine": {"gpu": "one"},
