@@ -107,7 +107,7 @@ class CsrIlu(Preconditioner):
                     ctypes.c_size_t(ctypes.sizeof(value)),
                 )
             self._call("cusparseSpSV_createDescr", ctypes.byref(descriptor))
-            solve = self._arguments(matrix, *self._vectors[upper : upper + 2], descriptor)
+            solve = self._call_arguments(matrix, *self._vectors[upper : upper + 2], descriptor)
             self._call("cusparseSpSV_bufferSize", *solve, ctypes.byref(size))
             self._call("cusparseSpSV_analysis", *solve, self._buffer(size.value))
             self._solves.append(solve)
@@ -146,7 +146,7 @@ class CsrIlu(Preconditioner):
         self.enqueue(None, r.reshape(-1), z)
         return z
 
-    def _arguments(self, matrix: Any, x: Any, y: Any, descriptor: Any) -> tuple[Any, ...]:
+    def _call_arguments(self, matrix: Any, x: Any, y: Any, descriptor: Any) -> tuple[Any, ...]:
         """Those that all calls of SpSV begin with."""
         not_transposed, algorithm, value_type = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(FLOAT_64)
         return (self.handle, not_transposed, ctypes.byref(self.one), matrix, x, y, value_type, algorithm, descriptor)

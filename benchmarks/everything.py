@@ -5,7 +5,7 @@
     python -m benchmarks.everything gpu --list
 
 runs the parts of parts.toml that the code of now has not measured yet, until the time is up: call it again to go on.
-benchmarks/results/measured.json says which parts are done, with which code. A busy machine is refused, since its times
+benchmarks/measured.json says which parts are done, with which code. A busy machine is refused, since its times
 mean nothing.
 """
 
@@ -30,7 +30,7 @@ from mcprecond.version import __version__
 
 FOLDER = Path(__file__).parent
 PARTS: dict[str, Any] = tomllib.loads(FOLDER.joinpath("parts.toml").read_text())
-DONE = FOLDER / "results" / "measured.json"
+DONE = FOLDER / "measured.json"
 #: Others may use so many processors, or a twentieth of all; for so many seconds there is a look.
 MOST_BUSY, LOOK = 0.5, 2.0
 
