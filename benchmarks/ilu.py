@@ -30,14 +30,16 @@ LONG_SECONDS = 1.0  # a call that takes longer is not repeated after the one to 
 VERY_LONG_SECONDS = 10.0  # nor is one that takes longer than this warmed up
 
 CASES = ["fenl_50", "fenl_100", "grid2d_1024", "elasticity48", "circuit1259"]
+ON_A_CPU = CASES[:1]  # on the others SciPy's spilu takes many minutes
 #: Order -> coloring of a matrix.
 COLORINGS: dict[str, Callable[[Any], Any]] = {"color": color, "first-fit": partial(color, method="jp", order="natural")}
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
+    parser.add_argument("--cases", nargs="+", choices=CASES)
     arguments = parser.parse_args()
+    names = arguments.cases or (CASES if arguments.device == "gpu" else ON_A_CPU)
 
     def measure(name: str) -> dict[str, Any]:
         case = Case(name, arguments.device, arguments.small, arguments.repeats)
@@ -47,7 +49,7 @@ def main() -> None:
             case.measure_cusparse()
         return case.document
 
-    measure_each("ilu", arguments, {name: partial(measure, name) for name in arguments.cases}, rtol=RTOL)
+    measure_each("ilu", arguments, {name: partial(measure, name) for name in names}, rtol=RTOL)
 
 
 class Case:

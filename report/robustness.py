@@ -33,7 +33,7 @@ def facts(document: Document) -> dict[str, Any]:
     header = ["iterations (operator complexity)", "unknowns", *names]
     return {
         "measured": measured(document),
-        "versions": f"PyAMG {document['pyamg']}, {versions(document)}",
+        "versions": versions(document),
         "rtol": document["rtol"],
         "maxiter": f"{document['maxiter']:,}",
         "cases": len(cases),
