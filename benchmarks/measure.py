@@ -165,7 +165,7 @@ extern "C" __global__ void pause(long long cycles) {
 
 
 #: Rooms of the package whose code a result depends on.
-COLORING = ("backends", "matrix", "numbering", "coloring", "problems")
+COLORING = ("backends", "matrix", "numbering", "linalg", "coloring", "problems")
 SOLVING = (*COLORING, "ordering", "storage", "sweeps", "tuning", "preconditioners", "solvers")
 MULTIGRID = (*SOLVING, "multigrid", "interop")
 
