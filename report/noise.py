@@ -1,6 +1,6 @@
-"""What is known of a time beside its median, and whether a relation between times holds nevertheless.
+"""The uncertainty of measured times, and the rule that decides whether a relation between them holds.
 
-There is one rule for all pages, which templates/rule.md says to their readers.
+All pages use this rule, and templates/rule.md explains it to their readers.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MILLION = 1024**2
 OURS_IN_CHART = "mcprecond"
 COLORS = {"CG with Jacobi": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
 LIBRARY = "library Jacobi"
-#: Solvers of ours by the names in files, with the names they get here.
+#: Our solvers: the name in the files of results, and the name that README shows.
 OURS = {
     "CG": "CG",
     "Jacobi": "CG with Jacobi",

@@ -24,7 +24,7 @@ MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "
 
 Row = dict[str, Any]
 Rows = list[Row]
-#: The ratio that a relation is about, or whether something is the same; None where it was not run.
+#: What a relation found: a ratio, whether two results are the same, or None if a method or matrix was not run.
 Found = Range | bool | None
 
 

@@ -506,7 +506,8 @@ def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_devic
         assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
 
 
-#: Methods of Gunrock as published: options, the definition of colors and history, their kernel and the default one.
+#: For each published method of Gunrock: its options, a function that defines its colors and history, the name of its
+#: kernel, and the name of the kernel that the default runs.
 OPERATORS = {
     "is_reduce": ({}, sets, "color_by_segments", "color_by_reduction"),
     "is_minmax": ({}, lambda A: two_sets(A, SEED), "color_frontier", "color_by_two_sets"),
@@ -578,8 +579,8 @@ KERNELS_OF_RANGES = {
 def test_edge_filtering_moves_those_considered_to_the_front(method, published, ranges, prepared, backend, to_device):
     """Section IV-B: rows, here in no order, get the neighbors of a color range before those of the next one.
 
-    All vertices are one chunk. So one thread colors them in their order, but for long rows, which teams of a GPU share.
-    One color range is enough for filtering, too.
+    The chunk holds all vertices, so one thread colors them in their order. On a GPU several threads share a long row,
+    and the order of its entries is not known. Filtering also runs where all colors fit into one range.
     """
     A = {1: stencil27(4), 4: complete(200)}[ranges]
     graph, kernel = Graph.of(A), KERNELS_OF_RANGES[method, published]

@@ -53,12 +53,12 @@ def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS, o
     return shared_loop(body, f"least_rows({offsets})" if offsets else str(grain), {"least_rows": least_rows}, **ALL)
 
 
-# For serial functions: those that call parallel loops, and those that allocate arrays.
+# Compiles serial functions, which may call parallel loops and allocate arrays.
 compile_part = compiler(**ALL)
-# For functions that loops call for each row, vertex or edge. They may neither allocate nor slice arrays, since Numba
-# counts no references to arrays in them. All threads share these counters, which would delay them at every call.
+# Compiles functions that parallel loops call for each row, vertex or edge. Numba counts no references to arrays in
+# them, since all threads would update the same counters at every call. So they may neither allocate nor slice arrays.
 compile_row = compiler(_nrt=False, **ALL)
-# The same for functions so short that passing the arrays would take as long as the work.
+# Compiles such functions into their callers. It is meant for short ones, whose call would take as long as their work.
 compile_inlined = compiler(forceinline=True, _nrt=False, **ALL)
 
 

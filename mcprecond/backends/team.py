@@ -81,8 +81,8 @@ _CONDITION = _MUTEX + _LINE * MOST_THREADS
 _WORDS = _CONDITION + _LINE * MOST_THREADS
 #: Where the addresses of the system's functions are.
 _C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL, _C_TIME = range(17 * _LINE, 17 * _LINE + 5)
-#: The first argument of the system's clock function, and the words that it writes: seconds and nanoseconds, or on
-#: Windows a number of ticks only.
+#: These words hold which clock the system's function is asked for, and what it answers: seconds and nanoseconds. On
+#: Windows it writes a number of ticks, in place of the seconds.
 _CLOCK, _SECONDS, _NANOSECONDS = range(17 * _LINE + 5, 17 * _LINE + 8)
 
 _memory = (ctypes.c_int64 * (_WORDS + _LINE))()

@@ -1,6 +1,7 @@
-// Gunrock's hash coloring by its operators in one resident kernel; see hash_operators.py. Barriers stand for the launches
-// between them, so that no operator reads what another thread may write in it, with one exception: in `propose` a thread
-// loads a proposal to see whether it has to be raised, and then raises it by an atomic.
+// One resident kernel runs the operators of Gunrock's hash coloring; see hash_operators.py. Gunrock launches a kernel
+// for each operator; here the grid waits at a barrier between them. So no operator reads what another thread may write
+// at the same time, with one exception: in `propose` a thread loads a proposal to see whether it is lower, and then
+// raises it by an atomic operation.
 
 #include "hash_tables.cuh"
 #include "coloring/graph.cuh"

@@ -1,4 +1,4 @@
-// The hash tables of Gunrock's hash coloring; every function here is the part of hashed.py of that name.
+// The hash tables of Gunrock's hash coloring. Each function does what the function of that name in hash_tables.py does.
 #pragma once
 
 #include "cuda/grid.cuh"
@@ -6,7 +6,8 @@
 
 __device__ __forceinline__ long long number_of(int v, uint32 seed) { return (long long)mix(v, seed) << 31 | v; }
 
-// The hash table of a vertex. Place j of all tables lies together; who works on a vertex changes from round to round.
+// The hash table of a vertex. Entries with the same index are adjacent for all vertices, so that threads of a warp that
+// work on neighboring vertices access consecutive memory.
 struct Table {
     int* first;
     long long stride;
