@@ -25,6 +25,7 @@ class CsrIlu(Preconditioner):
     """
 
     symmetric = True
+    updates = 0  # type: ignore[assignment]
 
     def __init__(self, A: Any) -> None:
         import cupy

@@ -51,7 +51,8 @@ def main() -> None:
         found = digests(device, small, 1)
     document = record("determinism", device, [], MULTIGRID, seed=SEED, small=small)
     cases = [timed(name, SOLVED[name](small, device), arguments.repeats) for name in arguments.names]
-    run = {"name": document["machine"]["gpu"] or document["machine"]["cpu"], "digests": found, "solves": cases}
+    run = {"name": document["machine"]["gpu"] or document["machine"]["cpu"], "version": mcprecond.__version__}
+    run |= {key: document[key] for key in ("date", "commit")} | {"digests": found, "solves": cases}
     path = arguments.output or RESULTS / f"determinism-{device}.json"
     before = json.loads(path.read_text())["cases"] if path.exists() else []
     document["cases"] = [case for case in before if case["name"] != run["name"]] + [run]

@@ -5,8 +5,8 @@
     python -m benchmarks.everything gpu --list
 
 runs the parts of parts.toml that the code of now has not measured yet, until the time is up: call it again to go on.
-benchmarks/measured.json says which parts are done, with which code. A busy machine is refused, since its times
-mean nothing.
+benchmarks/measured.json says which parts are done, with which code. A part that fails is named at the end, and does not
+keep others from running. A busy machine is refused, since its times mean nothing.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def main() -> None:
     if arguments.list:
         print("\n".join(chosen))
         return
+    failed = []
     for name in chosen:
         if (used := busy()) > max(MOST_BUSY, (os.cpu_count() or 1) / 20):
             sys.exit(f"other processes use {used:.1f} processors, and times would mean nothing; call again later")
@@ -55,9 +56,14 @@ def main() -> None:
             subprocess.run(command_of(name, device), check=True, timeout=max(end - time.monotonic(), 0.0))
         except subprocess.TimeoutExpired:
             sys.exit(f"the time is up in {name}; call again to go on")
+        except subprocess.CalledProcessError:
+            failed.append(name)
+            continue
         done = json.loads(DONE.read_text()) if DONE.exists() else {}
         done[f"{name}, {device}"] = stamp(device) | {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
         DONE.write_text(json.dumps(dict(sorted(done.items())), indent=1) + "\n")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 def left(device: str) -> list[str]:

@@ -1,6 +1,6 @@
 """More than 2^31 entries on one GPU: is everything right there, and what does it take?
 
-    python benchmarks/large.py                           # fenl_430: 80 million unknowns, 2.15 billion entries
+    python benchmarks/large.py                           # fenl_430: 80 million unknowns, 2.15 billion entries; fenl_320
     python benchmarks/large.py 50 --methods ecl_gc       # the same steps on a small matrix
     python benchmarks/large.py 380 --methods multigrid
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +28,37 @@ SEED, RTOL, ENTRIES_AT_ONCE = 0, 1e-8, 2**29
 LAST_ROWS = 1_000_000  # more than the last planes of nodes, whose temperature is given
 
 
+#: Methods for each FENL: colorings, or multigrid, whose hierarchy takes more memory.
+CASES = {430: ["greedy", "ecl_gc", "eb"], 320: ["multigrid"]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("n", type=int, nargs="?", default=430)
-    parser.add_argument("--methods", nargs="+", default=["ecl_gc", "greedy", "eb"])
+    parser.add_argument("n", type=int, nargs="?", help="by default those of the record")
+    parser.add_argument("--methods", nargs="+", default=["ecl_gc"])
     parser.add_argument("--output", type=Path, default=RESULTS / "large-gpu.json")
     arguments = parser.parse_args()
-    A, assembly = timed(lambda: matrix(arguments.n))
-    case: dict[str, Any] = {"name": f"fenl_{arguments.n}", "unknowns": A.shape[0], "nnz": int(A.nnz)}
-    case |= {"assembly_s": assembly, "index_type": str(A.indptr.dtype), "colorings": []}
-    print(case, flush=True)
+    cases: list[dict[str, Any]] = []
+    for n, methods in (CASES if arguments.n is None else {arguments.n: arguments.methods}).items():
+        cases.append({"name": f"fenl_{n}"})
+        for _ in measured(n, methods, cases[-1]):
+            print(cases[-1], flush=True)
+            save(record("large", "gpu", cases, seed=SEED, rtol=RTOL), arguments.output)
+
+
+def measured(n: int, methods: list[str], case: dict[str, Any]) -> Iterator[None]:
+    """Measure one matrix, and yield after each method."""
     xp = get_backend("gpu").xp
+    A, assembly = timed(lambda: matrix(n))
+    case |= {"unknowns": A.shape[0], "nnz": int(A.nnz), "assembly_s": assembly, "index_type": str(A.indptr.dtype)}
     solution = xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
     b, case["spmv_s"] = timed(lambda: product(A, solution))
     error = residual_of_last_rows(A, solution, b)
     assert error < 1e-12, f"the library's product is wrong in the last rows: {error}"
-    for method in arguments.methods:
+    case["colorings"] = []
+    for method in methods:
         case["colorings"].append(multigrid(A, b) if method == "multigrid" else measure(A, b, method))
-        print(case["colorings"][-1], flush=True)
-        save(record("large", "gpu", [case], seed=SEED, rtol=RTOL), arguments.output)
+        yield
 
 
 def matrix(n: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from report.noise import Range, mean, verdict
-from report.results import RESULTS, Document, runs
+from report.results import OURS, RESULTS, Document, date, runs
 
 FILE = "determinism-gpu"
 
@@ -25,10 +25,11 @@ def cost(case: Document) -> str:
             for solve in case["solves"]
         ]
         share, most = (f"{100 * (ratio.found - 1):.0f}%" for ratio in (mean(ratios), max(ratios)))
-        doubt = "" if verdict(mean(ratios), 1.0) == "yes" else ", which is not decided,"
-        said.append(f"{share} with `{name}` ({most} at most){doubt}")
+        doubt = "" if verdict(mean(ratios), 1.0) == "yes" else "; not decided"
+        said.append(f"{share} with `{name}` ({most} at most{doubt})")
     matrices = ", ".join(solve["name"] for solve in case["solves"])
-    return f"On an {case['name']} a solve takes longer by {' and '.join(said)}, in the mean of {matrices}."
+    where = f"an {case['name']} ({OURS} {case['version']}, {date(case)})"
+    return f"On {where} a solve takes longer by {' and '.join(said)}, in the mean of {matrices}."
 
 
 def agreement(document: Document) -> str:

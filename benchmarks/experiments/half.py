@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,8 @@ from sweeps import CASES, COLORINGS, RTOL
 
 from mcprecond import MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
+from mcprecond.backends.cuda_source import cuda_source
+from mcprecond.backends.gpu import Program, _launchers, compile_options
 
 SHORT = """
 struct Short {
@@ -58,30 +61,21 @@ def scaled(A: Any, backend: Any) -> Any:
     return (S @ A @ S).tocsr()
 
 
-def shorten(M: MulticolorSGS) -> None:
-    """Let M apply one symmetric sweep with triangles in bfloat16, two bytes each."""
+def application_of_two_bytes(M: MulticolorSGS, b: Any, z: Any) -> Callable[[], None]:
+    """A function that puts M b into z, for one symmetric sweep, and lets M store its triangles in bfloat16."""
     import cupy
 
-    from mcprecond.backends.cuda_source import BLOCK, cuda_source
-    from mcprecond.backends.gpu import _resident_blocks
-    from mcprecond.sweeps.triangular import KERNELS
-
-    blocks = M.blocks
-    with M.workspace() as own:  # there is one, which is lent again
-        sweeps = own.sweeps
-    text = SHORT + cuda_source(KERNELS.source)
-    how = [f"-D{name}={value}" for name, value in blocks.macros.items()]
-    how += ["-DTRUNCATED_VECTORS"] + (["-DLARGE_VECTORS"] if sweeps._orders else [])
-    options = ("--std=c++17", "-DOFFSET=int", "-DVALUE=double", "-DSTORED=Short", "-DLANES=32", *how)
-
-    def launcher(name: str) -> Any:
-        kernel = cupy.RawKernel(text, name, options, enable_cooperative_groups=True)
-        grid = (_resident_blocks(kernel),)
-        return lambda *arguments: kernel(grid, (BLOCK,), arguments)
-
-    sweeps._run = SimpleNamespace(**{name: launcher(name) for name in ("substitute", "back_substitute")})
-    for part in (blocks.lower, blocks.upper):
+    state = M.new_state()
+    substitution = state.sweeps[0].substitution
+    _, kernel_set, macros = substitution._run._origin
+    options = compile_options(kernel_set.compiled(macros))
+    short = tuple("-DSTORED=Short" if option.startswith("-DSTORED=") else option for option in options)
+    device = cupy.cuda.Device()
+    program = Program(SHORT + cuda_source(kernel_set.source), short, int(device.compute_capability))
+    substitution._run = SimpleNamespace(**_launchers(kernel_set, program, macros["LANES"], device.id))
+    for part in (M.blocks.lower, M.blocks.upper):
         part.values = (part.values.view(np.uint32) >> 16).astype(np.uint16)
+    return lambda: M.enqueue(state, b, z)
 
 
 def measure_case(name: str, device: str, small: bool) -> dict[str, Any]:
@@ -100,9 +94,8 @@ def measure_case(name: str, device: str, small: bool) -> dict[str, Any]:
             row = {"coloring": label, "stored": form, "iterations": result.iterations, "converged": result.info == 0}
             if device == "gpu" and form != "float16":
                 expected = M @ b
-                if form == "bfloat16":
-                    shorten(M)
-                row["apply_ms"] = graph_ms(application(M, b, z))
+                apply = application_of_two_bytes if form == "bfloat16" else application
+                row["apply_ms"] = graph_ms(apply(M, b, z))
                 if form == "bfloat16":
                     row["difference"] = float(xp.abs(z - expected).max() / xp.abs(expected).max())
             rows.append(row)

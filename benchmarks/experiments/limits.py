@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the benchmarks are
 
 from cases import MATRICES, SEED
-from measure import RESULTS, record, save
+from measure import RESULTS, application, record, save
 from sweeps import CASES, COLORINGS
 
 from mcprecond import ILU0, MulticolorSGS
@@ -69,7 +69,7 @@ def work_on(A: Any, coloring: str, columns: int = 1, ilu: bool = False, **option
         return partial(ILU0(A, coloring=COLORINGS[coloring]).update, A)
     M = MulticolorSGS(A, COLORINGS[coloring], **options)
     r = cupy.asarray(np.random.default_rng(SEED).uniform(-1, 1, (A.shape[0], columns)))
-    return partial(M.enqueue, r, cupy.empty_like(r))
+    return application(M, r, cupy.empty_like(r))
 
 
 def run_all(name: str) -> None:

@@ -123,6 +123,18 @@ def test_parts_are_done_once(tmp_path, monkeypatch):
         everything.main()
 
 
+def test_a_part_that_fails_keeps_no_other_from_running(tmp_path, monkeypatch):
+    monkeypatch.setattr(everything, "DONE", tmp_path / "measured.json")
+    monkeypatch.setattr(everything, "PARTS", {"one": {"devices": ["cpu"]}, "two": {"devices": ["cpu"]}})
+    codes = {"one": "raise SystemExit(1)", "two": "pass"}
+    monkeypatch.setattr(everything, "command_of", lambda name, device: [sys.executable, "-c", codes[name]])
+    monkeypatch.setattr(everything, "busy", lambda: 0.0)
+    monkeypatch.setattr(sys, "argv", ["everything", "cpu"])
+    with pytest.raises(SystemExit, match="failed: one"):
+        everything.main()
+    assert everything.left("cpu") == ["one"]
+
+
 def test_hashes_are_those_of_the_code(benchmark):
     found = benchmark("experiments/coloring_steps.py", "--families", "rgg20")
     assert found["code"].items() <= code(gpu=False).items() and "coloring/published/eb" in found["code"]
