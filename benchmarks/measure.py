@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from cases import SEED
+from unaffected import settled
 
 from mcprecond.studies.measure import provenance
 from mcprecond.studies.whole_files import written_whole
@@ -230,7 +231,9 @@ def kept(path: Path, document: dict[str, Any], names: list[str]) -> list[dict[st
     if not path.exists():
         return []
     before = json.loads(path.read_text())
-    differ = {"date", "command", "others", "commit", "cases"}
+    if settled(before.get("code") or {}) != settled(document["code"]):
+        return []
+    differ = {"date", "command", "others", "commit", "cases", "code"}
     if any(before.get(key) != _rounded(value) for key, value in document.items() if key not in differ):
         return []
     return [case for case in before["cases"] if case["name"] not in names]

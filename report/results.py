@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from benchmarks.unaffected import settled
 from mcprecond.studies.sources import code
 from report import ROOT
 
@@ -72,10 +73,10 @@ def changed(document: Document) -> list[str] | None:
     """The kernel sets, and rooms with other modules, whose code is another today, whatever it is called; None for a run
     that has no hashes.
     """
-    then, now = document.get("code"), set(code(bool(document["machine"]["gpu"])).values())
+    then, now = document.get("code"), set(settled(code(bool(document["machine"]["gpu"]))).values())
     if not isinstance(then, dict):
         return None
-    return [part for part, digest in then.items() if digest not in now and part not in APPARATUS]
+    return [part for part, digest in settled(then).items() if digest not in now and part not in APPARATUS]
 
 
 def stale(folder: Path = RESULTS) -> list[str]:

@@ -61,6 +61,17 @@ def test_nodes_of_several_unknowns_and_first_colors(options, backend, to_device)
     assert relative_residual(A, b, backend.to_host(narrow.x)) <= 1e-8
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float64), (np.complex64, np.complex128)])
+def test_triangles_may_be_wider_than_A(method, dtypes, backend, to_device):
+    """M keeps its pivots in the dtype of A, so that it does not have all digits of A in the wider dtype."""
+    narrow, wide = dtypes
+    A = spd(grid5(20), dtype=narrow)
+    b = random_values(np.random.default_rng(0), A.shape[0], wide)
+    result = pcg(to_device(A), to_device(b), M=method(to_device(A), dtype=wide), rtol=1e-12)
+    assert result.converged and relative_residual(A.astype(wide), b, backend.to_host(result.x)) <= 1e-12
+
+
 def test_the_direction_is_kept(backend, to_device):
     """A restart at every update would take half as many iterations again."""
     A = grid5(150)

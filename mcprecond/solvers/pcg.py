@@ -86,7 +86,7 @@ def pcg(
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
     maxiter : int, optional
-        10 n by default.
+        10 n by default, and as many again where float64 takes over from float32.
     M : preconditioner, sparse matrix, dense array, LinearOperator or "auto", optional
         An approximation of inv(A), positive definite like A. "auto" begins with the inverse of the diagonal, and
         changes to `MulticolorSGS` or `SmoothedAggregation` if that is predicted to finish earlier, setup included;

@@ -192,7 +192,7 @@ class PreconditionedCG(Solver):
             return found
         dtype = self._A.dtype if dtype is None else dtype
         stored = self._M.blocks.lower.values.dtype
-        if stored == dtype or (self._narrows and stored == single(dtype)):
+        if stored == dtype == self._M.dtype or (self._narrows and stored == single(dtype)):
             return None
         return f"the system is solved in {dtype}, as A, b or x0 needs it, and M is stored in {stored}"
 

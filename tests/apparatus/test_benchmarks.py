@@ -18,7 +18,7 @@ sys.path += [str(ROOT), str(ROOT / "benchmarks")]
 from cases import SOLVED  # noqa: E402
 from measure import Times, kept, measure_each, parser_of, record, save  # noqa: E402
 
-from benchmarks import everything  # noqa: E402
+from benchmarks import everything, unaffected  # noqa: E402
 from mcprecond.studies.sources import code  # noqa: E402
 
 
@@ -133,6 +133,13 @@ def test_a_part_that_fails_keeps_no_other_from_running(tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match="failed: one"):
         everything.main()
     assert everything.left("cpu") == ["one"]
+
+
+def test_changes_that_no_benchmark_runs_do_not_count(monkeypatch):
+    changes = [{"part": "solvers", "before": before, "after": after} for before, after in ("ab", "bc")]
+    monkeypatch.setattr(unaffected, "CHANGES", changes)
+    for digest, found in {"a": "a", "b": "a", "c": "a", "d": "d"}.items():
+        assert unaffected.settled({"solvers": digest, "sweeps": "c"}) == {"solvers": found, "sweeps": "c"}
 
 
 def test_hashes_are_those_of_the_code(benchmark):

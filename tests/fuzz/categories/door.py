@@ -192,6 +192,8 @@ def bad_matrix(t: Trial) -> None:
         if wrong in NO_MATRIX:
             if name == "sparse M" and wrong in ("dense", "None", "1-D"):
                 continue  # None is no preconditioner, and anything with @ is an operator
+            if name.startswith("pcg") and wrong == "dense":
+                continue  # which pcg takes
             X = NO_MATRIX[wrong](t, A)
         else:
             X = kinds[wrong](t, t.put(A).copy())
@@ -386,6 +388,8 @@ def bad_vector(t: Trial) -> None:
         "b of smooth": (lambda b: M.smooth(zeros, b), "b"),
     }
     wrong, name = t.one_of(*wrongs), t.one_of(*ways)
+    if wrong == "matrix" and name in ("b", "b with M"):
+        return  # two right-hand sides
     call, argument = ways[name]
     value = wrongs[wrong]
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc":

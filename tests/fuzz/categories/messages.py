@@ -38,12 +38,12 @@ OF_GS = {
     "omega": (*NO_NUMBER, 0, 2, -1.0, float("inf"), "x", 1 + 0j),
     "sweeps": (*NO_COUNT, 0, None),
     "dtype": NO_DTYPE,
-    "block_size": (*NO_COUNT, 0, 9, None, 5),
+    "block_size": (*NO_COUNT, 0, 9, 5),
     "max_colors": (*NO_COUNT, 0),
     "device": ("tpu", 5, ["cpu"], b"cpu", 1.5),
 }
 OPTIONS = {
-    "eb": {"worklist": (*NO_NAME, None), "resolution": (*NO_NAME, None)},
+    "eb": {"worklist": (*NO_NAME, None), "resolution": NO_NAME},
     "ecl_gc": {"shortcut1": NO_BOOL, "shortcut2": NO_BOOL, "order": (*NO_NAME, np.arange(16), [1, 2])},
     "jp": {"order": NO_NAME},
     "greedy": {"order": NO_NAME},

@@ -38,7 +38,7 @@ def case(t: Trial) -> None:
     t.about(M=type(M).__name__, guess=x0 is not None, **how)
     if kind == "unsymmetric" and getattr(M, "symmetric", True) is False:
         return  # pcg refuses it
-    has_forms = kind not in NOT_DEFINITE and t.facts["way"] in ("sgs", "dilu")
+    has_forms = kind not in NOT_DEFINITE and t.facts["way"] in ("sgs", "dilu") and not M.eisenstat_incompatibility
     results = {}
     for form in ("plain", "eisenstat") if has_forms else (t.one_of("auto", "plain"),):
         t.about(form=form)
@@ -78,7 +78,7 @@ def check_outcome(
     if kind == "negative" and M is None and starts:
         t.check(result.reason.name == "INDEFINITE_A", "a negative definite A is not told", **told)
     if (
-        result.reason.name != "CONVERGED"
+        not result.converged
         and kind == "unsymmetric"
         and "maxiter" not in how
         and np.abs(dense - dense.conj().T).max(initial=0) > 1e-2 * np.abs(dense).max(initial=0)
@@ -115,7 +115,9 @@ def check_forms(t: Trial, plain: Any, eisenstat: Any, condition: float, how: dic
     if plain.reason is not eisenstat.reason:
         t.notes[f"forms differ: {plain.reason.name}, {eisenstat.reason.name}"] += 1
     easy = condition * eps < 1e-9 and how["rtol"] > 1e4 * eps * condition and "maxiter" not in how
-    if easy and plain.converged:
+    # Rounding decides where the first residual is about as long as it may be.
+    falls = max(plain.residual_norm, how.get("atol", 0.0)) < 0.1 * plain.residuals[0]
+    if easy and plain.converged and falls:
         t.check(eisenstat.converged, "the forms end for other reasons on an easy system", **told)
         apart = abs(plain.iterations - eisenstat.iterations)
         t.check(apart <= APART + plain.iterations // 10, "the forms take other counts of iterations", **told)
