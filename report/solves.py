@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report import advice, choices
+from report import advice, automatic, choices
 from report.noise import fastest, total, total_ms
 from report.pictures import MARKERS, picture, plain_ticks
 from report.results import RESULTS, Document, origin, place, runs
@@ -25,12 +25,10 @@ Case = dict[str, Any]
 
 
 def load(results: Path = RESULTS) -> list[Document]:
-    """The runs that exist, the GPU's first; those of advice and of first solves behind."""
+    """The runs that exist, the GPU's first; those of ``M="auto"``, advice and first solves behind."""
     solves = runs(["solves-gpu", "solves-cpu"], results).values()
-    return [
-        *(choices.with_candidates(document, results) for document in solves),
-        *runs(["advice-gpu", "advice-cpu", "first-use-gpu", "first-use-cpu"], results).values(),
-    ]
+    others = [f"{name}-{device}" for name in ("automatic", "advice", "first-use") for device in ("gpu", "cpu")]
+    return [*(choices.with_candidates(document, results) for document in solves), *runs(others, results).values()]
 
 
 def page(documents: list[Document]) -> str:
@@ -39,6 +37,7 @@ def page(documents: list[Document]) -> str:
     return render(
         "solves.md",
         runs=[facts(document) for document in documents if document["benchmark"] == "solves"],
+        automatic=[automatic.facts(document) for document in documents if document["benchmark"] == "automatic"],
         advice=[advice.facts(document) for document in documents if document["benchmark"] == "advice"],
         first_origins=[origin(document) for document in first],
         first=first_uses(first),

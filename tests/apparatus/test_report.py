@@ -174,6 +174,22 @@ def test_relations_of_studies_are_means_of_the_papers_kind():
     assert papers.kinds({"results": []}, {}) == []
 
 
+def test_the_automatic_choice_is_compared_with_the_best_that_converged():
+    from report import automatic
+
+    def case(name: str, **ms: float) -> dict:
+        row = {"stages": ["Jacobi 3"], "converged": True, "ms_repeats": 5}
+        times = {solver: row | {"ms": time, "ms_quartiles": [time, time]} for solver, time in ms.items()}
+        solvers = [{"name": solver} | times.get(solver, {"converged": False}) for solver in (*automatic.FIXED, "auto")]
+        return {"name": name, "solvers": solvers}
+
+    cases = [case("lost", SGS=10.0, multigrid=20.0, auto=40.0), case("won", none=5.0, SGS=8.0, auto=5.0)]
+    assert [automatic.multiple(one) for one in cases] == [4.0, 1.0]
+    assert automatic.multiples("SGS", cases) == [1.0, 1.6] and automatic.failures("none", cases) == 1
+    lost, won = automatic.chosen(cases).splitlines()[2:]
+    assert "| no |" in lost and "| yes |" in won
+
+
 def test_regret_is_the_time_lost_against_the_best():
     """On the first matrix "auto" takes 12 ms where 10 would do, on the second it is the best."""
     from report import choices
