@@ -27,15 +27,14 @@ from mcprecond.backends import get_backend
 SEED, RTOL, ENTRIES_AT_ONCE = 0, 1e-8, 2**29
 LAST_ROWS = 1_000_000  # more than the last planes of nodes, whose temperature is given
 
-
-#: Methods for each FENL: colorings, or multigrid, whose hierarchy takes more memory.
+#: The methods that are run for each n. The matrix for multigrid is smaller, because the hierarchy needs more memory.
 CASES = {430: ["greedy", "ecl_gc", "eb"], 320: ["multigrid"]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("n", type=int, nargs="?", help="by default those of the record")
-    parser.add_argument("--methods", nargs="+", default=["ecl_gc"])
+    parser.add_argument("n", type=int, nargs="?", help="by default all sizes of the record")
+    parser.add_argument("--methods", nargs="+", default=["ecl_gc"], help="for this n")
     parser.add_argument("--output", type=Path, default=RESULTS / "large-gpu.json")
     arguments = parser.parse_args()
     cases: list[dict[str, Any]] = []

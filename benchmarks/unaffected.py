@@ -1,4 +1,4 @@
-"""Hashes of code by which results are compared: changes that no benchmark runs do not count."""
+"""Ignore changes of code that no benchmark runs when results are compared with the present code."""
 
 from __future__ import annotations
 

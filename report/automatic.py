@@ -9,14 +9,14 @@ from report.results import Document, origin
 from report.tables import mean, number, table
 
 AUTO = "auto"
-#: What may be taken on all matrices, and what is said of it.
+#: The preconditioners that "auto" is compared with, and the words that the page uses for each.
 FIXED = {"none": "without one"} | {name: f"with {name}" for name in ("Jacobi", "SGS", "DILU", "ILU0", "multigrid")}
 
 Case = dict[str, Any]
 
 
 def facts(document: Document) -> dict[str, Any]:
-    """What is lost, and a line for each matrix."""
+    """The figures and the table that the page shows of a run."""
     cases = document["cases"]
     worst = max(cases, key=multiple)
     return {
@@ -32,30 +32,30 @@ def facts(document: Document) -> dict[str, Any]:
 
 
 def time(case: Case, name: str) -> Range | None:
-    """Setup and solve; None where it has not converged."""
+    """The time of setup and solve, or None if the solve did not converge."""
     row = next(row for row in case["solvers"] if row["name"] == name)
     return Range.of(row) if row["converged"] else None
 
 
 def times(case: Case) -> dict[str, Range]:
-    """Those of the preconditioners that converged."""
+    """The times of the preconditioners with which CG converged."""
     return {name: found for name in FIXED if (found := time(case, name))}
 
 
 def multiple(case: Case, name: str = AUTO) -> float:
-    """How many times as long as the best one it takes; the slowest stands for one that has not converged."""
+    """The time divided by that of the best preconditioner. A solve that failed counts as the slowest one."""
     others = times(case)
     found = time(case, name) or max(others.values())
     return found.found / min(others.values()).found
 
 
 def multiples(name: str, cases: list[Case]) -> list[float]:
-    """Those of one preconditioner, on the matrices where it converged."""
+    """These quotients for one preconditioner, on the matrices where it converged."""
     return [multiple(case, name) for case in cases if time(case, name)]
 
 
 def failures(name: str, cases: list[Case]) -> int:
-    """On how many matrices it has not converged."""
+    """The number of matrices on which CG did not converge with this preconditioner."""
     return sum(time(case, name) is None for case in cases)
 
 

@@ -1,6 +1,6 @@
 """The uncertainty of measured times, and the rule that decides whether a relation between them holds.
 
-All pages use this rule, and templates/rule.md explains it to their readers.
+Every page applies this rule; `templates/rule.md` explains it to the readers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from report import tables
 
-#: What is counted, and so is certain.
+#: Quantities that are counted rather than measured, and so have no uncertainty.
 COUNTS = {"colors", "iterations", "levels", "peak_bytes", "rounds"}
 
 
 class Range(NamedTuple):
-    """A value, and what it is by the less favorable quartiles at least and at most: NaN, which decides nothing, where
-    a time was measured once or its quartiles were not kept.
+    """A value with a lower and an upper bound, which follow from the quartiles of the times.
+
+    The bounds are NaN, so that nothing is decided, if a time was measured once or its quartiles were not kept.
     """
 
     found: float
@@ -49,12 +50,12 @@ class Range(NamedTuple):
 
 
 def mean(ranges: Sequence[Range]) -> Range:
-    """The geometric mean, with all of them at their less favorable quartiles at once."""
+    """The geometric mean of the values, and those of the lower and of the upper bounds."""
     return Range(*(tables.mean(values) for values in zip(*ranges, strict=True)))
 
 
 def average(ranges: Sequence[Range]) -> Range:
-    """The arithmetic mean, so too."""
+    """The arithmetic mean of the values, and those of the bounds."""
     return Range(*map(statistics.fmean, zip(*ranges, strict=True)))
 
 

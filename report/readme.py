@@ -17,14 +17,14 @@ from report.tables import number, render, replaced, table
 
 PICTURE = "race.svg"
 RACES = ("multigrid-gpu", "multigrid-cpu")
-#: Of AmgX's run the matrix that our Poisson system of a million unknowns is, too.
+#: AmgX's run, and its name for the matrix of our Poisson system with a million unknowns.
 AMGX, AMGX_CASE = "amgx-multigrid", "grid2d_1024"
 MILLION = 1024**2
-#: What bars are of, with their colors.
+#: The colors of the bars, by group of solvers.
 OURS_IN_CHART = "mcprecond"
 COLORS = {"CG with Jacobi": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
 LIBRARY = "library Jacobi"
-#: Our solvers: the name in the files of results, and the name that README shows.
+#: Maps the names that our solvers have in the results files to those that README shows.
 OURS = {
     "CG": "CG",
     "Jacobi": "CG with Jacobi",
@@ -33,7 +33,7 @@ OURS = {
     "ILU0": "ILU(0)",
     "multigrid": "multigrid",
 }
-#: Problems by the names in files.
+#: Maps the names of the problems in the same way.
 PROBLEMS = {
     "circuit": "random circuit",
     "triangulation": "triangulation",

@@ -19,12 +19,12 @@ from report.tables import TEMPLATES, by_name, mean, number, render, table, yes_o
 
 STUDIES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["studies"]
 
-#: What a relation is of, where there are several ratios.
+#: The functions that reduce several ratios to one, by their names in studies.toml.
 MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
 Row = dict[str, Any]
 Rows = list[Row]
-#: What a relation found: a ratio, whether two results are the same, or None if a method or matrix was not run.
+#: The value of a relation is a ratio, or whether two results are equal, or None if a method or matrix was not run.
 Found = Range | bool | None
 
 

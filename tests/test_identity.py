@@ -506,8 +506,8 @@ def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_devic
         assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
 
 
-#: For each published method of Gunrock: its options, a function that defines its colors and history, the name of its
-#: kernel, and the name of the kernel that the default runs.
+#: Each published method of Gunrock has its options, a reference implementation of its colors and history, the name of
+#: its kernel, and the name of the kernel that the default schedule runs.
 OPERATORS = {
     "is_reduce": ({}, sets, "color_by_segments", "color_by_reduction"),
     "is_minmax": ({}, lambda A: two_sets(A, SEED), "color_frontier", "color_by_two_sets"),

@@ -53,12 +53,14 @@ def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS, o
     return shared_loop(body, f"least_rows({offsets})" if offsets else str(grain), {"least_rows": least_rows}, **ALL)
 
 
-# Compiles serial functions, which may call parallel loops and allocate arrays.
+# This decorator compiles serial functions, which may call parallel loops and allocate arrays.
 compile_part = compiler(**ALL)
-# Compiles functions that parallel loops call for each row, vertex or edge. Numba counts no references to arrays in
-# them, since all threads would update the same counters at every call. So they may neither allocate nor slice arrays.
+# This decorator compiles functions that parallel loops call for each row, vertex or edge. It turns off Numba's
+# reference counting, because all threads would update the same counters at every call. The functions may therefore
+# neither allocate nor slice arrays.
 compile_row = compiler(_nrt=False, **ALL)
-# Compiles such functions into their callers. It is meant for short ones, whose call would take as long as their work.
+# This decorator does the same and inlines the functions. It is meant for short ones, where a call would take as long as
+# the work.
 compile_inlined = compiler(forceinline=True, _nrt=False, **ALL)
 
 

@@ -73,16 +73,17 @@ _LINE = 16
     _ALONE,  # how many of the next short loops the caller does by itself
     _MORE_ALONE,  # how many it will be after the next time that others are late
 ) = range(0, 17 * _LINE, _LINE)
-#: For each thread: epoch, end and next chunk of its share; whether it sleeps; its mutex and its condition variable.
+#: Each thread has words for the epoch, the end and the next chunk of its share, for whether it sleeps, and for its
+#: mutex and its condition variable.
 _NEXT = 18 * _LINE
 _SLEEPS = _NEXT + _LINE * MOST_THREADS
 _MUTEX = _SLEEPS + _LINE * MOST_THREADS
 _CONDITION = _MUTEX + _LINE * MOST_THREADS
 _WORDS = _CONDITION + _LINE * MOST_THREADS
-#: Where the addresses of the system's functions are.
+#: These words hold the addresses of the system's functions.
 _C_LOCK, _C_UNLOCK, _C_WAIT, _C_SIGNAL, _C_TIME = range(17 * _LINE, 17 * _LINE + 5)
-#: These words hold which clock the system's function is asked for, and what it answers: seconds and nanoseconds. On
-#: Windows it writes a number of ticks, in place of the seconds.
+#: The first word holds the ID of the clock that is passed to the system's clock function. The function writes seconds
+#: and nanoseconds to the other two; on Windows it writes a number of ticks to the first of these.
 _CLOCK, _SECONDS, _NANOSECONDS = range(17 * _LINE + 5, 17 * _LINE + 8)
 
 _memory = (ctypes.c_int64 * (_WORDS + _LINE))()

@@ -1,6 +1,6 @@
-// One resident kernel runs the operators of Gunrock's hash coloring; see hash_operators.py. Gunrock launches a kernel
-// for each operator; here the grid waits at a barrier between them. So no operator reads what another thread may write
-// at the same time, with one exception: in `propose` a thread loads a proposal to see whether it is lower, and then
+// This kernel runs all operators of Gunrock's hash coloring; see hash_operators.py. Gunrock launches one kernel for
+// each operator; here a grid-wide barrier separates them. No thread reads what another thread may write during the
+// same operator, with one exception: in `propose` a thread reads a proposal and, if it is lower than its own color,
 // raises it by an atomic operation.
 
 #include "hash_tables.cuh"

@@ -1,4 +1,5 @@
-// The hash tables of Gunrock's hash coloring. Each function does what the function of that name in hash_tables.py does.
+// This file implements the hash tables of Gunrock's hash coloring. Each function computes the same as the function of
+// the same name in hash_tables.py.
 #pragma once
 
 #include "cuda/grid.cuh"

@@ -115,7 +115,7 @@ def check_forms(t: Trial, plain: Any, eisenstat: Any, condition: float, how: dic
     if plain.reason is not eisenstat.reason:
         t.notes[f"forms differ: {plain.reason.name}, {eisenstat.reason.name}"] += 1
     easy = condition * eps < 1e-9 and how["rtol"] > 1e4 * eps * condition and "maxiter" not in how
-    # Rounding decides where the first residual is about as long as it may be.
+    # If the tolerance is close to the first residual, rounding decides when the solver stops.
     falls = max(plain.residual_norm, how.get("atol", 0.0)) < 0.1 * plain.residuals[0]
     if easy and plain.converged and falls:
         t.check(eisenstat.converged, "the forms end for other reasons on an easy system", **told)
