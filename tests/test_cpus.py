@@ -66,10 +66,15 @@ def test_a_quota_limits_the_threads(cpus, quota, expected, monkeypatch):
     monkeypatch.setattr(threads, "quotas", lambda *_: quota)
     assert default_threads({}) == expected
     # A variable takes precedence over the quota, and the first variable over the others. A value that is not a positive
-    # number is ignored.
+    # number is refused in the variable of this package, and ignored in those of others.
     for k, name in enumerate(CHOSEN):
         assert default_threads(dict.fromkeys(CHOSEN[k + 1 :], "7") | {name: "3"}) == 3
-        assert default_threads({name: "all"}) == default_threads({name: "0"}) == expected
+        for value in ("all", "0", "-1", "1e3"):
+            if name == CHOSEN[0]:
+                with pytest.raises(ValueError, match=f"{name} must be an integer at least 1, got '{value}'"):
+                    default_threads({name: value})
+            else:
+                assert default_threads({name: value}) == expected
 
 
 @given(st.integers(1, 64), st.integers(1, 64), st.integers(2, 64), st.lists(st.floats(0.1, 100), max_size=2))

@@ -183,3 +183,27 @@ def test_sums_have_the_same_bits_with_any_number_of_threads(backend):
     finally:
         mcprecond.configure(threads=before)
     assert len(found) == 1
+
+
+def test_a_level_may_be_entered_again_and_blocks_may_overlap():
+    """One object in several blocks, one after the other and nested; two blocks of threads that end in their order."""
+    again = deterministic("run_to_run")
+    for _ in range(2):
+        with again:
+            with again:
+                assert determinism.current_level() == "run_to_run"
+            assert determinism.current_level() == "run_to_run"
+        assert determinism.current_level() is None
+    one, other = deterministic("run_to_run"), deterministic("gpu_to_gpu")
+    with other:
+        with one:
+            pass
+        assert determinism.current_level() == "gpu_to_gpu"
+    assert determinism.current_level() is None
+    one, other = deterministic("run_to_run"), deterministic("gpu_to_gpu")
+    one.__enter__(), other.__enter__()
+    one.__exit__(None, None, None)
+    assert determinism.current_level() == "gpu_to_gpu"
+    other.__exit__(None, None, None)
+    other.__exit__(None, None, None)  # once too often
+    assert determinism.current_level() is None

@@ -7,6 +7,7 @@ agree if they use the same number of blocks, and if the package makes the same c
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Literal, get_args
@@ -34,8 +35,9 @@ class deterministic:
     else runs there, with any number of threads on the CPU. What is not, has to be asked for by name: colorings whose
     threads race ("eb", "vb" and others, see `COLORINGS`) and ``color(balance=True)``.
 
-    The level is that of the process. What is set up before, such as a preconditioner, keeps the choices of that time:
-    set the level first. The variable MCPRECOND_DETERMINISTIC sets it when the package is imported.
+    The level is that of the process: the last one that was asked for and has not ended counts, in whichever order the
+    blocks of threads end. What is set up before, such as a preconditioner, keeps the choices of that time: set the
+    level first. The variable MCPRECOND_DETERMINISTIC sets it when the package is imported.
 
     Parameters
     ----------
@@ -69,18 +71,26 @@ class deterministic:
     """
 
     def __init__(self, level: Determinism | None = None) -> None:
-        global _level
-        chosen = None if level is None else one_of(level, "level", LEVELS)
-        self.level, self._before, _level = chosen, _level, chosen
+        self.level = None if level is None else one_of(level, "level", LEVELS)
+        self._has_begun = False
+        with _LOCK:
+            _asked_for.append(self)
 
     def __enter__(self) -> deterministic:
+        with _LOCK:
+            if self._has_begun:
+                _asked_for.append(self)
+            self._has_begun = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        global _level
-        _level = self._before
+        with _LOCK:
+            self._has_begun = True
+            places = [place for place, one in enumerate(_asked_for) if one is self]
+            if places:
+                del _asked_for[places[-1]]
 
     def __repr__(self) -> str:
         return f"deterministic({self.level!r})"
@@ -98,14 +108,23 @@ def level_of(environ: Mapping[str, str]) -> Determinism | None:
 
 def refuse_races(what: str, instead: str) -> None:
     """Raise ValueError if results are to be the same in every run: `what` races, and `instead` says what does not."""
-    if _level:
-        asked = f"deterministic({_level!r}) was asked for"
+    if level := current_level():
+        asked = f"deterministic({level!r}) was asked for"
         raise ValueError(f"{what}: results differ from run to run, and {asked}; {instead}")
 
 
 def is_same_on_all_gpus() -> bool:
     """Whether GPUs are to agree."""
-    return _level == "gpu_to_gpu"
+    return current_level() == "gpu_to_gpu"
 
 
-_level = level_of(os.environ)
+def current_level() -> Determinism | None:
+    """The level that counts now."""
+    with _LOCK:
+        return _asked_for[-1].level if _asked_for else _OF_ENVIRONMENT
+
+
+_LOCK = threading.Lock()
+#: An entry for each call and each further block, until it ends; a call without a block does not end.
+_asked_for: list[deterministic] = []
+_OF_ENVIRONMENT = level_of(os.environ)

@@ -14,13 +14,22 @@ CGROUPS = Path("/sys/fs/cgroup")
 #: Where launchers say how many ranks they start on this machine: MPICH and Intel MPI, Open MPI, MVAPICH.
 RANKS = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
 #: Where users say how many threads there are to be; the first one counts.
-CHOSEN = ("MCPRECOND_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+OURS = "MCPRECOND_NUM_THREADS"
+CHOSEN = (OURS, "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def default_threads(environ: Mapping[str, str] = os.environ) -> int:
-    """The number of threads that the environment names, or one for each CPU that this process may use."""
+    """The number of threads that the environment names, or one for each CPU that this process may use.
+
+    Raises
+    ------
+    ValueError
+        If the variable of this package holds anything but a number of threads.
+    """
+    if (chosen := environ.get(OURS, "").strip()) and not (chosen.isdecimal() and int(chosen) > 0):
+        raise ValueError(f"{OURS} must be an integer at least 1, got {chosen!r}; set it to the number of threads")
     for name in CHOSEN:
-        if (chosen := environ.get(name, "")).isdecimal() and int(chosen) > 0:
+        if (chosen := environ.get(name, "").strip()).isdecimal() and int(chosen) > 0:
             return int(chosen)
     cpus, ranks = allowed_cpus(), ranks_here(environ)
     # The mask of a rank may be a part of the machine that it has alone, or that of all of them: the launcher's tells.
