@@ -71,6 +71,14 @@ def test_factors_of_any_pattern(backend, to_device, pattern):
 
 
 @pytest.mark.parametrize("ordering", ["color", "natural"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_factors_of_long_rows(share, ordering, backend, to_device):
+    """On a CPU the columns of rows are marked there, and otherwise searched for."""
+    A = dominant(sp.random_array((150, 150), density=share, rng=0, format="csr"))
+    check(A, backend, to_device, ordering, np.arange(150) if ordering == "natural" else None)
+
+
+@pytest.mark.parametrize("ordering", ["color", "natural"])
 @pytest.mark.parametrize("pattern", [stencil27(4), complete(30), star(40)], ids=["stencil", "complete", "star"])
 def test_symmetric_for_symmetric_matrices(pattern, ordering, backend, to_device):
     dense = applied(ILU0(to_device(spd(pattern)), ordering=ordering), backend)

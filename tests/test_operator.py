@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from graphs import grid5, spd
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation
 from mcprecond.linalg.csr import product_with
-from mcprecond.linalg.dense import Dense
+from mcprecond.linalg.dense import PANEL, Dense, invert_definite
 from mcprecond.linalg.operator import Operator, operator_for
 from mcprecond.matrix import admitted
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
@@ -86,10 +88,24 @@ def test_operators_on_vectors_of_other_dtypes(own, of_vectors, backend, to_devic
     x, M = to_device(x), MulticolorSGS(to_device(A.astype(own)))
     expected, y = backend.to_host(M @ x), backend.xp.empty_like(x)
     foreign = backend.linalg.aslinearoperator(to_device(A))
-    for given, result in ((M, expected), (foreign, backend.to_host(foreign @ x))):
-        operator = operator_for(given, np.dtype(of_vectors), backend)
+    for passed, result in ((M, expected), (foreign, backend.to_host(foreign @ x))):
+        operator = operator_for(passed, np.dtype(of_vectors), backend)
         assert operator.shape == (64, 64) and operator.dtype == np.dtype(of_vectors)
         assert operator.captures == (given is M)
         with operator.lend_state() as state:
             operator.enqueue(state, x, y)
         np.testing.assert_allclose(backend.to_host(y), result, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@given(n=st.integers(1, 3 * PANEL), seed=st.integers(0, 99))
+def test_a_definite_matrix_is_inverted_by_panels(n, seed, dtype):
+    """Only the lower triangle is read; and a pivot that is too small ends it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype is np.complex128 else 0)
+    A = X @ X.conj().T / n + np.eye(n)
+    inverse = np.tril(A).astype(dtype)
+    assert invert_definite(inverse, 0.0)
+    np.testing.assert_allclose(inverse @ A, np.eye(n), atol=1e-11 * n)
+    np.testing.assert_array_equal(inverse, inverse.conj().T)
+    assert not invert_definite(A - np.linalg.eigvalsh(A)[0] * 1.5 * np.eye(n), 1e-12)

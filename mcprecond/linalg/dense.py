@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import ROWS, Backend, KernelSet, compile_part, get_backend
+from mcprecond.backends import ROWS, Backend, KernelSet, compile_loop, compile_part, get_backend
 from mcprecond.backends.determinism import is_same_on_all_gpus
 from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.csr import columns_of
@@ -16,6 +16,8 @@ from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
+#: So many rows are eliminated at once on a CPU; a multiple of 4.
+PANEL = 32
 #: A matrix is nearly singular if rounding may change a solution by this share.
 NEARLY = 1e-6
 
@@ -104,7 +106,7 @@ def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
     xp = backend.xp
     if backend.name == "cpu":  # not by LAPACK, whose threads wait for each other where other processes are busy
         inverse = dense.copy()
-        return inverse if eliminate(inverse, least) else None
+        return inverse if invert_definite(inverse, least) else None
     from cupyx.scipy.linalg import solve_triangular
 
     factor = xp.linalg.cholesky(dense)  # it leaves pivots that are not positive, and does not raise
@@ -136,8 +138,40 @@ def multiply_dense(first, end, k, matrix, x, y):
 
 
 @compile_part
-def eliminate(A, least):
-    """Invert in place, by Gauss and Jordan's elimination without exchanges; False if a pivot is at most `least`."""
+def invert_definite(A, least):
+    """Invert a Hermitian matrix in place, of which the lower triangle is read; False if a pivot is at most `least`.
+
+    By Gauss and Jordan's elimination without exchanges, with signs that keep the matrix Hermitian, so that one triangle
+    does. PANEL rows are eliminated at once: the triangle is read and written once for each of these panels.
+    """
+    n = len(A)
+    for p in range(0, n, PANEL):
+        q = min(p + PANEL, n)
+        rows, factors = np.zeros((PANEL, n), A.dtype), np.zeros((PANEL, n), A.dtype)
+        for k in range(p, q):
+            rows[k - p, : k + 1] = A[k, : k + 1]
+            rows[k - p, k + 1 :] = np.conj(A[k + 1 :, k])
+        inverse = rows[: q - p, p:q].copy()
+        if not eliminate_by_rows(inverse, least):
+            return False
+        for k in range(q - p):
+            for m in range(q - p):
+                factors[m] += inverse[k, m] * np.conj(rows[k])
+        factors[:, p:q] = 0
+        subtract_products(0, n, factors.T.copy(), rows, A)
+        A[p:q, :p] = np.conj(factors[: q - p, :p])
+        A[p:q, p:q] = -inverse
+        A[q:, p:q] = factors[: q - p, q:].T
+    for i in range(n):
+        A[i, :i] *= -1
+        A[i, i] = -A[i, i].real
+        A[:i, i] = np.conj(A[i, :i])
+    return True
+
+
+@compile_part
+def eliminate_by_rows(A, least):
+    """Invert a small matrix in place, one row after another; False if a pivot is at most `least`."""
     for p in range(len(A)):
         pivot = A[p, p]
         if not pivot.real > least:
@@ -152,3 +186,13 @@ def eliminate(A, least):
             A[p, j] /= pivot
         A[p, p] = 1 / pivot
     return True
+
+
+@compile_loop(grain=8)
+def subtract_products(first, end, factors, rows, A):
+    """A -= factors times rows in the lower triangle, for some of its rows."""
+    for i in range(first, end):
+        for k in range(0, PANEL, 4):
+            a, b, c, d = factors[i, k], factors[i, k + 1], factors[i, k + 2], factors[i, k + 3]
+            for j in range(i + 1):
+                A[i, j] -= (a * rows[k, j] + b * rows[k + 1, j]) + (c * rows[k + 2, j] + d * rows[k + 3, j])

@@ -4,7 +4,8 @@ Elimination subtracts multiples of the upper parts of earlier rows j from row i,
 Matches depend on the pattern only. So a GPU lists them once, and a factorization neither reads nor compares columns.
 For each lower entry of row i, in column j, and each entry after it the list says which entry of the upper part of row j
 has the same column: mostly one byte. To save memory, the matches of long rows are not listed but searched for each
-time. The CPU searches for all of them, which takes about as long as reading a list.
+time. The CPU searches for all of them, which takes about as long as reading a list; where rows are long, it marks the
+columns of a row in an array for all columns, and looks other rows' columns up there.
 
 Entries are read and written where the sweeps need them. The upper part of a row, which other rows read during
 elimination, is also stored contiguously in an array of its own.
@@ -31,6 +32,8 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE STORED PLACE SHARE (LANES)")
 
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
+#: On the CPU the columns of rows are marked if the elimination reads so many times as many entries as there are marks.
+WORK_OF_MARKS = 2
 ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
 MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
@@ -176,6 +179,45 @@ def eliminate_in_place(i, lower_indptr, lower_indices, lower, upper_indptr, uppe
 
 
 @compile_row
+def work_of_rows(first, end, lower_indptr, lower_indices, upper_indptr):
+    """How many entries of upper parts the elimination of some rows reads."""
+    work = 0
+    for e in range(lower_indptr[first], lower_indptr[end]):
+        j = lower_indices[e]
+        work += np.int64(upper_indptr[j + 1]) - np.int64(upper_indptr[j])
+    return work
+
+
+@compile_row
+def mark_row(i, lower_indptr, lower_indices, upper_indptr, upper_indices, marks, marked):
+    """Note the place of each entry off the diagonal of row i under its column, or, unless `marked`, that it is none."""
+    for e in range(lower_indptr[i], lower_indptr[i + 1]):
+        marks[lower_indices[e]] = e if marked else -1
+    for e in range(upper_indptr[i], upper_indptr[i + 1]):
+        marks[upper_indices[e]] = e if marked else -1
+
+
+@compile_row
+def eliminate_marked(i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv, marks):
+    """As `eliminate_in_place`, where the row is marked."""
+    changes, added = 0, dinv.dtype.type(0)
+    for e in range(lower_indptr[i], lower_indptr[i + 1]):
+        j = lower_indices[e]
+        factor = theta * (lower[e] * dinv[j])
+        for other in range(upper_indptr[j], upper_indptr[j + 1]):
+            column, value = upper_indices[other], upper[other]
+            if column == i:
+                added -= factor * value
+            elif marks[column] >= 0:
+                changes += 1
+                if column < i:
+                    lower[marks[column]] -= factor * value
+                else:
+                    upper[marks[column]] -= factor * value
+    return added, changes
+
+
+@compile_row
 def load(begin, end, places, stored, values, largest):
     """Fetch a triangle's part of a row from where the sweeps need it; its largest magnitude, or `largest`."""
     for e in range(begin, end):
@@ -220,6 +262,9 @@ def factorize_rows(
     """The rows of one level."""
     changes = 0
     first, end = whole_bundles(first, end, begins)
+    n = len(diagonal)
+    marks_pay = first < end and work_of_rows(first, end, lower_indptr, lower_indices, upper_indptr) > WORK_OF_MARKS * n
+    marks = np.full(n if marks_pay else 0, -1)
     for i in range(first, end):
         d = diagonal[i]
         largest = load(lower_indptr[i], lower_indptr[i + 1], lower_places, lower_stored, lower, abs(d))
@@ -228,6 +273,13 @@ def factorize_rows(
             added = eliminate_listed(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper, firsts, matches, theta, dinv
             )
+        elif marks_pay:
+            mark_row(i, lower_indptr, lower_indices, upper_indptr, upper_indices, marks, True)
+            added, changes_here = eliminate_marked(
+                i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv, marks
+            )
+            mark_row(i, lower_indptr, lower_indices, upper_indptr, upper_indices, marks, False)
+            changes += changes_here
         else:
             added, changes_here = eliminate_in_place(
                 i, lower_indptr, lower_indices, lower, upper_indptr, upper_indices, upper, theta, dinv
