@@ -1221,3 +1221,25 @@ def test_any_operator_smooths(build, most, to_device, backend):
 def test_what_does_not_smooth_is_refused(build, error, why, to_device):
     with pytest.raises(error, match=why):
         SmoothedAggregation(to_device(poisson(8, 8)), smoother=build, max_coarse=10)
+
+
+@pytest.mark.parametrize(("dtype", "units"), [("float64", [1e160, 1e-200]), ("float32", [1e25, 1e-25, 1e60])])
+def test_any_unit_of_candidates_will_do(to_device, dtype, units):
+    """Candidates in float64 may be beyond what a float32 matrix has room for; and each has a unit of its own."""
+    A = to_device(grid5(30).astype(dtype))
+    x = np.linspace(0, 1, 900)
+    for B in (np.ones(900), np.stack([np.ones(900), x], 1)):
+        expected = SmoothedAggregation(A, to_device(B), max_coarse=50)
+        for unit in units:
+            found = SmoothedAggregation(A, to_device(B * ([unit, 1][: B.ndim] if B.ndim > 1 else unit)), max_coarse=50)
+            sizes = [level.A.shape for level in found.levels]
+            assert sizes == [level.A.shape for level in expected.levels] and len(sizes) > 2
+            b = to_device(np.random.default_rng(0).standard_normal(900).astype(dtype))
+            assert pcg(A, b, M=found).iterations == pcg(A, b, M=expected).iterations
+
+
+def test_an_imaginary_diagonal_entry_is_shown():
+    A = grid5(8).astype(complex).tolil()
+    A[5, 5] = 3j
+    with pytest.raises(ValueError, match=r"A has 3j on the diagonal in row 5"):
+        SmoothedAggregation(A.tocsr())

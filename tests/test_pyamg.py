@@ -120,3 +120,32 @@ def test_ours_and_theirs_agree_on_complexity():
     A = problems.laplacian((60, 60))
     ours, theirs = SmoothedAggregation(A), pyamg.smoothed_aggregation_solver(A)
     assert ours.operator_complexity <= 1.2 * theirs.operator_complexity()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "broken", "error", "message"),
+    [
+        ("P", lambda P: P.tocsr()[:, :3], ValueError, r"P of level 0 must have shape \(900, \d+\)"),
+        ("P", lambda P: P.toarray(), TypeError, "P of level 0 must be a sparse matrix of SciPy, got ndarray"),
+        ("R", lambda R: None, TypeError, "R of level 0 must be a sparse matrix of SciPy, got NoneType"),
+        ("P", lambda P: P * np.nan, ValueError, "P of level 0 holds nan in row 0"),
+        ("P", lambda P: P * 1j, TypeError, "P of level 0 holds complex128 and A float64"),
+        ("A", lambda A: A * np.inf, ValueError, "A of level 0 holds"),
+        ("A", lambda A: A.toarray(), TypeError, "A of level 0 must be a sparse matrix"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_broken_levels_are_named(attribute, broken, error, message):
+    ml = pyamg.smoothed_aggregation_solver(grid5(30), max_coarse=20)
+    setattr(ml.levels[0], attribute, broken(getattr(ml.levels[0], attribute)))
+    with pytest.raises(error, match=message):
+        multigrid.from_pyamg(ml)
+
+
+def test_a_refusal_says_on_which_level_it_is():
+    ml = pyamg.smoothed_aggregation_solver(grid5(40), max_coarse=20)
+    ml.levels[1].A = ml.levels[1].A.tolil()
+    ml.levels[1].A[7, 7] = 0
+    ml.levels[1].A = ml.levels[1].A.tocsr()
+    with pytest.raises(ValueError, match=r"diagonal entry in row 7.*\(A is the matrix of level 1\)"):
+        multigrid.from_pyamg(ml)

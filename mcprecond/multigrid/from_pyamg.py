@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+import scipy.sparse
+
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import integer, one_of, stored_dtype
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admitted
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
+from mcprecond.matrix import AdmittedMatrix, admitted, refuse_not_finite_entry
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.units import narrowed
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
@@ -104,17 +107,19 @@ def from_pyamg(
     levels: list[Level] = []
     coarse = None
     for number, level in enumerate(theirs):
-        matrix = placed(level.A, backend)
+        matrix = placed(level.A, f"A of level {number}", backend)
         levels.append(ours := Level(matrix.csr, stored, stored))
         if number:
-            finer = theirs[number - 1]
-            P, R = (placed_transfer(C, matrix.dtype, backend) for C in (finer.P, finer.R))
+            finer, n, fine = theirs[number - 1], matrix.shape[0], levels[-2].A.shape[0]
+            P = placed_transfer(finer, "P", number - 1, (fine, n), matrix.dtype, backend)
+            R = placed_transfer(finer, "R", number - 1, (n, fine), matrix.dtype, backend)
         if number == len(theirs) - 1 and matrix.shape[0] <= MOST_DENSE:
             ours.dtype = matrix.dtype
             coarse = Dense(matrix.csr, backend, definite=False)
         else:
             matrix = narrowed(matrix, stored, number, ADVICE)
-            ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A))
+            with naming_level(number):
+                ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A))
         if number:
             levels[-2].connect(ours, P, R, (longest_row(P), longest_row(R)), backend)
     return PyAMGHierarchy(
@@ -134,16 +139,37 @@ def block_size_of(A: Any) -> int:
     return int(rows) if rows == columns <= LARGEST_BLOCK else 1
 
 
-def placed(A: Any, backend: Backend) -> AdmittedMatrix:
+def placed(A: Any, name: str, backend: Backend) -> AdmittedMatrix:
     """A level's matrix, admitted, on a device."""
-    matrix = admitted(A, floats=True).canonical()
+    matrix = admitted(A, name, finite=True).canonical()
     return matrix if backend.name == "cpu" else admitted(backend.sparse.csr_matrix(matrix.csr))
 
 
-def placed_transfer(C: Any, dtype: Any, backend: Backend) -> Any:
-    """A level's prolongator or restriction as a CSR matrix with sorted rows, on a device."""
-    csr = C.tocsr().astype(dtype)
+def placed_transfer(
+    level: Any, attribute: str, number: int, shape: tuple[int, int], dtype: Any, backend: Backend
+) -> Any:
+    """A level's prolongator or restriction as a CSR matrix with sorted rows, on a device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no sparse matrix of this shape with finite numbers that the dtype has room for; names it.
+    """
+    name = f"{attribute} of level {number}"
+    C: Any = getattr(level, attribute, None)
+    if not scipy.sparse.issparse(C):
+        raise TypeError(f"{name} must be a sparse matrix of SciPy, got {type(C).__name__}")
+    if C.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, as the matrices of the levels, got {C.shape}")
+    if C.dtype.kind == "c" != np.dtype(dtype).kind or C.dtype.kind not in "fciub":
+        raise TypeError(f"{name} holds {C.dtype} and A {dtype}; build both from one matrix")
+    try:
+        csr = C.tocsr().astype(dtype)
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} has broken row offsets or column indices: {error}") from error
     csr.sort_indices()
+    refuse_not_finite_entry(csr, get_backend("cpu"), name)
     return backend.sparse.csr_matrix(csr)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -15,8 +15,7 @@ from mcprecond.backends.arguments import flag, function, integer, one_of, real, 
 from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
 from mcprecond.linalg.csr import Csr, columns_of
 from mcprecond.linalg.dense import Dense
-from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.linalg.sums import norm_of
+from mcprecond.linalg.powers import exponent_of, times_power
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import diagonal_of
 from mcprecond.multigrid.acceleration import accelerated
@@ -24,7 +23,8 @@ from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.base import _empty_operator
-from mcprecond.solvers.result import Reason, SolveResult
+from mcprecond.solvers.result import SolveResult
+from mcprecond.solvers.richardson import Richardson
 from mcprecond.typing import Cycle, DeviceArray, HostArray, Matrix
 
 CYCLES = ("V", "W", "K")
@@ -123,6 +123,17 @@ class Space:
         self.b_again: Any = None if cycle == "V" else new()
         self.x_again: Any = None if cycle == "V" else new()
         self.steps = TwoSteps(n, level.dtype, backend, columns) if cycle == "K" else None
+
+
+@contextmanager
+def naming_level(number: int) -> Iterator[None]:
+    """Let what is refused on a level below the finest one say which level that is."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if number == 0:
+            raise
+        raise type(error)(f"{error} (A is the matrix of level {number})") from error
 
 
 class Multigrid(Preconditioner):
@@ -495,44 +506,16 @@ class Multigrid(Preconditioner):
         atol_of_zero: float = 0.0,
     ) -> SolveResult[Any]:
         """Iterate cycles without a Krylov method. Where b = 0, `atol_of_zero` is the tolerance if it is larger."""
-        import time
-
-        started = time.perf_counter()
-        n, xp, A = self.shape[0], self.backend.xp, Csr(self.levels[0].A, self.backend)
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
-        b = xp.asarray(vector(b, n, self._origin, self.dtype))
-        x = xp.zeros(n, self.dtype) if x0 is None else xp.asarray(vector(x0, n, self._origin, self.dtype, "x0"))
-        if not bool(b.any()):
-            atol = max(atol, atol_of_zero)
-        near, shift = np.finfo(self.dtype).maxexp // 4, 0
-        exponent_of_A = -self.exponent
-        if max(abs(exponent_of(b, xp)), abs(exponent_of_A)) > near:
-            shift = exponent_of(b, xp) - exponent_of_A // 3  # neither squares of b nor x overflow or vanish
-        b, x = (times_power(v, -shift, xp) for v in (b, x))
-        limit, r = max(rtol * norm_of(b, self.backend), power_times(atol, -shift)), b - A.times(x)
-        residuals = [norm_of(r, self.backend)]
-        ready = time.perf_counter()
-        with self.workspace() as own:
-            while np.isfinite(residuals[-1]) and residuals[-1] > limit and len(residuals) <= maxiter:
-                exponent = math.frexp(residuals[-1])[1]  # narrower levels need residuals of about 1
-                own.r[:, 0] = times_power(r, -exponent, xp)
-                own.apply(self)
-                x += times_power(own.z[:, 0], exponent, xp)
-                r = b - A.times(x)
-                residuals.append(norm_of(r, self.backend))
-                if callback:
-                    callback(self._given_back(times_power(x, shift, xp)))
-        reason = (
-            Reason.NOT_FINITE
-            if not np.isfinite(residuals[-1])
-            else Reason.CONVERGED
-            if residuals[-1] <= limit
-            else Reason.MAX_ITERATIONS
+        b, x0 = (
+            None if v is None else self.backend.xp.asarray(vector(v, self.shape[0], self._origin, self.dtype, name))
+            for v, name in ((b, "b"), (x0, "x0"))
         )
-        x = self._given_back(times_power(x, shift, xp))
-        residuals = [power_times(norm, shift) for norm in residuals]
-        seconds = ready - started, time.perf_counter() - ready
-        return SolveResult(x, reason, len(residuals) - 1, np.array(residuals), residuals[-1], *seconds)
+        atol = atol if bool(b.any()) else max(atol, atol_of_zero)
+        solver = Richardson(self.levels[0].A, self._on_device())
+        told = None if callback is None else lambda x: callback(self._given_back(x))
+        result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=told)
+        return replace(result, x=self._given_back(result.x))
 
     def _accelerate(
         self,
@@ -546,12 +529,19 @@ class Multigrid(Preconditioner):
     ) -> tuple[Any, Any]:
         """Run a Krylov method on the device of the levels; return x, on the device of b, and info."""
         maxiter = None if maxiter is None else integer(maxiter, "maxiter", 0)
-        M = self if self._stays else OtherCycle(self, self.cycle, self.backend)
         b = self._taken(b, "b")
         x0 = None if x0 is None else self._taken(x0, "x0")
         told = None if callback is None else lambda x: callback(self._given_back(x))
         x, info = accelerated(
-            accel, self.levels[0].A, b, x0, tol=tol, maxiter=maxiter, M=M, callback=told, residuals=residuals
+            accel,
+            self.levels[0].A,
+            b,
+            x0,
+            tol=tol,
+            maxiter=maxiter,
+            M=self._on_device(),
+            callback=told,
+            residuals=residuals,
         )
         return self._given_back(x), info
 
@@ -564,6 +554,10 @@ class Multigrid(Preconditioner):
     def _given_back(self, x: Any) -> Any:
         """Move a vector to the device of A; a number is returned as it is."""
         return x if self._stays or np.isscalar(x) else self.backend.to_host(x)
+
+    def _on_device(self) -> Multigrid:
+        """The same for vectors on the device of the levels."""
+        return self if self._stays else OtherCycle(self, self.cycle, self.backend)
 
     def _adjoint(self) -> Any:
         if not self.linear:

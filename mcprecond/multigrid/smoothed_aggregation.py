@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -10,13 +11,14 @@ import numpy as np
 
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
-from mcprecond.backends.inputs import first_place
+from mcprecond.backends.inputs import first_place, numbers_of
 from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.dense import Dense
+from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
 from mcprecond.multigrid.coarsening import Coarsening, coarsen
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
 from mcprecond.multigrid.named_smoothers import is_polynomial, known_smoother, new_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.strength import refuse_unsymmetric
@@ -187,7 +189,8 @@ class SmoothedAggregation(Multigrid):
                 coarse, level.dtype = Dense(A.csr, backend, sizes=partial(self._sizes, first)), matrix.dtype
                 break
             values = narrowed(A, level.stored, len(levels) - 1, NOT_DEFINITE)
-            level.smoother = new_smoother(self.smoother, values, coloring, block_size, level.dtype)
+            with naming_level(len(levels) - 1):
+                level.smoother = new_smoother(self.smoother, values, coloring, block_size, level.dtype)
             if coarsening is None:
                 break
             A = coarsening.coarse_matrix(A, len(levels), self._narrowest)
@@ -259,7 +262,9 @@ class SmoothedAggregation(Multigrid):
         first = A
         for number, level in enumerate(self.levels):
             if level.smoother is not None:
-                level.smoother.update(narrowed(A, level.stored, number, NOT_DEFINITE))
+                values = narrowed(A, level.stored, number, NOT_DEFINITE)
+                with naming_level(number):
+                    level.smoother.update(values)
             if number < len(self._coarsenings):
                 A = self._coarsenings[number].coarse_matrix(A, number + 1, self._narrowest)
                 level.replace_transfers()
@@ -283,7 +288,7 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:
     place = backend_of(B)
     if place.name == "gpu" != matrix.backend.name:
         raise TypeError("B is on the gpu and must be on the cpu like A; move it with cupy.asnumpy(B)")
-    array = place.xp.asarray(B)
+    array = numbers_of(B, place, "B")
     if array.dtype.kind not in "fiubc" or (array.dtype.kind == "c" and dtype.kind != "c"):
         raise TypeError(f"B must hold numbers that {dtype}, the dtype of A, has room for, got dtype {array.dtype}")
     if array.ndim == 1:
@@ -298,7 +303,16 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:
     zero = (array == 0).all(axis=0)
     if n and bool(zero.any()):
         raise ValueError(f"column {int(zero.argmax())} of B is zero; leave it out")
-    return xp.ascontiguousarray(xp.asarray(array).astype(dtype))
+    return xp.ascontiguousarray(xp.asarray(in_units(array, place.xp)).astype(dtype))
+
+
+def in_units(B: Any, xp: Any) -> Any:
+    """The columns of B in double precision, each times a power of two that brings its largest part to about 1."""
+    B = B.astype(np.complex128 if B.dtype.kind == "c" else np.float64)
+    for j in range(B.shape[1]):
+        largest = max(float(abs(part).max()) for part in (B[:, j].real, B[:, j].imag)) if len(B) else 1.0
+        B[:, j] = times_power(B[:, j], -math.frexp(largest)[1], xp)
+    return B
 
 
 def refuse_unfit(matrix: AdmittedMatrix) -> None:
@@ -306,7 +320,7 @@ def refuse_unfit(matrix: AdmittedMatrix) -> None:
     diagonal = matrix.diagonal().real
     row = first_place(~(diagonal > 0), matrix.backend.xp)
     if row is not None:
-        value = diagonal[row].item()
+        value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; smoothed aggregation needs a positive definite A")
     refuse_unsymmetric(matrix)
