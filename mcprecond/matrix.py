@@ -187,7 +187,8 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
     name : str
         What messages call it.
     floats : bool
-        Whether its values have to be floats of single or double precision, real or complex.
+        Whether its values have to be floats of single or double precision, real or complex. Integers and booleans
+        become float64.
     finite : bool
         Whether they have to be finite floats, which takes a pass over them.
 
@@ -200,8 +201,8 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
         not finite (names the row) where that matters, or it is a CuPy matrix where CuPy finds no device.
     """
     if isinstance(A, AdmittedMatrix):
-        if floats or finite:
-            _refuse_other_than_floats(A, name)
+        if (floats or finite) and A.dtype not in FLOATS:
+            return admitted(A.csr, name, floats=floats, finite=finite)
         return admitted(A.csr, name, finite=True) if finite and A.largest is None else A
     csr, backend = csr_form(A, name, floats=floats or finite)
     xp, n, entries = backend.xp, csr.shape[0], csr.indices.size
@@ -256,7 +257,7 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"{name} must be square, got shape {A.shape}")
     if floats:
-        _refuse_other_than_floats(A, name)
+        A = with_floats(A, name)
     if A.shape[0] >= 2**31:
         raise ValueError(f"{name} has {A.shape[0]} rows; row numbers must fit into 31 bits")
     if A.format != "csr":
@@ -320,13 +321,22 @@ def refuse_not_finite_entry(csr: Any, backend: Backend, name: str = "A") -> None
         raise ValueError(f"{name} holds {csr.data[k].item()} in row {row}, column {column}; every value must be finite")
 
 
-def _refuse_other_than_floats(A: Any, name: str) -> None:
-    """Raise TypeError for a matrix that solvers cannot compute with."""
+def with_floats(A: Any, name: str) -> Any:
+    """Return a matrix of integers or booleans as one of float64, as SciPy's solvers do, and one of floats as it is.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else that solvers cannot compute with.
+    """
+    if A.dtype.kind in "biu":
+        return A.astype(np.float64)
     if A.dtype not in FLOATS:
         raise TypeError(
             f"{name} must hold float32, float64, complex64 or complex128 values, got {A.dtype}; "
             f"convert it with {name}.astype(float)"
         )
+    return A
 
 
 def place_of(csr: Any, k: int, backend: Backend) -> tuple[int, int]:

@@ -92,10 +92,10 @@ def test_digits_that_are_left_are_those_above_rounding_and_the_limit(last, limit
     """None where the residual is that small already: no iterations are left, and no negative number of them."""
     asked, residuals = [], list(np.geomspace(1.0, last, 12))
     iteration = SimpleNamespace(residuals=residuals, limit=limit, dtype=np.float64, count=11, maxiter=100)
-    stages = SimpleNamespace(_name="none", _progress={}, _predicted={})
+    stages = SimpleNamespace(_predicted={})
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(automatic, "next_stage", lambda name, left, digits, *others: asked.append((left, digits)))
-        automatic.Stages._next(stages, iteration)
+        automatic.Stages._next(stages, "none", {}, iteration)
     ((left, digits),) = asked
     assert digits == max(0.0, math.log10(residuals[-1] / max(limit, np.finfo(float).eps))) and left >= 0
 

@@ -39,12 +39,29 @@ def test_not_square(entrance):
 
 
 @pytest.mark.parametrize("entrance", VALUE_ENTRANCES)
-@pytest.mark.parametrize("dtype", [np.int64, np.clongdouble, bool])
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, np.clongdouble])
 def test_wrong_dtype(entrance, dtype):
     with pytest.raises(
         TypeError, match=f"A must hold float32, float64, complex64 or complex128 values, got {np.dtype(dtype)}"
     ):
         ENTRANCES[entrance](sp.eye_array(5, dtype=dtype, format="csr"))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint32, bool])
+def test_integers_and_booleans_are_converted_as_scipy_does(dtype):
+    """In A, b, M and updates alike; A is not changed."""
+    wide, b = sp.csr_array(sp.random_array((9, 9), density=0.3, rng=0) > 0).astype(float), np.arange(9) % 2
+    wide = (wide + wide.T + 9 * sp.eye_array(9) if dtype is not bool else sp.eye_array(9)).tocsr()
+    A = wide.astype(dtype)
+    expected = pcg(wide, b.astype(float), M=MulticolorSGS(wide), rtol=1e-10)
+    M = MulticolorSGS(A)
+    M.update(A)
+    for matrix, preconditioner in ((A, M), (A.toarray(), M), (wide, MulticolorSGS(A))):
+        found = pcg(matrix, b.astype(dtype), M=preconditioner, rtol=1e-10)
+        assert found.x.dtype == np.float64
+        np.testing.assert_array_equal(found.x, expected.x)
+    np.testing.assert_array_equal(pcg(A, b, M=A).x, pcg(wide, b, M=wide).x)
+    assert A.dtype == dtype
 
 
 def test_color_reads_any_dtype():

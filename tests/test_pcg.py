@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -186,28 +187,39 @@ def test_what_memory_held_before_does_not_matter(name, form, backend, to_device,
 
 @given(of_A=st.integers(-900, 900), of_b=st.integers(-900, 900), of_guess=st.integers(-90, 90), knows=st.booleans())
 def test_units_follow_the_larger_part_of_the_first_residual(of_A, of_b, of_guess, knows):
-    """That is b or A times the guess, whose exponent is asked for where the units of A or of that are far from 1."""
-    chosen, product = [], 17
-    v = {"b": (0.75, of_b), "x": (2.0**8, of_guess)}
-    iteration = SimpleNamespace(
-        b="b", x="x", shift=0, size=v.get, choose_units=lambda *exponents: chosen.append(exponents)
-    )
+    """That is b or A times the guess, whose exponent is asked for where the units of A or of that are far from 1.
+
+    But the guess is left out if nothing of b would be left in its units.
+    """
+    chosen, product, x = [], 17, np.ones(1)
+    sizes = iter([(0.75, of_b), (2.0**8, of_guess)])
+    iteration = SimpleNamespace(b=x, x=x, shift=0, dtype=np.float64, size=lambda v: next(sizes))
+    iteration.choose_units = lambda *exponents: chosen.append(exponents)
     iteration.is_near = lambda *exponents: max(map(abs, exponents)) <= 128
-    choose_units(iteration, None, "guess", of_A, None, (lambda: product) if knows else None)
+    iteration.home_of = lambda of_A, exponent: exponent if iteration.is_near(of_A, exponent) else of_A // 3
+    choose_units(iteration, x, "guess", of_A, None, (lambda: product) if knows else None)
     of_product = of_A + 9 + of_guess
     expected = product if knows and max(abs(of_A), abs(of_product)) > 128 else of_product
-    assert chosen == [(of_A, max(of_b, expected))]
+    of_residual = max(of_b, expected)
+    if of_b + iteration.home_of(of_A, of_residual) - of_residual < -970:
+        assert chosen == [(of_A, of_b)] and x == 0
+    elif of_b + iteration.home_of(of_A, of_residual) - of_residual > -960:
+        assert chosen == [(of_A, of_residual)] and x == 1
 
 
 @given(limit=st.floats(1e-3, 1e3), share=st.sampled_from([0.5, 1.0, 1.5]))
 def test_a_solution_that_loses_digits_converged_if_its_residual_is_at_the_limit(limit, share):
     """As without another unit: at the limit is converged, beyond it is not."""
-    iteration = SimpleNamespace(shift=900, backend=get_backend("cpu"), limit=limit, taken=[])
+    iteration = SimpleNamespace(
+        shift=900, backend=get_backend("cpu"), limit=limit, taken=[], best_norm=math.inf, best=None
+    )
+    iteration.is_iterate = lambda x: False
+    iteration.norm_in_units = lambda norm: norm
     iteration.solution = lambda: np.array([1.0, 0.0])
     iteration.iterate = lambda: np.array([2.0**900, 2.0**-900])
     iteration.replace_iterate = iteration.taken.append
     iteration.measure_residual = lambda: setattr(iteration, "true_residual_norm", share * limit)
-    _, reason = solution_of(iteration, Reason.CONVERGED)
+    *_, reason = solution_of(iteration, Reason.CONVERGED)
     assert len(iteration.taken) == 1 and reason is (Reason.CONVERGED if share <= 1 else Reason.STAGNATED)
 
 
@@ -479,7 +491,7 @@ def test_restarts_from_the_true_residual(backend, to_device):
     iteration = EisenstatIteration(A, MulticolorSGS(A), backend)
     iteration.load(b, None)
     norm = iteration.dot(b) ** 0.5
-    iteration.start(1e-12 * norm, 1000, norm)
+    iteration.start(1e-12 * norm, 1000, norm, is_zero=True)
     found = [norm]
     for _ in range(3):
         iteration.enqueue(12)

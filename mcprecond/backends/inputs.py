@@ -60,6 +60,20 @@ def shaped_columns(b: Any, n: int, most: int, backend: Backend, name: str = "b")
     return array
 
 
+def numbers_of(values: Any, backend: Backend, name: str) -> Any:
+    """Return an array of the backend from an array, or from lists.
+
+    Raises
+    ------
+    TypeError
+        If lists have different lengths.
+    """
+    try:
+        return backend.xp.asarray(values)
+    except ValueError:
+        raise TypeError(f"{name} must be an array of numbers, got {shown(values)}") from None
+
+
 def _numbers(b: Any, backend: Backend, name: str) -> Any:
     """Return b as an array of numbers on the backend."""
     if backend_of(b).name != backend.name:
@@ -67,7 +81,7 @@ def _numbers(b: Any, backend: Backend, name: str) -> Any:
             f"{name} is on the {backend_of(b).name} and must be on the {backend.name}; "
             f"move it with cupy.{'asnumpy' if backend.name == 'cpu' else 'asarray'}({name})"
         )
-    array = backend.xp.asarray(b)
+    array = numbers_of(b, backend, name)
     if array.dtype.kind not in "fiubc" or array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8):
         raise TypeError(
             f"{name} must hold real or complex numbers of at most double precision, got dtype {array.dtype}"

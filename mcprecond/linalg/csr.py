@@ -69,7 +69,7 @@ class Csr(Operator):
         xp, entries = backend.xp, csr.indices.size
         self.shape, self._backend, self._exponent = csr.shape, backend, exponent
         self.dtype = np.dtype(dtype or csr.dtype)
-        self.rows, self.offset = csr.shape[0], offset_type(entries)
+        self.rows, self.offset, self.longest_row = csr.shape[0], offset_type(entries), longest_row
         self.indptr = xp.asarray(csr.indptr, dtype=self.offset)
         self.indices = xp.asarray(csr.indices, dtype=np.int32)
         self.values = csr.data.astype(stored or csr.dtype, copy=copies)

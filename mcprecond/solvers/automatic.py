@@ -9,11 +9,15 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.inputs import refuse_not_finite
+from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.diagonal import Diagonal
+from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.solvers.iteration import Iteration
@@ -44,7 +48,8 @@ class Stages:
     def __init__(self, plain: PreconditionedCG) -> None:
         self._matrix, self._options = plain.matrix, plain.options
         jacobi = inverse_diagonal(self._matrix)
-        self._name = first = "none" if jacobi is None else "Jacobi"
+        #: The stage that the next solve begins with.
+        self._first = first = "none" if jacobi is None else "Jacobi"
         self._solvers = {first: self._solver_with(jacobi)}
         #: Of all solves so far: what the last one with each stage has shown.
         self._progress: dict[str, Progress] = {}
@@ -62,71 +67,99 @@ class Stages:
         callback: Callable[[Iteration], object] | None = None,
         progress: Callable[[int, float], object] | None = None,
     ) -> SolveResult[Any]:
-        """See `Solver`. Of several right-hand sides the first one decides which preconditioner the others have."""
-        b = b if hasattr(b, "ndim") else np.asarray(b)
-        if b.ndim == 2 and b.shape[1] > 1:
-            guess = x0 if x0 is None or isinstance(x0, str) else x0[:, 0]
-            first = self.run(b[:, 0], guess, rtol, atol, maxiter)
-            solver = self._solvers[self._name]
-            result = solver.run(b, x0, rtol, atol, maxiter, callback=callback, progress=progress)
-            return replace(
-                result,
-                setup_seconds=result.setup_seconds + first.setup_seconds + first.solve_seconds,
-                stages=first.stages,
-                M=first.M,
-            )
+        """See `Solver`. Of several right-hand sides the one with the largest residual at the start decides which
+        preconditioner all of them have.
+        """
+        first = self._solvers[self._first]
+        b, x0, rtol, atol, maxiter = first.admitted_arguments(b, x0, rtol, atol, maxiter)
+        limits = rtol, atol, maxiter
+        if b.ndim == 1:
+            return self._run_stages(b, x0, *limits, callback=callback, progress=progress)
+        refuse_not_finite(b, self._matrix.backend)
+        column = self._largest_column(b, x0)
+        alone = self._run_stages(b[:, column], None if x0 is None else x0[:, column], *limits)
+        solver = self._solvers[alone.stages[-1].name]
+        result = solver.run(b, x0, *limits, callback=callback, progress=progress)
+        setup_seconds = result.setup_seconds + alone.setup_seconds + alone.solve_seconds
+        return replace(result, setup_seconds=setup_seconds, stages=alone.stages, M=alone.M)
+
+    def _largest_column(self, b: Any, x0: Any) -> int:
+        """The number of the column with the largest residual at the start."""
+        if x0 is None:
+            norms = [norm_of(column, self._matrix.backend) for column in b.T]
+        else:
+            A = product_with(self._matrix)
+            pairs = zip(b.T, x0.T, strict=True)
+            with np.errstate(all="ignore"):
+                norms = [norm_of(r - A.times(x.astype(A.dtype)), self._matrix.backend) for r, x in pairs]
+        return int(np.argmax(norms))
+
+    def _run_stages(
+        self,
+        b: Any,
+        x0: Any,
+        rtol: float,
+        atol: float,
+        maxiter: int,
+        *,
+        callback: Callable[[Iteration], object] | None = None,
+        progress: Callable[[int, float], object] | None = None,
+    ) -> SolveResult[Any]:
+        """Solve for one right-hand side. What a solve knows of its stages is its own: others may run beside it."""
         results: list[SolveResult[Any]] = []
         stages: list[Stage] = []
-        maxiter = 10 * self._matrix.shape[0] if maxiter is None else maxiter
+        name, known = self._first, dict(self._progress)
         while True:
-            decision = Decision(self._next)
+            decision = Decision(partial(self._next, name, known))
             done = sum(result.iterations for result in results)
             told = None if progress is None else lambda count, norm, done=done: progress(done + count, norm)
-            self._progress.setdefault(self._name, Progress(0, 0.0))
-            result = self._solvers[self._name].run(
-                b, x0, rtol, atol, maxiter - done, callback=callback, progress=told, leaves=decision
-            )
+            known.setdefault(name, Progress(0, 0.0))
+            solver = self._solvers[name]
+            result = solver.run(b, x0, rtol, atol, maxiter - done, callback=callback, progress=told, leaves=decision)
             results.append(result)
-            before = stages.pop().iterations if stages and stages[-1].name == self._name else 0
-            stages.append(Stage(self._name, before + result.iterations))
-            name = decision.name
-            if result.reason in FAILURES and self._name != stages[0].name:
-                del self._predicted[self._name]
-                name = stages[0].name
-            if name is None or result.converged or done + result.iterations >= maxiter:
-                return merged(results, stages, M=self._solvers[self._name].M)
+            before = stages.pop().iterations if stages and stages[-1].name == name else 0
+            stages.append(Stage(name, before + result.iterations))
+            following = decision.name
+            if result.reason in FAILURES and name != stages[0].name:
+                self._predicted.pop(name, None)
+                following = stages[0].name
+            if following is None or result.converged or done + result.iterations >= maxiter:
+                self._first, self._progress = name, known
+                return merged(results, stages, M=solver.M)
             if result.reason is not Reason.NOT_FINITE:
                 x0 = result.x
-            self._go_to(name)
+            if self._build(following):
+                solver.release()
+                name = following
 
     def release(self) -> None:
         """Give back the memory that solves have taken."""
         for solver in self._solvers.values():
             solver.release()
 
-    def _next(self, iteration: Iteration) -> str | None:
+    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
         """The stage to go on with, by the residuals so far; None to stay."""
         residuals, limit = iteration.residuals, iteration.limit
         least = float(np.finfo(iteration.dtype).eps) * residuals[0]
         digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
         rate = expected_rate(residuals)
-        self._progress[self._name] = Progress(iteration.count, rate)
+        known[current] = Progress(iteration.count, rate)
         most = float(iteration.maxiter - iteration.count)
         left = min(digits / rate, most) if rate else most
-        return next_stage(self._name, left, digits, self._progress, self._predicted)
+        return next_stage(current, left, digits, known, self._predicted)
 
-    def _go_to(self, name: str) -> None:
-        """Make a stage the current one, and build it if need be; where that fails, stay, and never try it again."""
+    def _build(self, name: str) -> bool:
+        """Build the preconditioner of a stage, if need be; where that fails, it is never tried again."""
         if name not in self._solvers:
             started = time.perf_counter()
             try:
-                self._solvers[name] = self._solver_with(BUILDERS[name](self._matrix))
+                solver = self._solver_with(BUILDERS[name](self._matrix))
             except (ValueError, MemoryError):
-                del self._predicted[name]
-                return
-            self._solvers[name].started = started
-        self._solvers[self._name].release()
-        self._name = name
+                self._predicted.pop(name, None)
+                return False
+            solver.started = started
+            self._solvers[name] = solver
+        return True
 
     def _solver_with(self, M: Any) -> PreconditionedCG:
         return PreconditionedCG(self._matrix, M, **self._options)

@@ -5,6 +5,7 @@ The preconditioner stands on the right, so that residuals are those of A x = b, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +14,9 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
 from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.sums import total
+from mcprecond.linalg.sums import wide as wide_vector
+from mcprecond.linalg.vectors import signs
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -116,6 +120,10 @@ class _BiCGStab(Solver):
         return BiCGStab(A, self._backend, M, state)
 
 
+#: The norm of what is added to the shadow residual after a breakdown, relative to that of r.
+SHADOW = 0.5
+
+
 class BiCGStab(Iteration):
     """Algorithm 7.7 of Saad with a preconditioner on the right: an `Operator` and a state of it, or None.
 
@@ -125,8 +133,11 @@ class BiCGStab(Iteration):
         s = r - alpha v,             z = M s,  t = A z,  omega = t's / t't
         x += alpha y + omega z,      r = s - omega t,    rho and beta from shadow'r
 
-    s is in the place of r. If s is small enough already, omega is 0.
+    s is in the place of r. If s is small enough already, omega is 0. The shadow residual is the first r; after a
+    breakdown, a vector of signs is added to it, another one each time.
     """
+
+    most_breakdowns = 5
 
     def __init__(self, A: Operator, backend: Backend, M: Operator | None = None, state: Any = None) -> None:
         super().__init__(A, backend)
@@ -139,13 +150,17 @@ class BiCGStab(Iteration):
         self._take_preconditioner(M, state)
 
     def begin(self) -> None:
-        """See `Iteration`: the shadow residual is r."""
+        """See `Iteration`."""
         xp, norm = self.backend.xp, self.true_residual_norm
+        rho = norm * norm
         self.shadow[...] = self.r
+        if self.breakdowns and self._state == RUNNING:
+            self.shadow += (SHADOW * norm / math.sqrt(self.n) * signs(self.n, self.breakdowns, xp)).astype(self.dtype)
+            rho = self.backend.to_host(total(self.shadow.conj() * wide_vector(self.r), self.backend)).item()
         self.p.fill(0)
         self.v.fill(0)
         first = np.zeros(RHO + 1, self.coefficients.dtype)
-        first[RHO] = norm * norm
+        first[RHO] = rho
         self.coefficients[...] = xp.asarray(first)
         self.scalars[LEAST_RZ] = norm * float(np.finfo(self.dtype).eps)
 

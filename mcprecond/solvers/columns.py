@@ -82,6 +82,7 @@ class Column(ConjugateGradients):
         self._state, self.count, self.shift, self.home = EXHAUSTED, 0, 0, 0
         self.control[STATE] = EXHAUSTED  # so that its residual is found
         self.residuals, self.true_residual_norm, self.limit_of_caller = [], math.inf, 0.0
+        self.best, self.best_norm, self.largest_norm = None, math.inf, math.inf
         #: Why it has stopped, where it has for good.
         self.reason: Reason | None = None
 
@@ -94,14 +95,28 @@ class Column(ConjugateGradients):
         """See `Iteration`."""
         return float(self._of.squares(self.backend.xp.ascontiguousarray(a)[:, None])[0])
 
+    @property
+    def A(self) -> Csr:  # type: ignore[override]
+        """See `Iteration`."""
+        return self._of.A
+
     def measure_residual(self) -> None:
         """See `Iteration`; r'r has been found with that of the others."""
-        self.true_residual_norm = power_times(*self._size(self.r, float(self.scalars[RR])))
+        self._measure_found_residual()
+
+    def find_residual(self, accurately: bool = False) -> None:
+        """See `Iteration`; if it is not accurate, that of the others is found with it."""
+        if accurately:
+            x, b, r = (self.backend.xp.ascontiguousarray(v) for v in (self.x, self.b, self.r))
+            self._residual(x, b, r, accurately)
+            self.r[...] = r
+        else:
+            self._of.find_residual()
 
     def replace_iterate(self, x: Any) -> None:
         """See `Iteration`."""
         super().replace_iterate(x)
-        self._of.find_residual()
+        self.find_residual()
 
     def begin(self) -> None:
         """See `Iteration`; the others of its kind begin with it."""
@@ -170,8 +185,8 @@ class ColumnsIteration(Iteration):
         self.run.square(v.size, v.shape[1], v, squares, *self._sums)
         return self.backend.to_host(squares)
 
-    def find_residual(self) -> None:
-        """See `Iteration`: of the columns that have stopped."""
+    def find_residual(self, accurately: bool = False) -> None:
+        """See `Iteration`: of the columns that have stopped; each `Column` finds an accurate one alone."""
         self._write()
         self.run.residual(
             self.x.size,
@@ -250,7 +265,10 @@ def iterate_columns(
             progress(iteration.count, max(column.norm_in_units(column.residuals[-1]) for column in columns))
         if state == RUNNING and iteration.count >= examined:
             examined *= RARER
-            _examine(iteration, cause)
+            _stop(
+                iteration, [(column, found) for column in columns if _is_stalling(column) and (found := cause(column))]
+            )
+        _stop(iteration, [(column, Reason.DIVERGED) for column in columns if column.is_running and column.has_diverged])
         active = [column for column in columns if column.is_running]
         if active:
             if adapts:
@@ -270,6 +288,7 @@ def iterate_columns(
                 column.measure_residual()
                 column.reason = verdict(column, column._state, before)
                 if column.reason is None:
+                    column.keep_best()
                     column.start_over()
         reasons = [column.reason for column in columns if column.reason is not None]
         if len(reasons) == len(columns):
@@ -287,6 +306,7 @@ def solve_columns(
     callback: Callable[[Any], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[..., Reason | None],
+    detail: Callable[[Reason, Any, float], str],
     started: float,
 ) -> ColumnsResult[Any]:
     """Solve for right-hand sides that the iteration has loaded.
@@ -299,6 +319,8 @@ def solve_columns(
         rtol, atol and maxiter.
     cause : function
         ``cause(b, column, limit, reason)`` for one column of b, its `Column` and its limit in the caller's units.
+    detail : function
+        ``detail(reason, b, limit)`` likewise.
     started : float
         When the solve began.
     """
@@ -306,28 +328,29 @@ def solve_columns(
     norms = []
     for number, column in enumerate(columns):
         of_product = partial(exponent_of_product, number)
-        norms.append(choose_units(column, b, guess, exponent_of_A, iteration.backend, of_product)[0])
-    for column, norm in zip(columns, norms, strict=True):
-        if norm == 0:
+        norm, is_zero = choose_units(column, b, guess, exponent_of_A, iteration.backend, of_product)
+        if norm == 0 and not is_zero:
             column.x.fill(0)
+            is_zero = True
+        norms.append((norm, is_zero))
     if guess is not None:
         iteration.find_residual()
-    for column, norm in zip(columns, norms, strict=True):
+    for column, (norm, is_zero) in zip(columns, norms, strict=True):
         limit = max(rtol * norm, power_times(float(atol), column.shift))
         column.limit_of_caller = column.norm_in_units(limit)
-        column.start(limit, maxiter, norm if guess is None else None)
+        column.start(limit, maxiter, norm, is_zero)
     iteration.begin()
     why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
     ready = time.perf_counter()
     stopped_by = iterate_columns(iteration, callback, progress, why)
     results: list[SolveResult[Any]] = []
     for column, reason in zip(columns, stopped_by, strict=True):
-        x, reason = solution_of(column, reason)
+        x, norm, reason = solution_of(column, reason)
         if reason not in (Reason.CONVERGED, *CAUSES):
             reason = why(column, reason) or reason
         residuals = np.array([column.norm_in_units(norm) for norm in column.residuals])
-        norm = column.norm_in_units(column.true_residual_norm)
-        results.append(SolveResult(x, reason, column.count, residuals, norm, 0.0, 0.0))
+        more = detail(reason, b[:, column.number], column.limit_of_caller)
+        results.append(SolveResult(x, reason, column.count, residuals, norm, 0.0, 0.0, detail=more))
     return joined(results, iteration.backend, ready - started, time.perf_counter() - ready)
 
 
@@ -339,6 +362,7 @@ def joined(
     for column, result in enumerate(results):
         residuals[: len(result.residuals), column] = result.residuals
     reasons = tuple(result.reason for result in results)
+    details = [f"column {column}: {result.detail}" for column, result in enumerate(results) if result.detail]
     return ColumnsResult(
         x=backend.xp.stack([result.x for result in results], axis=1),
         reason=worst(reasons),
@@ -348,22 +372,26 @@ def joined(
         setup_seconds=setup_seconds,
         solve_seconds=solve_seconds,
         reasons=reasons,
+        detail=details[0] if details else "",
     )
 
 
-def _examine(iteration: ColumnsIteration, cause: Callable[[Column], Reason | None]) -> None:
-    """Stop the columns that have not won much, and for which ``cause(column)`` says why."""
-    stalling = [column for column in iteration.columns if column.is_running and stalls(column.residuals)]
-    causes = [(column, found) for column in stalling if (found := cause(column))]
-    if not causes:
+def _is_stalling(column: Column) -> bool:
+    """Whether a column is running and has not won much."""
+    return column.is_running and stalls(column.residuals)
+
+
+def _stop(iteration: ColumnsIteration, found: Sequence[tuple[Column, Reason]]) -> None:
+    """Stop columns for the reasons that were found."""
+    if not found:
         return
     iteration.read_state()  # after those that have run ahead
-    for column, _ in causes:
+    for column, _ in found:
         column.stop()
     iteration.find_residual()
-    for column, found in causes:
+    for column, reason in found:
         column.measure_residual()
-        column.reason = Reason.CONVERGED if column.true_residual_norm <= column.limit else found
+        column.reason = Reason.CONVERGED if column.true_residual_norm <= column.limit else reason
 
 
 # On the CPU. A control block is a row of `blocks`. Vectors are taken number by number, ROWS_AT_ONCE rows after another,
@@ -579,11 +607,12 @@ def residual_rows(first, end, stopped, indptr, indices, values, x, b, r, sums):
         begin, stop = rows_of_part(part, len(sums), len(x))
         for i in range(begin, stop):
             for c in stopped:
-                total = wide(b[i, c])
+                total = wide(x.dtype.type(0))
                 for e in range(indptr[i], indptr[i + 1]):
-                    total -= wide(values[e]) * x[indices[e], c]
-                r[i, c] = total
-                sums[part, c] += inner(total, total)
+                    total += wide(values[e]) * x[indices[e], c]
+                rest = b[i, c] - total
+                r[i, c] = rest
+                sums[part, c] += inner(rest, rest)
 
 
 @KERNELS.strided

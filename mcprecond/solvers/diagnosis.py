@@ -14,6 +14,7 @@ from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.sums import norm, norm_of, total, wide
+from mcprecond.linalg.vectors import signs
 from mcprecond.matrix import AdmittedMatrix
 
 #: How much rounding may add up to in sums over all rows, and in a row, in units of it.
@@ -31,7 +32,7 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
         return False
     xp, A, scales = matrix.backend.xp, product_with(matrix), _scales(matrix)
     with np.errstate(all="ignore"):
-        x, y = ((scales * _signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
+        x, y = ((scales * signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
         one, other = x * A.times(y), y * A.times(x)
         difference = abs(total(one, matrix.backend) - total(other, matrix.backend).conj())
         size = total(abs(one) + abs(other), matrix.backend)
@@ -39,10 +40,22 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     return not agree and not is_hermitian(matrix)
 
 
+def unsolvable_row(matrix: AdmittedMatrix, b: Any, limit: float) -> int | None:
+    """The row with the largest entry of b among the rows of A that are zero, if they keep residuals above the limit."""
+    xp, n = matrix.backend.xp, len(b)
+    if not n:
+        return None
+    with np.errstate(all="ignore"):
+        rest = xp.where(matrix.magnitudes() @ xp.ones(n, matrix.data.real.dtype) == 0, abs(b), 0)
+        return int(xp.argmax(rest)) if norm_of(rest, matrix.backend) > limit else None
+
+
 def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
-    """Whether constants are in the null space of the adjoint of A, up to rounding, and b has so large a part in them
-    that no residual is below the limit.
+    """Whether no residual is below the limit: because of rows of A that are zero, or since constants are in the null
+    space of the adjoint of A, up to rounding, and b has a large part in them.
     """
+    if unsolvable_row(matrix, b, limit) is not None:
+        return True
     xp, n = matrix.backend.xp, len(b)
     eps = float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
@@ -96,10 +109,3 @@ def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:
 def _largest(v: Any) -> float:
     """The largest magnitude; 0 if there is none."""
     return float(abs(v).max()) if v.size else 0.0
-
-
-def _signs(n: int, seed: int, xp: Any) -> Any:
-    """A vector of 1 and -1 in double precision that has no pattern."""
-    k = xp.arange(seed * n, (seed + 1) * n).astype(np.uint32) * np.uint32(0x9E3779B1)
-    k = (k ^ (k >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
-    return ((k >> np.uint32(17)) & np.uint32(1)) * 2.0 - 1

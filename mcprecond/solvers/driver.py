@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import Backend
 from mcprecond.backends.inputs import refuse_not_finite
 from mcprecond.linalg.powers import power_times, times_power
@@ -29,6 +31,8 @@ from mcprecond.solvers.iteration import (
 from mcprecond.solvers.result import Reason
 
 MOST_PER_READ = 64
+#: A state that only the host finds.
+DIVERGED = -1
 #: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
 #: next time.
 EXAMINED, RARER, SLOW, HALVED = 100, 2, 1e-3, 0.5
@@ -43,6 +47,7 @@ STOPPED_BY = {
     BAD_A: Reason.INDEFINITE_A,
     BAD_M: Reason.INDEFINITE_M,
     NAN: Reason.NOT_FINITE,
+    DIVERGED: Reason.DIVERGED,
     BROKEN: Reason.BREAKDOWN,
     CYCLE_ENDED: Reason.NO_PROGRESS,
 }
@@ -59,7 +64,8 @@ def choose_units(
     """Choose the units of an iteration, unless b = 0; the norm of b in these, and whether the iterate is zero.
 
     If A is known, ``exponent_of_product()`` tells the magnitude of A times the guess. It is asked where those of the
-    two are far from 1: where the units of unknowns differ, their product is far above it.
+    two are far from 1: where the units of unknowns differ, their product is far above it. Where the units that the
+    guess asks for have no room for b, the guess is left out: the residual of zero is far smaller.
 
     Raises
     ------
@@ -69,7 +75,8 @@ def choose_units(
     norm, shift = iteration.size(iteration.b)
     if not math.isfinite(norm):
         refuse_not_finite(b, backend)
-    exponent, is_zero = math.frexp(norm)[1] + shift, True
+    exponent_of_b = exponent = math.frexp(norm)[1] + shift
+    is_zero = True
     if guess is not None:
         norm_of_guess, shift_of_guess = iteration.size(iteration.x)
         if not math.isfinite(norm_of_guess):
@@ -80,9 +87,19 @@ def choose_units(
             if exponent_of_product is not None and not iteration.is_near(exponent_of_A, of_product):
                 of_product = exponent_of_product()
             exponent = max(exponent, of_product)
-    if norm > 0:
+            shift_of_b = iteration.home_of(exponent_of_A, exponent) - exponent
+            if norm > 0 and shift_of_b < 0 and exponent_of_b + shift_of_b < least_exponent(iteration.dtype, len(b)):
+                iteration.x.fill(0)
+                exponent, is_zero = exponent_of_b, True
+    if norm > 0 or not is_zero:
         iteration.choose_units(exponent_of_A, exponent)
     return power_times(norm, shift + iteration.shift), is_zero
+
+
+def least_exponent(dtype: Any, n: int) -> int:
+    """The least exponent of the norm of n numbers of which underflow takes no digit that counts."""
+    numbers = np.finfo(dtype)
+    return int(numbers.minexp) + int(numbers.nmant) + 1 + n.bit_length() // 2 + 1
 
 
 def iterate(
@@ -95,7 +112,8 @@ def iterate(
     """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
 
     After many iterations that have not won much, or do not win anything any more, ``cause()`` examines why. If
-    ``leaves(iteration)`` says so, the iterations end as if there were no more.
+    ``leaves(iteration)`` says so, the iterations end as if there were no more. After a breakdown a method that can
+    start in another way does so from the best iterate, a few times.
     """
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
@@ -118,9 +136,12 @@ def iterate(
                 iteration.read_state()  # after those that have run ahead
                 iteration.measure_residual()
                 return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
-        if state == RUNNING and leaves is not None and leaves(iteration):
-            state = iteration.read_state()  # after those that have run ahead
-            state = EXHAUSTED if state == RUNNING else state
+        if state == RUNNING:
+            is_left = leaves is not None and leaves(iteration)
+            if is_left or iteration.has_diverged:
+                state = iteration.read_state()  # after those that have run ahead
+                if state == RUNNING:
+                    state = EXHAUSTED if is_left else DIVERGED
         if state == RUNNING:
             if adapts:
                 more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
@@ -132,8 +153,14 @@ def iterate(
             continue
         before = iteration.true_residual_norm
         iteration.measure_residual()
-        if reason := verdict(iteration, state, before):
+        reason = verdict(iteration, state, before)
+        if reason in (Reason.BREAKDOWN, Reason.DIVERGED) and iteration.breakdowns < iteration.most_breakdowns:
+            iteration.breakdowns += 1
+            iteration.return_to_best()
+        elif reason:
             return reason
+        else:
+            iteration.keep_best()
         iteration.start_over()
 
 
@@ -164,16 +191,23 @@ def _iterations_left(residuals: list[float], limit: float, window: int) -> int |
     return math.ceil(min(max(math.log(residuals[-1] / limit) / rate, 1), 2 * MOST_PER_READ))
 
 
-def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, Reason]:
-    """The solution in the caller's units, and the reason, which is another one where these have no room for it."""
+def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, float, Reason]:
+    """The solution in the caller's units, the norm of its residual, and the reason.
+
+    The reason is another one where these units have no room for the solution. Unless the solve has converged, the
+    solution is the iterate with the least residual that was measured.
+    """
     x, xp = iteration.solution(), iteration.backend.xp
-    if iteration.shift and reason is Reason.CONVERGED:
-        if not bool(xp.isfinite(x).all()):
-            return x, Reason.NOT_FINITE
-        back = times_power(x, iteration.shift, xp)
-        if bool((back != iteration.iterate()).any()):  # digits were lost to underflow
-            iteration.replace_iterate(back)
-            iteration.measure_residual()
-            if iteration.true_residual_norm > iteration.limit:
-                return x, Reason.STAGNATED
-    return x, reason
+    has_room = bool(xp.isfinite(x).all()) or not iteration.shift
+    if has_room and not iteration.is_iterate(x):  # digits were lost to underflow
+        iteration.replace_iterate(times_power(x, iteration.shift, xp))
+        iteration.measure_residual()
+    if reason is Reason.CONVERGED and not has_room:
+        reason = Reason.NOT_FINITE
+    elif reason is Reason.CONVERGED and iteration.true_residual_norm > iteration.limit:
+        reason = Reason.STAGNATED
+    norm = iteration.norm_in_units(iteration.true_residual_norm) if has_room else math.inf
+    if reason is not Reason.CONVERGED and iteration.best_norm < math.inf and not norm <= iteration.best_norm:
+        x, norm = iteration.best, iteration.best_norm
+        x = xp.zeros(iteration.n, iteration.dtype) if x is None else x
+    return x, norm, reason

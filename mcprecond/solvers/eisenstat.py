@@ -83,7 +83,8 @@ class EisenstatIteration(Iteration):
 
     def __init__(self, csr: Any, M: Colored, backend: Backend) -> None:
         dtype = M.blocks.lower.values.dtype
-        super().__init__(Csr(csr, backend, dtype=dtype, longest_row=M.blocks.longest_row), backend)
+        A = Csr(csr, backend, dtype=dtype, longest_row=M.blocks.longest_row, exponent=M.blocks.exponent)
+        super().__init__(A, backend)
         xp, blocks, offset = backend.xp, M.blocks, M.blocks.lower.indptr.dtype
         # A sweep has a sum for each of its warps. How many there are depends on the GPU, and a long row belongs to the
         # warp which ends last. Where the order of the sum is to be fixed, the products of each slice are left apart,
@@ -136,11 +137,11 @@ class EisenstatIteration(Iteration):
         self.complete()
         return self.x[self.blocks.inverse].reshape(-1)
 
-    def find_residual(self) -> None:
+    def find_residual(self, accurately: bool = False) -> None:
         """See `Iteration`; in the order of A, with its values."""
         b = self.b[self.blocks.inverse].reshape(-1)
         residual = self.backend.xp.empty_like(b)
-        self._residual(self.iterate(), b, residual)
+        self._residual(self.iterate(), b, residual, accurately)
         self.scalars[LEFT : LEFT + 1].fill(1)
         self.r[...] = residual.reshape(self.r.shape)[self.blocks.perm]
 

@@ -18,6 +18,7 @@ import numpy as np
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import integer, one_of
 from mcprecond.linalg.operator import Operator
+from mcprecond.linalg.powers import power_times
 from mcprecond.solvers.iteration import (
     BETA,
     CYCLE_ENDED,
@@ -36,7 +37,7 @@ from mcprecond.solvers.iteration import (
     wide_dtype,
 )
 from mcprecond.solvers.result import SolveResult
-from mcprecond.solvers.solver import Solver, as_function, in_unit_of
+from mcprecond.solvers.solver import ENDLESS, Solver, as_function, in_unit_of
 
 KERNELS = KernelSet(__file__, "VALUE")
 
@@ -127,6 +128,8 @@ def gmres(
     """
     solver = _GMRES(A, M, restart)
     callback = as_function(callback, "callback", "one argument")
+    if callback_type is not None:
+        callback_type = one_of(callback_type, "callback_type", CALLBACK_TYPES)
     if callback is None:
         callback_type = None
     elif callback_type is None:
@@ -137,8 +140,6 @@ def gmres(
             stacklevel=2,
         )
         callback_type = "legacy"
-    else:
-        callback_type = one_of(callback_type, "callback_type", CALLBACK_TYPES)
     result = solver.solve_cycles(b, x0, rtol, atol, maxiter, callback, callback_type)
     solver.release()
     return result
@@ -172,7 +173,7 @@ class _GMRES(Solver):
         if callback_type == "legacy":
             return self.run(b, x0, rtol, atol, maxiter, callback=with_norm)
         self._most_cycles = maxiter
-        result = self.run(b, x0, rtol, atol, 2**62 if maxiter else 0, callback=with_norm)
+        result = self.run(b, x0, rtol, atol, ENDLESS if maxiter else 0, callback=with_norm)
         return replace(result, cycles=self._iteration.cycles)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
@@ -229,19 +230,20 @@ class GMRES(Iteration):
     @property
     def relative_norm(self) -> float:
         """The norm of the residual relative to that of b."""
-        return np.float64(self.residuals[-1] / self._norm_of_b)  # which is an array of no dimensions, too
+        relative = power_times(self.residuals[-1] / self._norm_of_b, self._shift_of_b - self.shift)
+        return np.float64(relative)  # which is an array of no dimensions, too
 
     def load(self, b: Any, x0: Any) -> None:
         """See `Iteration`."""
         super().load(b, x0)
         self.cycles = self._first = 0
 
-    def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
+    def start(self, limit: float, maxiter: int, norm: float, is_zero: bool) -> None:
         """See `Iteration`."""
-        self._norm_of_b = math.sqrt(self.dot(self.b)) if norm is None else norm
-        super().start(limit, maxiter, norm)
+        self._norm_of_b, self._shift_of_b = norm, self.shift
+        super().start(limit, maxiter, norm, is_zero)
 
-    def find_residual(self) -> None:
+    def find_residual(self, accurately: bool = False) -> None:
         """See `Iteration`; before that, the end of a cycle: x += Z' y, where y solves the triangular system."""
         length, to_host = self.count - self._first, self.backend.to_host
         if length:
@@ -250,7 +252,7 @@ class GMRES(Iteration):
             least = float(np.finfo(self.dtype).eps) * math.sqrt(float(self.scalars[LARGEST]))
             y = least_squares(to_host(self.R)[:length, :length].T, to_host(self.g)[:length], least)
             self.run.add_vectors(self.n, length, self.Z, self.backend.xp.asarray(y), self.x)
-        super().find_residual()
+        super().find_residual(accurately)
         if length and self.on_cycle:
             self.on_cycle(self.solution())
 

@@ -16,11 +16,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part, compile_row
+from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times, times_power
@@ -92,6 +93,8 @@ class Iteration:
     tolerance: float
     #: That of the vectors of the steps where it is a narrower one than that of A.
     dtype_of_steps: np.dtype[Any] | None = None
+    #: How many times in a solve the method may go back to the best iterate after a breakdown, and start in another way.
+    most_breakdowns = 0
 
     def __init__(self, A: Operator, backend: Backend) -> None:
         xp = backend.xp
@@ -140,6 +143,10 @@ class Iteration:
         self.true_residual_norm = math.inf
         # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
         self.shift = self.home = 0
+        #: In the caller's units: the iterate with the least true residual that was measured, None for zero; its norm.
+        self.best: Any = None
+        self.best_norm = self.largest_norm = math.inf
+        self.breakdowns = 0
 
     @property
     def next_limit(self) -> float:
@@ -168,6 +175,10 @@ class Iteration:
         x = self.iterate()
         return x.copy() if self.shift == 0 else times_power(x, -self.shift, self.backend.xp)
 
+    def is_iterate(self, x: Any) -> bool:
+        """Whether a vector in the caller's units, where digits may be lost to underflow, is the iterate."""
+        return not self.shift or bool((times_power(x, self.shift, self.backend.xp) == self.iterate()).all())
+
     def norm_in_units(self, norm: float) -> float:
         """A norm of residuals in the caller's units; infinite where it overflows."""
         return power_times(norm, -self.shift)
@@ -176,14 +187,17 @@ class Iteration:
         """Whether the units may stay, by the exponents of A and of the residual."""
         return abs(exponent_of_A) <= self.near and abs(exponent) <= self.near_of_r
 
+    def home_of(self, exponent_of_A: int, exponent: int) -> int:
+        """The exponent that the residual is to have, by the exponents of A and of the residual."""
+        if self.is_near(exponent_of_A, exponent):
+            return exponent
+        home = exponent_of_A // 3
+        return max(-self.near_of_r, min(home, self.near_of_r)) if self.near_of_r < self.near else home
+
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
         """Choose the units by the exponents of A and of the first residual, or of what it is a difference of."""
-        if self.is_near(exponent_of_A, exponent):
-            self.home = exponent
-        else:
-            self.home = exponent_of_A // 3
-            if self.near_of_r < self.near:
-                self.home = max(-self.near_of_r, min(self.home, self.near_of_r))
+        self.home = self.home_of(exponent_of_A, exponent)
+        if self.home != exponent:
             self._rescale(self.home - exponent, self.b, self.x)
 
     def _rescale(self, shift: int, *vectors: Any) -> None:
@@ -192,13 +206,18 @@ class Iteration:
             v[...] = times_power(v, shift, self.backend.xp)
         self.shift += shift
 
-    def find_residual(self) -> None:
-        """r = b - A x from scratch, and r'r into the scalars."""
-        self._residual(self.x, self.b, self.r)
+    def find_residual(self, accurately: bool = False) -> None:
+        """r = b - A x from scratch, and r'r into the scalars.
 
-    def _residual(self, x: Any, b: Any, r: Any) -> None:
+        With `accurately`, rounding of A x leaves no error in r, and r'r is not computed; A has to be a `Csr`.
+        """
+        self._residual(self.x, self.b, self.r, accurately)
+
+    def _residual(self, x: Any, b: Any, r: Any, accurately: bool = False) -> None:
         """The same for vectors in the order of A."""
-        if isinstance(self.A, Csr):
+        if accurately:
+            find_accurate_residual(cast(Csr, self.A), x, b, r, self.backend)
+        elif isinstance(self.A, Csr):
             self._run.residual(self.n, *self.A.arrays(self._of_A), x, b, r, *self.reduction)
         else:
             self.A.enqueue(self._of_A, x, r)
@@ -232,18 +251,40 @@ class Iteration:
         exponent = math.frexp(largest)[1]
         return math.sqrt(self.dot(times_power(v, -exponent, self.backend.xp))), exponent
 
-    def start(self, limit: float, maxiter: int, norm: float | None = None) -> None:
-        """The residual of the initial guess and the first direction; where x = 0 its norm is known, that of b."""
-        self.maxiter = min(maxiter, 2**62)
+    def start(self, limit: float, maxiter: int, norm: float, is_zero: bool) -> None:
+        """The residual of the initial guess and the first direction; the norm of b is known, and whether x = 0."""
+        self.maxiter = maxiter
         self.control[MAXITER] = self.maxiter
         self.change_limit(limit)
-        if norm is None:
-            self.measure_residual()
-        else:
+        if is_zero:
             self.r[...] = self.b
             self.true_residual_norm = norm
+            self.best_norm = self.norm_in_units(norm)
+        else:
+            self.measure_residual()
+            self.keep_best()
         self.residuals = [self.true_residual_norm]
+        largest = max(norm, self.true_residual_norm) / float(np.finfo(self.dtype).eps)
+        self.largest_norm = self.norm_in_units(largest)
         self.start_over()
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the residual has grown so much that nothing of b is left in it."""
+        return self.norm_in_units(self.residuals[-1]) > self.largest_norm
+
+    def keep_best(self) -> None:
+        """Keep the iterate if its residual, which has been measured, is the least one so far."""
+        norm = self.norm_in_units(self.true_residual_norm)
+        if norm < self.best_norm and self.is_iterate(x := self.solution()):
+            self.best, self.best_norm = x, norm
+
+    def return_to_best(self) -> None:
+        """Take the best iterate; to be followed by `start_over`."""
+        xp = self.backend.xp
+        best = xp.zeros(self.n, self.dtype) if self.best is None else times_power(self.best, self.shift, xp)
+        self.replace_iterate(best)
+        self.measure_residual()
 
     def change_limit(self, limit: float) -> None:
         """Stop where the norm of the residual is at most this one."""
@@ -254,7 +295,22 @@ class Iteration:
         """The residual from scratch; its norm."""
         self._go_to(RUNNING)
         self.find_residual()
-        self.true_residual_norm = power_times(*self._size(self.r, float(self.scalars[RR])))
+        self._measure_found_residual()
+
+    def _measure_found_residual(self) -> None:
+        """Take the norm of a residual with a known r'r; where rounding might hide a larger one, find it accurately."""
+        self.true_residual_norm = norm = power_times(*self._size(self.r, float(self.scalars[RR])))
+        if norm <= self.limit and self._rounding() > min(norm, self.limit - norm):
+            self.find_residual(accurately=True)
+            self.true_residual_norm = power_times(*self.size(self.r))
+
+    def _rounding(self) -> float:
+        """A bound of the norm of what rounding takes off A x, whose sums are in double precision; 0 if A is unknown."""
+        if not isinstance(self.A, Csr):
+            return 0.0
+        norm, exponent = self.size(self.x)
+        of_A = math.inf if self.A.exponent is None else power_times(float(self.A.longest_row), self.A.exponent)
+        return power_times(float(np.finfo(np.float64).eps) * norm * of_A, exponent) if norm else 0.0
 
     def start_over(self) -> None:
         """Let the next step be one of steepest descent, unless the residual is small enough or not finite."""
@@ -420,11 +476,12 @@ def residual_rows(first, end, indptr, indices, values, x, b, r):
     """The rows of `residual`."""
     square = 0.0
     for i in range(first, end):
-        total = wide(b[i])
+        total = wide(x.dtype.type(0))  # not b[i], of which large products would leave nothing
         for k in range(indptr[i], indptr[i + 1]):
-            total -= wide(values[k]) * x[indices[k]]
-        r[i] = total
-        square += inner(total, total)
+            total += wide(values[k]) * x[indices[k]]
+        rest = b[i] - total
+        r[i] = rest
+        square += inner(rest, rest)
     return square
 
 

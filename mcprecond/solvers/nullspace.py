@@ -205,10 +205,10 @@ class InRange:
         if x0 is not None:
             self._project(self.x)
 
-    def find_residual(self) -> None:
+    def find_residual(self, accurately: bool = False) -> None:
         """See `Iteration`; x is projected before that, so that a solution is."""
         self._project(self.x)
-        super().find_residual()  # type: ignore[misc]
+        super().find_residual(accurately)  # type: ignore[misc]
 
     def _project(self, v: Any) -> None:
         """Twice: what is left may be much smaller than what was taken out, and the rounding of that."""

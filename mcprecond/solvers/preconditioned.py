@@ -97,9 +97,9 @@ class PreconditionedCG(Solver):
         completes.
         """
         first = super().run(b, x0, rtol, atol, maxiter, progress=progress, **hooks)
-        done, left = first.iterations, None if maxiter is None else maxiter - first.iterations
-        if not first.stages or first.reason in (*SUCCESSES, *CAUSES) or left == 0:
+        if not first.stages or first.reason in (*SUCCESSES, *CAUSES) or first.iterations == maxiter:
             return first
+        done, left = first.iterations, None if maxiter is None else maxiter - first.iterations
         told = None if progress is None else lambda count, norm: progress(done + count, norm)
         best, dtype = first.x if first.residual_norm < first.residuals[0] else x0, first.x.dtype
         second = self._wide_solver(dtype).run(b, best, rtol, atol, left, progress=told, **hooks)
@@ -160,7 +160,8 @@ class PreconditionedCG(Solver):
         iteration = EisenstatIteration(self._A, self._M, self._backend)
         if iteration.dtype == dtype:
             return iteration
-        A = Csr(self._A.astype(dtype, copy=False), self._backend, longest_row=self._M.blocks.longest_row)
+        A, blocks = self._A.astype(dtype, copy=False), self._M.blocks
+        A = Csr(A, self._backend, longest_row=blocks.longest_row, exponent=blocks.exponent)
         return ReliableUpdates(A, self._backend, iteration)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:

@@ -202,12 +202,12 @@ class ReliableUpdates(Iteration):
         super().replace_iterate(x)
         self._updated = self.count
 
-    def find_residual(self) -> None:
+    def find_residual(self, accurately: bool = False) -> None:
         """See `Iteration`, with the steps so far in x."""
         if self.count > self._updated:
             self._add_steps(self.x)
             self._updated = self.count
-        super().find_residual()
+        super().find_residual(accurately)
 
 
 # On the CPU.

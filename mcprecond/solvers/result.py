@@ -48,6 +48,10 @@ class Reason(Enum):
         "breakdown: a coefficient of the recurrence is a division by about zero; use gmres, another preconditioner, or "
         "another x0"
     )
+    DIVERGED = (
+        "breakdown: the residual has grown so large that rounding has left nothing of b in it; A may be singular or "
+        "far from definite, or M may not fit; use gmres or another preconditioner"
+    )
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
 
 
@@ -75,7 +79,8 @@ class SolveResult(Generic[ArrayT]):
     Attributes
     ----------
     x : array, shape (n,)
-        The last iterate, on the device of A.
+        On the device of A: the last iterate if that has converged, and otherwise the one with the least true residual
+        of those that were measured, which are the initial guess, the last one, and those at which a solve starts over.
     reason : Reason
     iterations : int
     residuals : numpy.ndarray of float64, shape (iterations + 1,)
@@ -91,6 +96,8 @@ class SolveResult(Generic[ArrayT]):
         dtype than the system's, the dtypes that the iteration ran in.
     M : preconditioner or diagonal operator, optional
         With `pcg(M="auto")`, the preconditioner that was used last, for further solves; None if there was none.
+    detail : str
+        What is known of this system beside the reason, such as the row of A that is zero; often empty.
     """
 
     x: ArrayT
@@ -103,6 +110,7 @@ class SolveResult(Generic[ArrayT]):
     cycles: int | None = None
     stages: tuple[Stage, ...] = ()
     M: Any = None
+    detail: str = ""
 
     @property
     def converged(self) -> bool:
@@ -123,7 +131,8 @@ class SolveResult(Generic[ArrayT]):
         yield self.info
 
     def __repr__(self) -> str:
-        return f"<SolveResult: {self.reason.value}; {self.iterations} iterations, residual {self.residual_norm:.3g}>"
+        why = self.reason.value + (f"; {self.detail}" if self.detail else "")
+        return f"<SolveResult: {why}; {self.iterations} iterations, residual {self.residual_norm:.3g}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,7 +142,7 @@ class ColumnsResult(SolveResult[ArrayT]):
     Attributes
     ----------
     x : array, shape (n, k)
-        The last iterates, on the device of A.
+        On the device of A; each column as for one right-hand side.
     reason : Reason
         The reason of the worst column. It says that the solve converged only if all columns converged.
     iterations : numpy.ndarray of int64, shape (k,)
@@ -146,6 +155,8 @@ class ColumnsResult(SolveResult[ArrayT]):
         Wall time before and during the iteration.
     reasons : tuple of Reason
         One for each column.
+    detail : str
+        As for one right-hand side, of the first column that has one.
 
     Examples
     --------
@@ -167,8 +178,9 @@ class ColumnsResult(SolveResult[ArrayT]):
     def __repr__(self) -> str:
         k, converged = len(self.reasons), sum(reason in SUCCESSES for reason in self.reasons)
         few, most = int(self.iterations.min()), int(self.iterations.max())
+        why = self.reason.value + (f"; {self.detail}" if self.detail else "")
         return (
-            f"<ColumnsResult: {self.reason.value}; {converged} of {k} columns converged, {few} to {most} iterations, "
+            f"<ColumnsResult: {why}; {converged} of {k} columns converged, {few} to {most} iterations, "
             f"largest residual {self.residual_norm.max():.3g}>"
         )
 

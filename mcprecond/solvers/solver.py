@@ -24,14 +24,16 @@ from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
+from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, with_floats
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.columns import ColumnsIteration, solve_columns
-from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space
+from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration, near_exponent
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 
+#: So many iterations nobody waits for; the number fits into 64 bits.
+ENDLESS = 2**62
 #: 2^ROOM is larger than the number of rows of any matrix.
 ROOM = 40
 
@@ -44,6 +46,8 @@ class Solver:
 
     #: How many right-hand sides there may be at once.
     most_columns = 1
+    #: Whether the solution for b = 0 is zero, whatever x0 is, as in SciPy's solvers.
+    knows_zero = True
 
     def __init__(self, A: Any, M: Any = None) -> None:
         #: When the setup began; 0 once a solve has told how long it took.
@@ -113,10 +117,7 @@ class Solver:
         """
         started, self.started = self.started or time.perf_counter(), 0.0
         backend, n = self._backend, self.shape[0]
-        b = self._shaped(b, "b")
-        guess = self._guess(x0, b)
-        rtol, atol = tolerance(rtol, "rtol"), tolerance(atol, "atol")
-        maxiter = 10 * n if maxiter is None else integer(maxiter, "maxiter", 0)
+        b, guess, rtol, atol, maxiter = self.admitted_arguments(b, x0, rtol, atol, maxiter)
         operands = [self._A, b, *([] if guess is None else [guess])]
         if isinstance(self._M, AdmittedMatrix):
             operands.append(self._M)
@@ -125,25 +126,24 @@ class Solver:
         iteration.load(b, guess)
         if isinstance(iteration, ColumnsIteration):
             limits, of_column = (rtol, atol, maxiter), lambda k: exponent_of_product(self.matrix, guess[:, k])
-            result = solve_columns(
-                iteration, b, guess, exponent_of_A, of_column, limits, callback, progress, self._cause_of, started
-            )
+            hooks = callback, progress, self._cause_of, self._detail
+            result = solve_columns(iteration, b, guess, exponent_of_A, of_column, limits, *hooks, started)
             self._free.setdefault(key, []).append((iteration, stack))
             return result
         of_product = None if self.A_is_operator else lambda: exponent_of_product(self.matrix, guess)
         norm, starts_at_zero = choose_units(iteration, b, guess, exponent_of_A, backend, of_product)
         b = self._projected(b, iteration)
-        if norm == 0 and not bool(b.any()):
+        if self.knows_zero and norm == 0 and not bool(b.any()):
             ready = time.perf_counter()
             self._free.setdefault(key, []).append((iteration, stack))
             zero = backend.xp.zeros(n, iteration.dtype)
             return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
         limit = max(rtol * norm, power_times(atol, iteration.shift))
         limit_of_caller = iteration.norm_in_units(limit)
-        iteration.start(limit, maxiter, norm if starts_at_zero else None)
+        iteration.start(limit, maxiter, norm, starts_at_zero)
         ready = time.perf_counter()
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
-        x, reason = solution_of(iteration, reason)
+        x, true_norm, reason = solution_of(iteration, reason)
         narrow = iteration.dtype_of_steps
         # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
         is_left = narrow or (leaves is not None and reason is Reason.MAX_ITERATIONS)
@@ -151,12 +151,12 @@ class Solver:
             reason = self._cause(b, iteration, limit_of_caller, reason) or reason
         finished = time.perf_counter()
         residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
-        true_norm = iteration.norm_in_units(iteration.true_residual_norm)
         # Not after an exception: it may have been left halfway.
         self._free.setdefault(key, []).append((iteration, stack))
         stages = (Stage(str(narrow), iteration.count),) if narrow else ()
         seconds = ready - started, finished - ready
-        return SolveResult(x, reason, iteration.count, residuals, true_norm, *seconds, stages=stages)
+        detail = self._detail(reason, b, limit_of_caller)
+        return SolveResult(x, reason, iteration.count, residuals, true_norm, *seconds, stages=stages, detail=detail)
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""
@@ -168,6 +168,16 @@ class Solver:
     @abstractmethod
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """An iteration on vectors of the dtype of A; what its states need is closed with the stack."""
+
+    def admitted_arguments(
+        self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: Any
+    ) -> tuple[Any, Any, float, float, int]:
+        """Check what a solve gets: b and the initial guess as arrays, None for zero; the tolerances; the iterations."""
+        b = self._shaped(b, "b")
+        guess = self._guess(x0, b)
+        rtol, atol = tolerance(rtol, "rtol"), tolerance(0.0 if atol is None else atol, "atol")
+        maxiter = 10 * self.shape[0] if maxiter is None else min(integer(maxiter, "maxiter", 0), ENDLESS)
+        return b, guess, rtol, atol, maxiter
 
     def _shaped(self, v: Any, name: str) -> Any:
         """A vector, or several columns where that is possible, as the user passes them."""
@@ -187,7 +197,8 @@ class Solver:
             if x0 != "Mb":
                 raise ValueError(f"x0 must be an array or 'Mb', got {x0!r}")
             M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
-            return b if M is None else self._shaped(M @ b, "M @ b")
+            with np.errstate(all="ignore"):  # what overflows is refused as a guess
+                return b if M is None else self._shaped(M @ b, "M @ b")
         guess = self._shaped(x0, "x0")
         if guess.shape != b.shape:
             raise ValueError(f"x0 must have shape {b.shape} like b, got {guess.shape}")
@@ -261,6 +272,11 @@ class Solver:
         )
         return Reason.INCONSISTENT if singular else None
 
+    def _detail(self, reason: Reason, b: Any, limit: float) -> str:
+        """What is known of this system beside the reason: the row of A that is zero, if that is why."""
+        row = unsolvable_row(admitted(self._A), b, limit) if reason is Reason.INCONSISTENT else None
+        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there"
+
 
 def exponent_of_product(matrix: AdmittedMatrix, x: Any) -> int:
     """The exponent of the largest of the sums of magnitudes that A x consists of."""
@@ -304,7 +320,7 @@ def sparse_form(A: Any, name: str, backend: Backend) -> Any:
     """Return a dense matrix of numbers as a sparse one of floats."""
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"{name} must be square, got shape {A.shape}")
-    return backend.sparse.csr_matrix(A if A.dtype.kind in "fc" else A.astype(np.float64))
+    return backend.sparse.csr_matrix(with_floats(A, name))
 
 
 def admitted_preconditioner(M: Any, A: Any, backend: Backend) -> Any:
@@ -349,7 +365,10 @@ def tolerance(value: Any, name: str) -> float:
         raise ValueError(f"{name} must be a number at least 0, got {shown(value)}")
     if not value >= 0:
         raise ValueError(f"{name} must be a number at least 0, got {value}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an integer without end, so to speak
+        return math.inf
 
 
 def as_function(hook: Any, name: str, of: str) -> Any:

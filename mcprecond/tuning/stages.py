@@ -134,9 +134,11 @@ def next_stage(
         iterations = iterations_of_multigrid(digits) if name == "multigrid" else OF_JACOBI * left_of_first
         return setup, setup + iterations * iteration
 
-    # The iterations of multigrid are only estimated, so the solve may have left a faster stage for it.
+    # The iterations of multigrid are only estimated, so the solve may have left a faster stage for it. The stage before
+    # it is known best, and had been preferred to those before that one.
     may_return = current == "multigrid" and left > HOPELESS * iterations_of_multigrid(digits)
-    costs = {name: cost(name) for name in predicted if name != current and (name not in progress or may_return)}
+    before = [name for name in progress if name != current][-1:] if may_return else []
+    costs = {name: cost(name) for name in predicted if name in before or name not in progress}
     best = min(costs, key=lambda name: costs[name][1], default=None)
     if best is None or costs[best][1] == math.inf:
         return None
