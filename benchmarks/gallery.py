@@ -26,7 +26,7 @@ ENOUGH = 5.0  # seconds of repeated calls
 
 
 def main() -> None:
-    names = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "devices")
+    names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
     parser = parser_of(__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(names))
     arguments = parser.parse_args()

@@ -21,6 +21,7 @@ from scipy.spatial import Delaunay
 
 from mcprecond import ILU0, MulticolorSGS, SmoothedAggregation, color, pcg, problems
 from mcprecond.problems import graphs
+from mcprecond.studies.plots import save_picture
 
 IMAGES = Path(__file__).resolve().parent / "images"
 EXAMPLES = IMAGES.parent.parent / "examples" / "gallery"
@@ -40,12 +41,10 @@ def main() -> None:
 def gallery() -> None:
     """A picture of each example, at its size "shown"."""
     sys.path.insert(0, str(EXAMPLES))
-    for name in sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "devices"):
-        example, figure = importlib.import_module(name), plt.figure(figsize=(6, 3.4), layout="constrained")
+    for name in sorted(path.stem for path in EXAMPLES.glob("*.py")):
+        example = importlib.import_module(name)
         problem = example.prepare(example.SIZES["shown"])
-        example.draw(figure, problem, example.solve(problem))
-        figure.savefig(IMAGES / f"gallery-{name}.png", dpi=110, metadata={"Software": None})
-        plt.close(figure)
+        save_picture(IMAGES / f"gallery-{name}.png", example.draw, problem, example.solve(problem))
 
 
 def colorings() -> plt.Figure:

@@ -14,7 +14,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "rich":
             raise
-        print('mcprecond: the command line needs rich; try: pip install "mcprecond[cli]"', file=sys.stderr)
+        print("mcprecond: the command line needs rich; from a clone: pip install '.[cli]'", file=sys.stderr)
         sys.exit(2)
     has_started()
     run()

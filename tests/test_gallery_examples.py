@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "gallery"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "devices")
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 #: Packages that some of them need. `make test` has them; where one is missing, those are not tested.
 NEEDED = {
     "skimage": {"random_walker", "image_matting", "image_blending"},
@@ -24,10 +27,10 @@ MOST = {"random_walker": 2e-3, "image_matting": 2e-3, "image_blending": 1e-4, "e
 
 @pytest.fixture
 def example(monkeypatch):
-    """Import an example, beside which its helper is."""
+    """Import an example."""
     monkeypatch.syspath_prepend(EXAMPLES)
     yield importlib.import_module
-    for name in (*NAMES, "devices"):
+    for name in NAMES:
         sys.modules.pop(name, None)
 
 
@@ -50,6 +53,20 @@ def test_it_can_be_drawn(name, example, tmp_path):
     module.draw(figure, problem, module.solve(problem))
     figure.savefig(tmp_path / "picture.png")
     assert len(figure.axes) >= 1 and (tmp_path / "picture.png").stat().st_size > 5000
+
+
+def test_each_runs_alone_and_saves_its_picture(tmp_path):
+    """As a file that was downloaded, in a folder of its own; all end in the same way."""
+    endings = {
+        (EXAMPLES / f"{name}.py").read_text().split('if __name__ == "__main__":')[1].replace(name, "NAME")
+        for name in NAMES
+    }
+    assert len(endings) == 1
+    shutil.copy(EXAMPLES / "nonlinear_diffusion.py", tmp_path)
+    command = [sys.executable, "nonlinear_diffusion.py"]
+    run = subprocess.run(command, cwd=tmp_path, env=os.environ | {"MPLBACKEND": "agg"}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "nonlinear_diffusion.png").stat().st_size > 5000
 
 
 def test_pages_show_each_example_and_its_times():

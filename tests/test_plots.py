@@ -182,4 +182,4 @@ def test_without_matplotlib_the_extra_is_named():
     program = "import sys; sys.modules['matplotlib'] = None; from mcprecond.studies import Table, plots\n"
     program += "plots.scaling(Table([{'method': 'x', 'verified': True, 'vertices': 1, 'seconds': 1.0}]))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "ImportError: plots need matplotlib; install mcprecond[studies]" in result.stderr
+    assert "ImportError: plots need matplotlib; from a clone: pip install '.[studies]'" in result.stderr

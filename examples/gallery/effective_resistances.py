@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from devices import on, to_host
 from scipy.spatial import Delaunay
 
 from mcprecond import SmoothedAggregation, pcg
+from mcprecond.problems.devices import on, to_host
 
 #: Places that roads connect.
 SIZES = {"test": 300, "shown": 4000, "timed": 200_000}
@@ -70,3 +70,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
     axes.add_collection(roads)
     axes.set(aspect="equal", xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[])
     figure.colorbar(roads, label="resistance")
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("effective_resistances.png", draw, shown, solve(shown))

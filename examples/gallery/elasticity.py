@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import skfem
-from devices import on, to_host
 from skfem.models.elasticity import lame_parameters, linear_elasticity
 
 from mcprecond import SmoothedAggregation, pcg
 from mcprecond.multigrid import rigid_body_modes
+from mcprecond.problems.devices import on, to_host
 
 #: Elements along the height of the bracket.
 SIZES = {"test": 2, "shown": 6, "timed": 6}
@@ -62,3 +62,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
     bent.set_array(np.linalg.norm(moved, axis=0)[faces].mean(axis=1))
     axes.set_box_aspect((4, 1, 1.5), zoom=1.3)
     axes.set_axis_off()
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("elasticity.png", draw, shown, solve(shown))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from devices import on, to_host
 from skimage import data, transform
 
 from mcprecond import SmoothedAggregation, pcg
+from mcprecond.problems.devices import on, to_host
 
 SIZES = {"test": 40, "shown": 256, "timed": 900}
 BESIDE = "SciPy's direct solver"
@@ -66,3 +66,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
         panel.imshow(image)
         panel.set_title(title)
         panel.set_axis_off()
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("image_blending.png", draw, shown, solve(shown))

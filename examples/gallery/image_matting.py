@@ -57,3 +57,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
         panel.imshow(np.clip(image, 0, 1), cmap="gray", vmin=0, vmax=1)
         panel.set_title(title)
         panel.set_axis_off()
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("image_matting.png", draw, shown, solve(shown))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from devices import on, to_host
 
 from mcprecond import MulticolorSGS, pcg, problems
+from mcprecond.problems.devices import on, to_host
 
 SIZES = {"test": 6, "shown": 40, "timed": 40}
 BESIDE = "SciPy's CG with Jacobi's preconditioner"
@@ -71,3 +71,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
     shown = axes.contourf(found.reshape(n, n, n)[:, n // 2], 20, cmap="inferno")
     axes.set(aspect="equal", xticks=[], yticks=[])
     figure.colorbar(shown, label="temperature")
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("nonlinear_diffusion.png", draw, shown, solve(shown))

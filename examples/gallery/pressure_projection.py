@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from devices import library, on, to_host
 
 from mcprecond import PCG, SmoothedAggregation
+from mcprecond.problems.devices import library, on, to_host
 
 #: Cells along an edge.
 SIZES = {"test": 16, "shown": 96, "timed": 128}
@@ -79,3 +79,10 @@ def draw(figure: Any, problem: dict[str, Any], found: tuple[Any, Any]) -> None:
     axes.streamplot(at, at, u, v, color="white", linewidth=0.5, density=1.2, arrowsize=0.6)
     axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[])
     figure.colorbar(shown, label="speed")
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("pressure_projection.png", draw, shown, solve(shown))

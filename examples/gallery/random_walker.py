@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from devices import on, to_host
 from skimage import data, filters, segmentation, transform
 
 from mcprecond import SmoothedAggregation, pcg
+from mcprecond.problems.devices import on, to_host
 
 #: Rows of the image: in a test, in the picture, and where times are measured.
 SIZES = {"test": 60, "shown": 303, "timed": 303}
@@ -70,3 +70,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
     right.set_title("segments")
     for panel in (left, right):
         panel.set_axis_off()
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("random_walker.png", draw, shown, solve(shown))

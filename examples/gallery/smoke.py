@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from devices import on, to_host
 
 from mcprecond import ILU0, bicgstab
+from mcprecond.problems.devices import on, to_host
 
 SIZES = {"test": 24, "shown": 128, "timed": 128}
 BESIDE = "SciPy's direct solver in each step"
@@ -69,3 +69,10 @@ def draw(figure: Any, problem: dict[str, Any], found: np.ndarray) -> None:
     axes.imshow(np.sqrt(np.maximum(found, 0)).reshape(n, n), origin="lower", extent=(0, 1, 0, 1), cmap="bone")
     axes.add_patch(Circle((0.5, 0.25), 0.06, fill=False, color="#d95f02"))
     axes.set(xticks=[], yticks=[])
+
+
+if __name__ == "__main__":
+    from mcprecond.studies.plots import save_picture
+
+    shown = prepare(SIZES["shown"])
+    save_picture("smoke.png", draw, shown, solve(shown))

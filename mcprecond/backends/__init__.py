@@ -50,7 +50,7 @@ def gpu_problem() -> str | None:
         import cupy
     except Exception as error:  # what CuPy or the libraries that it loads raise
         if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
-            return "CuPy is not installed; install mcprecond[gpu-cuda13] or mcprecond[gpu-cuda12]"
+            return "CuPy is not installed; from a clone: pip install '.[gpu-cuda13]' or '.[gpu-cuda12]'"
         return f"CuPy cannot be imported ({' '.join(str(error.__cause__ or error).split())})"
     runtime = cupy.cuda.runtime
     try:

@@ -67,7 +67,8 @@ def machine_code(program: Program) -> bytes:
             if code is None or code.cancel():
                 code = _CODES[program] = mine = Future()
                 mine.set_running_or_notify_cancel()
-        with NVRTC.running(cupy_folder()):
+        macros = ", ".join(option.removeprefix("-D") for option in program.options if option.startswith("-D"))
+        with NVRTC.running(f"a source with {macros}", cupy_folder()):
             if mine is not None:
                 _complete(mine, program)
             return code.result()

@@ -1,4 +1,4 @@
-"""What the logger "mcprecond" says while kernels are compiled, which takes seconds and happens once.
+"""What the logger "mcprecond" says while kernels are compiled, which takes seconds.
 
 At the level WARNING, which Python prints on stderr where logging is not set up: one line for each compiler, Numba or
 NVRTC, once it has been at work for two seconds, and one line where compiled kernels cannot be kept. Kernels that are
@@ -45,12 +45,12 @@ class Stopwatch:
         self.compiler, self.spent = compiler, 0.0
 
     @contextlib.contextmanager
-    def running(self, folder: str | None) -> Iterator[None]:
-        """While a function is compiled that is kept in a folder; None where it is not."""
+    def running(self, what: str, folder: str | None) -> Iterator[None]:
+        """While a function of some module is compiled, and kept in a folder; None where it is not."""
         if (COMPILING, self.compiler) in SAID:
             yield
             return
-        timer = threading.Timer(max(SILENT - self.spent, 0.0), say_compiling, (self.compiler, folder))
+        timer = threading.Timer(max(SILENT - self.spent, 0.0), say_compiling, (self.compiler, what, folder))
         timer.daemon = True
         started = time.perf_counter()
         timer.start()
@@ -65,14 +65,21 @@ COMPILING, NOT_KEPT = "compiling", "not kept"
 NUMBA, NVRTC = Stopwatch("Numba"), Stopwatch("NVRTC")
 
 
-def say_compiling(compiler: str, folder: str | None) -> None:
-    """Say once that a compiler is at work, for how long, and in which folder its results are kept, if they are."""
+def say_compiling(compiler: str, what: str, folder: str | None) -> None:
+    """Say once in a process that a compiler is at work, on what, for how long, and where its results are kept, if they
+    are.
+    """
     kept = folder is not None and (NOT_KEPT, compiler) not in SAID
     _once(
         COMPILING,
         compiler,
-        f"{compiler} compiles the kernels of mcprecond, {LASTS[compiler]}, "
-        + (f"which happens once; they are kept in {folder}" if kept else "in every process, since none is kept"),
+        f"{compiler} compiles kernels of mcprecond, {LASTS[compiler]}, now those of {what}; "
+        + (
+            f"they are kept in {folder}, so that this happens once for each method, each kind of numbers and each way "
+            "of storage"
+            if kept
+            else "this happens in every process, since none is kept"
+        ),
     )
 
 
@@ -104,7 +111,8 @@ class _Numba(event.Listener):
         compiled = event.data.get("dispatcher")
         if self.depth == 1 and compiled is not None and compiled.py_func.__module__.startswith("mcprecond."):
             self.stack.enter_context(held_back())  # LLVM calls functions of llvmlite
-            self.stack.enter_context(NUMBA.running(numba_folder(compiled.stats.cache_path)))
+            what = compiled.py_func.__module__.removeprefix("mcprecond.")
+            self.stack.enter_context(NUMBA.running(what, numba_folder(compiled.stats.cache_path)))
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1

@@ -28,7 +28,7 @@ def plot(
 ) -> None:
     """Draw a matrix: its pattern by color blocks, the levels of triangular solves, or how CG converges on it.
 
-    Needs matplotlib, which mcprecond[studies] brings.
+    Needs matplotlib, which the extra studies brings.
 
     Example: mcprecond plot matrix.mtx --what pattern --output pattern.png
     """

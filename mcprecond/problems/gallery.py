@@ -13,7 +13,7 @@ from mcprecond.problems.placing import placed
 
 
 def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
-    """Return a matrix of PyAMG's gallery; needs the extra ``mcprecond[pyamg]``.
+    """Return a matrix of PyAMG's gallery; needs the extra ``pyamg``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
     try:
         from pyamg import gallery as pyamg_gallery
     except ImportError as error:
-        raise ImportError("problems.gallery needs PyAMG; install mcprecond[pyamg]") from error
+        raise ImportError("problems.gallery needs PyAMG; from a clone: pip install '.[pyamg]'") from error
     make = getattr(pyamg_gallery, name, None) if isinstance(name, str) and not name.startswith("_") else None
     if not callable(make):
         known = ", ".join(key for key, value in sorted(vars(pyamg_gallery).items()) if callable(value))

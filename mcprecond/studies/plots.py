@@ -1,4 +1,4 @@
-"""Figures of studies, one call each; matplotlib comes with mcprecond[studies].
+"""Figures of studies, one call each; matplotlib comes with the extra `studies`.
 
 Every function takes `ax`, the Axes to draw into (by default those of a new figure), and returns them. Lines differ in
 markers and dashes and bars in hatches, so that they can be told apart in gray. Rows that are not verified count as
@@ -7,8 +7,9 @@ failures in `performance_profile` and are left out elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import cycle, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -424,6 +425,14 @@ def _against_colors(table: Table, column: str, label: str, scale: str, ax: Any) 
     return ax
 
 
+def save_picture(path: str | Path, draw: Callable[..., Any], *problem: Any) -> None:
+    """Let ``draw(figure, *problem)`` draw on a new figure, and save that: what the examples of the gallery end with."""
+    figure = _pyplot().figure(figsize=(6, 3.4), layout="constrained")
+    draw(figure, *problem)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    _pyplot().close(figure)
+
+
 def _plot_methods(rows: list[dict[str, Any]], methods: list[str], x: str, y: str, ax: Any, **style: Any) -> Any:
     """Plot one column over another, in the look of each method."""
     for method, look in _looks(methods):
@@ -435,13 +444,15 @@ def _plot_methods(rows: list[dict[str, Any]], methods: list[str], x: str, y: str
 
 
 def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
+    return _pyplot().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("plots need matplotlib; install mcprecond[studies]") from error
-    return pyplot.subplots(layout="constrained")[1]
+        raise ImportError("plots need matplotlib; from a clone: pip install '.[studies]'") from error
+    return pyplot
 
 
 def _looks(names: list[str]) -> list[tuple[str, dict[str, Any]]]:

@@ -21,7 +21,7 @@ from mcprecond import (
     pcg,
 )
 from mcprecond.interop.arrays import as_linear_operator
-from mcprecond.solvers import Reason
+from mcprecond.solvers import ColumnsResult, Reason
 from mcprecond.typing import DeviceArray, LinearOperator, Matrix, SparseMatrix
 
 
@@ -50,6 +50,8 @@ def uses(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray) -> No
         print(result.x.sum(), result.iterations + 1, result.reason is Reason.CONVERGED)
         x, info = result
         print(x, info)
+        assert isinstance(result, ColumnsResult)
+        print(result.iterations.max(), result.reasons[0], result.residual_norm.sum())
     hierarchy, residuals = SmoothedAggregation(A), list[float]()
     print(hierarchy.solve(b, rtol=1e-8).iterations, hierarchy.solve(on_gpu).converged)
     print(hierarchy.solve(b, tol=1e-8, accel="cg", residuals=residuals), hierarchy.aspreconditioner("W").n_colors)

@@ -36,7 +36,7 @@ def graphblas_is(graph: Graph, *, seed: int = 0, engine: str = "kernels") -> tup
         Selects the weights, one per vertex; the vertex number decides between equal ones.
     engine : {"kernels", "suitesparse"}
         Who multiplies: this package's kernels, on the CPU or a GPU, or SuiteSparse:GraphBLAS on the CPU, from the extra
-        ``mcprecond[graphblas]``. The colors are the same.
+        the extra ``graphblas``. The colors are the same.
 
     Returns
     -------

@@ -19,7 +19,9 @@ class SuiteSparseEngine:
         try:
             import graphblas
         except ImportError as error:
-            raise ImportError("engine='suitesparse' needs python-graphblas; install mcprecond[graphblas]") from error
+            raise ImportError(
+                "engine='suitesparse' needs python-graphblas; from a clone: pip install '.[graphblas]'"
+            ) from error
         self.graph, self.gb = graph, graphblas
         stored = graphblas.Matrix.from_csr(graph.indptr, graph.indices, 1, nrows=graph.n, ncols=graph.n, dtype=np.int64)
         A = graphblas.select.offdiag(stored).new()
