@@ -33,6 +33,7 @@ KOKKOS = {
     "COLORING_VB": "vertex-based",
     "COLORING_VBBIT": "vertex-based, bits",
     "COLORING_VBD": "deterministic",
+    "COLORING_VBDBIT": "deterministic, bits",
 }
 NATURAL = {"ecl-gc": "its own priorities", "ecl-ldfnat": "by degree, then in the order of rows"}
 #: Methods of ours beside csrcolor in our run.

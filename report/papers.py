@@ -1,23 +1,54 @@
-"""docs/papers.md: from the papers to the code, and each of their tables and figures, reproduced or not."""
+"""docs/papers.md: from the papers to the code, and each of their tables and figures: whether it was run, and holds."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from report import colorings, studies
 from report.results import PAPERS, RESULTS
 from report.tables import render, table
 
-HEADER = ["in the paper", "what it shows", "reproduced", "where", "results", "what differs, what is missing"]
+HEADER = ["in the paper", "what it shows", "run", "holds", "where", "results", "what differs, what is missing"]
+
+#: What the sentence of a relation may begin with.
+LABEL = re.compile(r"(?:.*, )?(Table|Figure|Section|Abstract|Conclusion)s?(?: ([\w.-]+))?(?:, published)?:")
 
 Names = dict[str, set[str]]
 
 
-def load(results: Path = RESULTS) -> Names:
-    """File of results -> the names of all matrices and methods in it, of the files that exist and are needed."""
+class Found(NamedTuple):
+    """What the files of results have.
+
+    Attributes
+    ----------
+    names : dict
+        File -> the names of all matrices and methods in it, of the files that exist and are needed.
+    verdicts : list of (study or paper, sentence or item, "yes" or "no")
+        Of each relation that was measured.
+    """
+
+    names: Names
+    verdicts: list[tuple[str, str, str]]
+
+
+def load(results: Path = RESULTS) -> Found:
+    """See `Found`."""
     needed = {name for shown in PAPERS["shown"] for name in shown.get("results", [])}
-    return {name: names_in(json.loads((results / name).read_text())) for name in needed if (results / name).exists()}
+    names = {name: names_in(json.loads((results / name).read_text())) for name in needed if (results / name).exists()}
+    verdicts = []
+    for study in studies.STUDIES:
+        if document := studies.load(results / "studies").get(study["name"]):
+            rows = [row for row in document["cases"] if row["verified"]]
+            verdicts += [(study["name"], cells[0], cells[-1]) for cells in studies.relations_of(study, rows)]
+    if document := colorings.load(results).get("coloring-gpu"):
+        for relation in PAPERS["relations"]:
+            if colorings.together(document["cases"], [relation["above"], relation["below"]]):
+                holds = colorings.held(document["cases"], relation)[-1]
+                verdicts.append((relation["paper"], relation["item"], holds))
+    return Found(names, verdicts)
 
 
 def names_in(document: dict[str, Any]) -> set[str]:
@@ -25,25 +56,47 @@ def names_in(document: dict[str, Any]) -> set[str]:
     return {str(row[key]) for row in document["cases"] for key in ("matrix", "method", "name") if key in row}
 
 
-def page(found: Names) -> str:
+def page(found: Found) -> str:
     """The whole page."""
     papers = dict.fromkeys(shown["paper"] for shown in PAPERS["shown"])
     return render("papers.md", **{paper: shown_of(paper, found) for paper in papers})
 
 
-def shown_of(paper: str, found: Names) -> str:
+def shown_of(paper: str, documents: Found) -> str:
     """The table of one paper, in its own order."""
-    rows = []
+    rows, found = [], documents.names
     for shown in PAPERS["shown"]:
         if shown["paper"] == paper:
             places = [place_of(shown["where"])] if "where" in shown else []
             places += [f"study [{shown['study']}](studies.md)"] if "study" in shown else []
             there = [f"`{name}`" for name in shown.get("results", []) if name in found]
             left = waiting(shown, found)
-            reproduced = "in part" if left and shown["reproduced"] == "yes" else shown["reproduced"]
-            cells = [shown["what"], reproduced, ", ".join(places), ", ".join(there)]
+            run = "in part" if left and shown["run"] == "yes" else shown["run"]
+            cells = [shown["what"], run, held(shown, documents.verdicts), ", ".join(places), ", ".join(there)]
             rows.append([shown["item"], *cells, " ".join([shown["remark"], *kinds(shown, found), *left])])
     return table(HEADER, rows, names=len(HEADER))
+
+
+def held(shown: dict[str, Any], verdicts: list[tuple[str, str, str]]) -> str:
+    """How many of the relations of a table or figure hold; empty where there is none."""
+    about = shown.get("study"), shown["paper"]
+    own = [
+        holds
+        for of, said, holds in verdicts
+        if (of == about[0] and is_about(said, shown["item"])) or (of, said) == (about[1], shown["item"])
+    ]
+    holding = own.count("yes")
+    word = "yes" if holding == len(own) else "in part" if holding else "no"
+    return f"{word}: {holding} of {len(own)}" if own else ""
+
+
+def is_about(sentence: str, item: str) -> bool:
+    """Whether the sentence of a relation is about a table or figure; without a label it is about all of its study."""
+    label = LABEL.match(sentence)
+    if label is None:
+        return True
+    kind, number = label.groups()
+    return item.startswith(kind) and (number is None or number in re.findall(r"[\w.-]+", item))
 
 
 def place_of(where: str) -> str:

@@ -75,8 +75,8 @@ class Context:
     def __init__(self, **arguments: Any) -> None:
         if importlib.util.find_spec("petsc4py") is None:
             raise ImportError(
-                "mcprecond.interop.petsc needs petsc4py, which is not installed; from a clone: pip install '.[petsc]', or "
-                "take the petsc4py of the version of your PETSc"
+                "mcprecond.interop.petsc needs petsc4py, which is not installed; from a clone: "
+                "pip install '.[petsc]', or take the petsc4py of the version of your PETSc"
             )
         known = self._parameters()
         for name in arguments:

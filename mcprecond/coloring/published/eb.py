@@ -8,10 +8,10 @@ tentative color.
 `published=True` has the paper's own rounds (`edges.py`). The default is this.
 
 Three points where the paper leaves room. The rounds run inside one kernel, because a launch costs more than a late
-round. The colors that a vertex of degree d may never need, those above d + 1, are forbidden from the start: tentative
-colors that were taken back could otherwise push it beyond the bound of Lemma 2. And in the tentative phase a thread of
-a GPU takes several consecutive edges, as Section IV-C has it for vertices: they mostly share a vertex, so that its
-neighbors hear of each choice before the next one is made.
+round. The colors that a vertex of degree d may never need, those above d + 1, are forbidden from the start, so that the
+bound of Lemma 2 holds by construction; its proof is about Algorithm 5, which has no tentative colors. And in the
+tentative phase a thread of a GPU takes several consecutive edges, as Section IV-C has it for vertices: they mostly
+share a vertex, so that its neighbors hear of each choice before the next one is made.
 
 In the first round all edges are in the list, so it is not written: the rows of the matrix hold every edge at both of
 its ends. The edges are taken up by rows, and a vertex hears of its neighbors' tentative colors from its own row, all at
