@@ -182,3 +182,18 @@ def test_processes_that_share_a_gpu_end():
             process.wait()
     assert [process.returncode for process in processes] == [0] * PROCESSES, "\n".join(said)
     assert all(text.endswith("done\n") for text in said)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_after_a_minute_without_progress_the_log_says_once_what_to_try(columns, monkeypatch, caplog):
+    from mcprecond import problems
+    from mcprecond.solvers import driver
+
+    A = problems.laplacian((60, 60))
+    b = np.random.default_rng(0).standard_normal((A.shape[0], columns))
+    said = lambda: [record for record in caplog.records if "has run for a minute" in record.getMessage()]  # noqa: E731
+    pcg(A, b, rtol=1e-8)
+    assert not said()
+    monkeypatch.setattr(driver, "MINUTE", 0.0)
+    pcg(A, b, rtol=1e-8)
+    assert len(said()) == 1 and "studies.advise" in said()[0].getMessage()

@@ -47,13 +47,11 @@ class Stopwatch:
     @contextlib.contextmanager
     def running(self, what: str, folder: str | None) -> Iterator[None]:
         """While a function of some module is compiled, and kept in a folder; None where it is not."""
-        if (COMPILING, self.compiler) in SAID:
-            yield
-            return
         timer = threading.Timer(max(SILENT - self.spent, 0.0), say_compiling, (self.compiler, what, folder))
         timer.daemon = True
         started = time.perf_counter()
-        timer.start()
+        if (COMPILING, self.compiler) not in SAID:
+            timer.start()
         try:
             yield
         finally:

@@ -12,7 +12,7 @@ import scipy.io
 import mcprecond
 from mcprecond.backends import Backend, get_backend, gpu_problem
 from mcprecond.backends.arguments import one_of
-from mcprecond.problems.files import matrix_market, npz
+from mcprecond.problems.files import columns, matrix_market, npz
 from mcprecond.studies.whole_files import written_whole
 from mcprecond.typing import ColoringMethod
 
@@ -43,17 +43,29 @@ def read(file: Path) -> Any:
 
 
 @np.errstate(over="ignore")
-def symmetric(A: Any, file: Path) -> Any:
-    """Return the matrix, if conjugate gradients can be tried on it."""
+def is_symmetric(A: Any, file: Path) -> bool:
+    """Whether conjugate gradients can be tried on a matrix, which has to be square and finite: it is symmetric, or
+    Hermitian.
+    """
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"{file} holds a matrix of shape {A.shape}; it must be square")
     largest = abs(A.data).max(initial=0.0)
     if not np.isfinite(largest):
         raise ValueError(f"{file} holds a NaN or an infinity; every value must be finite")
-    if A.nnz and abs(A - A.conj().T).max() > SYMMETRY * largest:
+    return not A.nnz or bool(abs(A - A.conj().T).max() <= SYMMETRY * largest)
+
+
+def symmetric(A: Any, file: Path) -> Any:
+    """Return a matrix that conjugate gradients can be tried on."""
+    if not is_symmetric(A, file):
         needed = "Hermitian" if A.dtype.kind == "c" else "symmetric"
         raise ValueError(f"{file} holds a matrix that is not {needed}; conjugate gradients need a {needed} one")
     return A
+
+
+def null_space(given: str | None) -> Any:
+    """What --nullspace names: "constant", or the columns in a file."""
+    return given if given in (None, "constant") else columns(Path(given))
 
 
 def refuse_diagonal(A: Any, file: Path) -> None:

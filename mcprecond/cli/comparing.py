@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +15,8 @@ from rich.table import Table
 from mcprecond.backends import gpu_problem
 from mcprecond.backends.arguments import integer, real
 from mcprecond.cli import terminal
-from mcprecond.cli.arguments import backend_for, read
-from mcprecond.cli.parsing import File, Option
+from mcprecond.cli.arguments import backend_for, null_space, read
+from mcprecond.cli.parsing import File, NearNullSpace, NullSpaceFile, Option
 from mcprecond.cli.terminal import working
 from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import placed
@@ -94,8 +95,10 @@ def advise(
     rtol: Annotated[float, Option("Of the residual, relative to the right-hand side.")] = 1e-8,
     rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x.")] = None,
     block_size: Annotated[int, Option("Unknowns of a node, such as 3 in elasticity.")] = 1,
-    near_null_space: Annotated[Path | None, Option("For multigrid, a column each: .npy or .mtx[.gz].")] = None,
+    near_null_space: NearNullSpace = None,
+    nullspace: NullSpaceFile = None,
     repeats: Annotated[int, Option("Timed runs of each.")] = 3,
+    quick: Annotated[bool, Option("Try only the usual ones, once each.")] = False,
     gpu: Annotated[bool, Option("Solve on the GPU.")] = False,
     as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
@@ -114,9 +117,8 @@ def advise(
         def told(what: str, done: int, total: int) -> None:
             work.advance(f"{what}, {done} of {total} runs done", done, total)
 
-        found = studies.advise(
-            placed(A, backend), b=b, B=B, block_size=block_size, rtol=rtol, repeats=repeats, progress=told
-        )
+        options = {"B": B, "block_size": block_size, "nullspace": null_space(nullspace), "quick": quick}
+        found = studies.advise(placed(A, backend), b, rtol=rtol, repeats=repeats, progress=told, **options)
     if as_json:
         print(json.dumps(found.rows, indent=1))
     else:
@@ -139,11 +141,15 @@ def advise(
             label = _label(row).replace(", 1 thread", " (1)") if terminal.out.width < NARROW else _label(row)
             table.add_row(label, *cells, style=None if row["verified"] else "red")
         terminal.out.print(table)
+        failed: dict[str, list[str]] = {}
         for row in found.rows:
             if not row["verified"]:
-                terminal.out.print(f"{_label(row)} failed: {row['reason']}", style="red", markup=False, highlight=False)
+                failed.setdefault(row["reason"], []).append(_label(row))
+        for reason, labels in failed.items():
+            terminal.out.print(f"{', '.join(labels)} failed: {reason}", style="red", markup=False, highlight=False)
         terminal.out.print(
-            f"To a relative residual of {rtol:g}, in order of setup and solve together: medians of {repeats}."
+            f"To a relative residual of {rtol:g}, in order of setup and solve together: "
+            + ("one run each." if quick or repeats == 1 else f"medians of {repeats}.")
             + (" (1): with one thread." if terminal.out.width < NARROW else LEGEND),
             style="dim",
         )
@@ -151,12 +157,22 @@ def advise(
         terminal.err.print("none of them converged", style="red")
         raise SystemExit(1)
     if not as_json:
-        if not found.rows[0]["decided"]:
-            near = [_label(row) for row in found.rows if row["verified"] and not row["decided"]]
-            said = f"Not decided between {', '.join(near[:-1])} and {near[-1]}: they differ by no more than the noise."
+        advised = next(row for row in found.rows if row["advised"])
+        near = [_label(row) for row in found.rows if row["verified"] and not row["decided"]]
+        if len(near) > 1:
+            said = (
+                f"{', '.join(near[:-1])} and {near[-1]} differ by no more than the noise: of these take the one with "
+                "default options, and then the one with the fewest iterations."
+            )
             terminal.out.print(said, markup=False, highlight=False)
-        print(f"Use: {found.rows[0]['python']}")
-        terminal.out.print(_why(found.rows), markup=False, highlight=False)
+        print(f"Use: {advised['python']}")
+        if advised["command"]:
+            chosen = f"{advised['command']} --rtol {rtol:g}" + (" --gpu" if gpu else "")
+            print(f"  or: mcprecond solve {shlex.quote(str(file))} {chosen}")
+        terminal.out.print(_why(advised, found.rows), markup=False, highlight=False)
+        if block_size == 1 and (size := studies.advice.full_block_size(A)) > 1:
+            hint = f"The entries of A come in full blocks of {size} x {size}: --block-size {size} may be faster."
+            terminal.out.print(hint, markup=False, highlight=False)
 
 
 def _label(row: dict[str, Any]) -> str:
@@ -164,9 +180,9 @@ def _label(row: dict[str, Any]) -> str:
     return f"{row['method']}, 1 thread" if row["threads"] == 1 else str(row["method"])
 
 
-def _why(rows: list[dict[str, Any]]) -> str:
-    """Why the first row of advice is the first one."""
-    best, others = rows[0], [row for row in rows[1:] if row["verified"]]
+def _why(best: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """What speaks for the row that is advised, beside all rows in their order."""
+    others = [row for row in rows if row["verified"] and row is not best]
     parts = [f"It took {best['seconds']:.3g} s, {best['setup_seconds']:.3g} s of them to set up"]
     plain = next((row for row in others if row["method"] == "none" != best["method"]), None)
     if plain:
@@ -175,9 +191,10 @@ def _why(rows: list[dict[str, Any]]) -> str:
         )
         times = plain["seconds"] / best["seconds"]
         parts.append(f"{times:.1f} times less than CG without a preconditioner{instead}")
-    if others:
-        parts.append(f"the next best is {_label(others[0])}, with {others[0]['seconds']:.3g} s")
-    quickest = min(rows[:1] + others, key=lambda row: row["solve_seconds"])
+    slower = [row for row in others if row["seconds"] >= best["seconds"]]
+    if slower:
+        parts.append(f"the next best is {_label(slower[0])}, with {slower[0]['seconds']:.3g} s")
+    quickest = min([best, *others], key=lambda row: row["solve_seconds"])
     if quickest is not best:
         parts.append(
             f"for many right-hand sides with one matrix, {_label(quickest)} solves fastest once it is set up, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,17 +13,33 @@ import numpy as np
 import mcprecond
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.first_use import NUMBA, NVRTC
 from mcprecond.backends.inputs import shaped_vector
-from mcprecond.cli.arguments import backend_for, check_output, coloring_method, read, refuse_diagonal, symmetric, write
-from mcprecond.cli.parsing import AsJson, File, Option
+from mcprecond.cli.arguments import (
+    backend_for,
+    check_output,
+    coloring_method,
+    is_symmetric,
+    null_space,
+    read,
+    refuse_diagonal,
+    write,
+)
+from mcprecond.cli.parsing import AsJson, File, NearNullSpace, NullSpaceFile, Option
 from mcprecond.cli.terminal import print_facts, working
-from mcprecond.problems.files import vector
+from mcprecond.matrix import admitted
+from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import placed
+from mcprecond.solvers.nullspace import null_space_basis
+from mcprecond.studies.advice import has_constant_null_space, projected
 from mcprecond.typing import ColoringMethod
 
-PRECONDITIONERS = ("sgs", "multigrid", "jacobi", "none")
-#: Rows of the matrix that a solve is rehearsed with, so that what is timed is compiled already.
-REHEARSED = 2000
+SOLVERS = ("pcg", "bicgstab", "gmres")
+PRECONDITIONERS = ("auto", "sgs", "dilu", "ilu0", "multigrid", "jacobi", "none")
+#: Those whose colors are shown.
+COLORED = ("sgs", "dilu", "ilu0", "multigrid")
+#: Iterations that a solve is rehearsed with, so that what is timed is compiled already.
+REHEARSED = 5
 
 
 def color(
@@ -36,7 +53,7 @@ def color(
 ) -> None:
     """Color the graph of a sparse matrix: neighbors get different colors.
 
-    Compiling, on first use, is not part of the seconds.
+    Compiling is not part of the seconds: where something had to be compiled for this matrix, it is colored once more.
 
     Example: mcprecond color matrix.mtx.gz --method ecl_gc --output colors.npy
     """
@@ -49,16 +66,15 @@ def color(
     backend = backend_for(gpu)
     with working(f"reading {file}") as work:
         A = placed(read(file), backend)
-        work.update("compiling, once")
-        start = time.perf_counter()
-        mcprecond.color(first_rows(A), named, distance=reach, recolor=recolor)
-        backend.synchronize()
-        compile_seconds = time.perf_counter() - start
-        work.update(f"coloring {A.shape[0]:,} rows by {method}")
-        start = time.perf_counter()
-        coloring = mcprecond.color(A, named, distance=reach, recolor=recolor)
-        backend.synchronize()
-        seconds = time.perf_counter() - start
+        before = compiling_seconds()
+        for _ in range(2):
+            work.update(f"coloring {A.shape[0]:,} rows by {method}")
+            start = time.perf_counter()
+            coloring = mcprecond.color(A, named, distance=reach, recolor=recolor)
+            backend.synchronize()
+            seconds = time.perf_counter() - start
+            if (compile_seconds := compiling_seconds() - before) == 0:
+                break
     if output is not None:
         write(output, backend.to_host(coloring.colors))
     facts = {"file": str(file), "rows": A.shape[0], "entries": int(A.nnz), "device": backend.name}
@@ -73,43 +89,69 @@ def color(
 def solve(
     file: File,
     rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")] = None,
-    preconditioner: Annotated[str, Option("sgs, multigrid, jacobi or none.")] = "sgs",
-    coloring: Annotated[str, Option("For sgs and multigrid: auto, or one of `mcprecond info`.")] = "auto",
+    solver: Annotated[str | None, Option("pcg, bicgstab or gmres; by default pcg if A is symmetric.")] = None,
+    preconditioner: Annotated[
+        str | None, Option("auto, sgs, dilu, ilu0, multigrid, jacobi or none; by default sgs with pcg, else ilu0.")
+    ] = None,
+    coloring: Annotated[str, Option("For sgs, dilu and multigrid: auto, or one of `mcprecond info`.")] = "auto",
+    block_size: Annotated[int, Option("Unknowns of a node, such as 3 in elasticity.")] = 1,
+    near_null_space: NearNullSpace = None,
+    nullspace: NullSpaceFile = None,
     rtol: Annotated[float, Option("Of the residual, relative to the right-hand side.")] = 1e-8,
     maxiter: Annotated[int | None, Option("By default ten times the number of rows.")] = None,
     output: Annotated[Path | None, Option("Write the solution: .npy or .mtx.")] = None,
     gpu: Annotated[bool, Option("Color and solve on the GPU.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Solve A x = b by conjugate gradients, for a symmetric (or complex Hermitian) positive definite matrix.
+    """Solve A x = b: by conjugate gradients if A is symmetric (or complex Hermitian), otherwise by BiCGSTAB.
 
-    The solve is rehearsed with the first 2000 rows, which compiles what has not been compiled yet: setup and solve
-    are timed without that.
+    Setup and solve are timed without compiling: where something had to be compiled for this matrix, they are run once
+    more. The error is shown where the right-hand side was made here, for a singular matrix without the parts in the
+    null space, which no solver can know.
 
     Example: mcprecond solve matrix.mtx --rhs b.mtx --coloring greedy --rtol 1e-10 --output x.npy
     """
     check_output(output, ".npy", ".mtx")
-    one_of(preconditioner, "--preconditioner", PRECONDITIONERS)
+    if solver is not None:
+        one_of(solver, "--solver", SOLVERS)
+    if preconditioner is not None:
+        one_of(preconditioner, "--preconditioner", PRECONDITIONERS)
     named = coloring_method(coloring, "--coloring")
     real(rtol, "--rtol", least=0.0)
+    integer(block_size, "--block-size", 1)
     if maxiter is not None:
         integer(maxiter, "--maxiter", 0)
     backend = backend_for(gpu)
     with working(f"reading {file}") as work:
-        matrix = symmetric(read(file), file)
+        matrix = read(file)
+        solver = solver or ("pcg" if is_symmetric(matrix, file) else "bicgstab")
+        preconditioner = preconditioner or ("sgs" if solver == "pcg" else "ilu0")
+        refuse_unfit(matrix, file, solver, preconditioner)
         n = matrix.shape[0]
         expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
         b = matrix @ expected if rhs is None else vector(rhs)
         b = shaped_vector(b, n, get_backend("cpu"))
+        space = null_space(nullspace)
+        if space is None and solver == "pcg" and has_constant_null_space(admitted(matrix, finite=True)):
+            space = "constant"
+        if space is not None and solver != "pcg":
+            raise ValueError(f"--nullspace needs --solver pcg, got {solver}")
         if preconditioner == "jacobi":
             refuse_diagonal(matrix, file)
         A, b = placed(matrix, backend), backend.xp.asarray(b)
+        B = None if near_null_space is None else columns(near_null_space)
+        make = partial(made, A, preconditioner, named, backend, block_size, B)
+        run = partial(
+            getattr(mcprecond, solver), A, b, rtol=rtol, **({"nullspace": space} if space is not None else {})
+        )
         size = float(backend.xp.linalg.norm(b))
-        rehearsed = first_rows(A)
-        work.update("compiling, once")
-        _, compile_seconds = made(rehearsed, preconditioner, named, backend, solved=True)
         work.update(f"setting up {preconditioner} for {n:,} unknowns")
-        M, setup_seconds = made(A, preconditioner, named, backend)
+        before = compiling_seconds()
+        M, setup_seconds = make()
+        run(M=M, maxiter=REHEARSED)
+        if (compile_seconds := compiling_seconds() - before) > 0:
+            work.update(f"setting up {preconditioner} once more, now that all is compiled")
+            M, setup_seconds = make()
         started = shown = time.perf_counter()
 
         def told(iterations: int, residual_norm: float) -> None:
@@ -124,44 +166,61 @@ def solve(
                 work.advance(message, min(max(-math.log10(residual or 1.0), 0.0), digits), digits)
                 work.interrupted = f"after {iterations} iterations at a relative residual of {residual:.1e}; x is lost"
 
-        result = mcprecond.pcg(A, b, rtol=rtol, maxiter=maxiter, M=M, progress=told)
+        result = run(maxiter=maxiter, M=M, progress=told)
     x = backend.to_host(result.x)
     if output is not None:
         write(output, x)
     facts: dict[str, Any] = {"file": str(file), "rows": n, "entries": int(A.nnz), "device": backend.name}
-    facts |= {"preconditioner": preconditioner}
-    if preconditioner in ("sgs", "multigrid") and M.n_colors is not None:
+    facts |= {"solver": solver, "preconditioner": preconditioner}
+    if preconditioner in COLORED and M.n_colors is not None:
         facts |= {"coloring": coloring, "colors": M.n_colors}
     facts |= {"iterations": result.iterations, "residual": result.residual_norm / size if size else 0.0}
     if expected is not None and n:
+        if space is not None:
+            basis = null_space_basis(space, admitted(matrix, finite=True))
+            x, expected = projected(x, basis), projected(expected, basis)
         facts |= {"error": float(np.linalg.norm(x - expected) / np.linalg.norm(expected))}
     solve_seconds = result.setup_seconds + result.solve_seconds
     facts |= {"compile_seconds": compile_seconds, "setup_seconds": setup_seconds, "solve_seconds": solve_seconds}
     facts |= {"converged": result.converged, "reason": result.reason.value}
+    facts |= {"detail": result.detail} if result.detail else {}
     print_facts(facts, as_json)
     if not result.converged:
         raise SystemExit(1)
 
 
-def first_rows(A: Any) -> Any:
-    """The matrix of the first rows and columns, of the same kind."""
-    k = min(A.shape[0], REHEARSED)
-    return A[:k, :k]
+def refuse_unfit(matrix: Any, file: Path, solver: str, preconditioner: str) -> None:
+    """Raise ValueError for a solver that does not fit the matrix, or a preconditioner that does not fit the solver."""
+    if solver == "pcg":
+        if not is_symmetric(matrix, file):
+            needed = "Hermitian" if matrix.dtype.kind == "c" else "symmetric"
+            raise ValueError(f"{file} holds a matrix that is not {needed}, which pcg needs; try --solver gmres")
+    elif preconditioner == "auto":
+        raise ValueError(f"--preconditioner auto needs --solver pcg, got {solver}; try --preconditioner ilu0")
 
 
 def made(
-    A: Any, preconditioner: str, coloring: ColoringMethod, backend: Backend, solved: bool = False
+    A: Any, preconditioner: str, coloring: ColoringMethod, backend: Backend, block_size: int = 1, B: Any = None
 ) -> tuple[Any, float]:
-    """Return the preconditioner of A and the seconds that it took, with a solve if asked for."""
+    """Return the preconditioner of A and the seconds that it took."""
     started = time.perf_counter()
     M: Any = None
-    if preconditioner == "sgs":
-        M = mcprecond.MulticolorSGS(A, coloring)
+    if preconditioner == "auto":
+        M = "auto"
+    elif preconditioner == "sgs":
+        M = mcprecond.MulticolorSGS(A, coloring, block_size=block_size)
+    elif preconditioner == "dilu":
+        M = mcprecond.MulticolorDILU(A, coloring)
+    elif preconditioner == "ilu0":
+        M = mcprecond.ILU0(A) if coloring == "auto" else mcprecond.ILU0(A, ordering="color", coloring=coloring)
     elif preconditioner == "multigrid":
-        M = mcprecond.SmoothedAggregation(A, coloring=coloring)
+        M = mcprecond.SmoothedAggregation(A, B, coloring=coloring, block_size=block_size)
     elif preconditioner == "jacobi":
         M = backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
-    if solved:
-        mcprecond.pcg(A, backend.xp.ones(A.shape[0], A.dtype), maxiter=5, M=M)
     backend.synchronize()
     return M, time.perf_counter() - started
+
+
+def compiling_seconds() -> float:
+    """How long the compilers have been at work in this process."""
+    return NUMBA.spent + NVRTC.spent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,7 +15,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-out, err = Console(), Console(stderr=True)
+
+def console(**options: Any) -> Console:
+    """A console as wide as the terminal; of 80 columns if the variable COLUMNS is no width."""
+    width = os.environ.get("COLUMNS", "").strip()
+    return Console(width=80 if width and not (width.isdecimal() and int(width) > 0) else None, **options)
+
+
+out, err = console(), console(stderr=True)
 
 
 def beside() -> Console:

@@ -61,7 +61,7 @@ class Stages:
         b: Any,
         x0: Any,
         rtol: float,
-        atol: float,
+        atol: float | None,
         maxiter: int | None,
         *,
         callback: Callable[[Iteration], object] | None = None,

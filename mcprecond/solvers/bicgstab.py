@@ -52,10 +52,11 @@ def bicgstab(
     x0: Any = None,
     *,
     rtol: float = 1e-5,
-    atol: float = 0.0,
+    atol: float | None = 0.0,
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[Any], object] | None = None,
+    progress: Callable[[int, float], object] | None = None,
 ) -> SolveResult[Any]:
     """Solve A x = b by BiCGSTAB, for any A that is not singular, as systems with advection.
 
@@ -72,13 +73,17 @@ def bicgstab(
     x0 : array, shape (n,), or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
+        stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default.
     M : preconditioner, sparse matrix, dense array or LinearOperator, optional
         An approximation of inv(A), such as `ILU0`, `MulticolorDILU` or `MulticolorGS`.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
+    progress : function of an int and a float, optional
+        Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
+        on a CPU, after up to 64 of them on a GPU.
 
     Returns
     -------
@@ -107,7 +112,7 @@ def bicgstab(
     ('CONVERGED', 1)
     """
     solver = _BiCGStab(A, M)
-    result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback)
+    result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
     solver.release()
     return result
 

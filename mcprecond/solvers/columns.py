@@ -26,6 +26,7 @@ from mcprecond.solvers.driver import (
     EXAMINED,
     MOST_PER_READ,
     RARER,
+    Watch,
     _iterations_left,
     choose_units,
     solution_of,
@@ -254,10 +255,11 @@ def iterate_columns(
     takes_long = iteration.bundle == 1
     if takes_long:
         iterations = 1
-    running, called, examined = ahead, 0, EXAMINED
+    running, called, examined, watch = ahead, 0, EXAMINED, Watch()
     columns = iteration.columns
     while True:
         state = iteration.read_state(running)
+        watch.look(iteration.count, max((column.residuals for column in columns), key=lambda norms: norms[-1]))
         if callback and iteration.count > called:
             called = iteration.count
             callback(iteration)

@@ -8,7 +8,9 @@ iterations it has enqueued are the last ones.
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +32,8 @@ from mcprecond.solvers.iteration import (
 )
 from mcprecond.solvers.result import Reason
 
+LOGGER = logging.getLogger("mcprecond")
+MINUTE = 60.0
 MOST_PER_READ = 64
 #: A state that only the host finds.
 DIVERGED = -1
@@ -122,9 +126,10 @@ def iterate(
     if takes_long:
         iterations = 1
     running = ahead
-    called, examined = 0, EXAMINED
+    called, examined, watch = 0, EXAMINED, Watch()
     while True:
         state = iteration.read_state(running)
+        watch.look(iteration.count, iteration.residuals)
         if callback and iteration.count > called:
             called = iteration.count
             callback(iteration)
@@ -164,6 +169,26 @@ def iterate(
         iteration.start_over()
 
 
+class Watch:
+    """Says once, on the log, that a solve has taken a minute without much progress, and what to try."""
+
+    def __init__(self) -> None:
+        self.until = time.perf_counter() + MINUTE
+
+    def look(self, count: int, residuals: Sequence[float]) -> None:
+        """See whether it is time to say so."""
+        if time.perf_counter() > self.until and stalls(residuals):
+            self.until = math.inf
+            fallen = residuals[-1] / residuals[0] if residuals[0] else 0.0
+            LOGGER.warning(
+                "a solve has run for a minute; after %s iterations the residual is %.1e of the first one, and falls "
+                "slowly. Try M=SmoothedAggregation(A), M=ILU0(A) or studies.advise(A), which compares solvers on A; "
+                "and nullspace= if A is singular",
+                count,
+                fallen,
+            )
+
+
 def stalls(residuals: Sequence[float]) -> bool:
     """Whether all iterations have not won much, or the later half of them has not even halved the residual."""
     return residuals[-1] > min(SLOW * residuals[0], HALVED * residuals[len(residuals) // 2])
@@ -198,7 +223,8 @@ def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, float, Reaso
     solution is the iterate with the least residual that was measured.
     """
     x, xp = iteration.solution(), iteration.backend.xp
-    has_room = bool(xp.isfinite(x).all()) or not iteration.shift
+    # An unknown without entries in its column may overflow while residuals do not.
+    has_room = (reason is Reason.CONVERGED and not iteration.shift) or bool(xp.isfinite(x).all())
     if has_room and not iteration.is_iterate(x):  # digits were lost to underflow
         iteration.replace_iterate(times_power(x, iteration.shift, xp))
         iteration.measure_residual()

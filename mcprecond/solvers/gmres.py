@@ -56,12 +56,13 @@ def gmres(
     x0: Any = None,
     *,
     rtol: float = 1e-5,
-    atol: float = 0.0,
+    atol: float | None = 0.0,
     restart: int | None = None,
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[Any], object] | None = None,
     callback_type: str | None = None,
+    progress: Callable[[int, float], object] | None = None,
 ) -> SolveResult[Any]:
     """Solve A x = b by GMRES with restarts, for any A that is not singular, as systems with advection.
 
@@ -79,7 +80,8 @@ def gmres(
     x0 : array, shape (n,), or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
+        stands for 0 in `atol`.
     restart : int, optional
         Iterations of a cycle, 20 by default. GMRES keeps one vector for each, and with an M two: the vector and the
         preconditioned one.
@@ -94,6 +96,9 @@ def gmres(
         "x": x, after every cycle. "pr_norm" and "legacy": the norm of the residual relative to that of b, after every
         iteration, which makes the host wait for each of them. SciPy passes the residual of M A x = M b there. "legacy"
         is the default with a callback, and changes what `maxiter` counts.
+    progress : function of an int and a float, optional
+        Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
+        on a CPU, after up to 64 of them on a GPU.
 
     Returns
     -------
@@ -140,7 +145,8 @@ def gmres(
             stacklevel=2,
         )
         callback_type = "legacy"
-    result = solver.solve_cycles(b, x0, rtol, atol, maxiter, callback, callback_type)
+    progress = as_function(progress, "progress", "an int and a float")
+    result = solver.solve_cycles(b, x0, rtol, atol, maxiter, callback, callback_type, progress)
     solver.release()
     return result
 
@@ -158,10 +164,11 @@ class _GMRES(Solver):
         b: Any,
         x0: Any,
         rtol: float,
-        atol: float,
+        atol: float | None,
         maxiter: int | None,
         callback: Callable[[Any], object] | None,
         callback_type: str | None,
+        progress: Callable[[int, float], object] | None,
     ) -> SolveResult[Any]:
         """See `gmres`."""
         maxiter = 10 * self.shape[0] if maxiter is None else integer(maxiter, "maxiter", 0)
@@ -171,9 +178,9 @@ class _GMRES(Solver):
         elif callback is not None:
             with_norm = lambda iteration: callback(iteration.relative_norm)  # noqa: E731
         if callback_type == "legacy":
-            return self.run(b, x0, rtol, atol, maxiter, callback=with_norm)
+            return self.run(b, x0, rtol, atol, maxiter, callback=with_norm, progress=progress)
         self._most_cycles = maxiter
-        result = self.run(b, x0, rtol, atol, ENDLESS if maxiter else 0, callback=with_norm)
+        result = self.run(b, x0, rtol, atol, ENDLESS if maxiter else 0, callback=with_norm, progress=progress)
         return replace(result, cycles=self._iteration.cycles)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:

@@ -276,7 +276,7 @@ class Iteration:
     def keep_best(self) -> None:
         """Keep the iterate if its residual, which has been measured, is the least one so far."""
         norm = self.norm_in_units(self.true_residual_norm)
-        if norm < self.best_norm and self.is_iterate(x := self.solution()):
+        if norm < self.best_norm and self.is_iterate(x := self.solution()) and bool(self.backend.xp.isfinite(x).all()):
             self.best, self.best_norm = x, norm
 
     def return_to_best(self) -> None:

@@ -21,7 +21,7 @@ def pcg(
     x0: HostArray | Sequence[float] | Literal["Mb"] | None = None,
     *,
     rtol: float = 1e-5,
-    atol: float = 0.0,
+    atol: float | None = 0.0,
     maxiter: int | None = None,
     M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto"] | None = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
@@ -38,7 +38,7 @@ def pcg(
     x0: DeviceArray | Literal["Mb"] | None = None,
     *,
     rtol: float = 1e-5,
-    atol: float = 0.0,
+    atol: float | None = 0.0,
     maxiter: int | None = None,
     M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto"] | None = None,
     callback: Callable[[Any], object] | None = None,
@@ -54,7 +54,7 @@ def pcg(
     x0: Any = None,
     *,
     rtol: float = 1e-5,
-    atol: float = 0.0,
+    atol: float | None = 0.0,
     maxiter: int | None = None,
     M: Any = None,
     callback: Callable[[Any], object] | None = None,
@@ -84,7 +84,8 @@ def pcg(
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
+        stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default, and as many again where float64 takes over from float32.
     M : preconditioner, sparse matrix, dense array, LinearOperator or "auto", optional

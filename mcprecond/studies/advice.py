@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import backend_of
-from mcprecond.backends.arguments import function, integer, real
+from mcprecond.backends.arguments import flag, function, integer, real
 from mcprecond.backends.inputs import refuse_not_finite, shaped_vector
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.multigrid.smoothed_aggregation import near_null_space
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
-from mcprecond.solvers import pcg
+from mcprecond.solvers import gmres
 from mcprecond.solvers.automatic import predicted_for
-from mcprecond.studies.candidates import Candidate, Factors, candidates
+from mcprecond.solvers.nullspace import null_space_basis
+from mcprecond.studies.candidates import Candidate, Factors, candidates, general_candidates
 from mcprecond.studies.compare import System, finite, system_with
 from mcprecond.studies.measure import Timing, timed
 from mcprecond.studies.table import Table
 from mcprecond.tuning.stages import OF_JACOBI, iterations_of_multigrid
+from mcprecond.typing import NullSpace
 
 MAXITER = 10_000
 #: A solve is given up after so many times the time of the fastest so far, but not before so many seconds; and what took
@@ -35,9 +40,26 @@ SEED = 0  # of the right-hand side
 APPLICATIONS = 5  # of M that are timed
 CONVERGED = "converged"
 #: The columns of the table, in order.
-COLUMNS = ["method", "threads", "verified", "decided", "iterations", "colors", "seconds", "seconds_first_quartile"]
+COLUMNS = [
+    "method",
+    "threads",
+    "verified",
+    "decided",
+    "advised",
+    "iterations",
+    "colors",
+    "seconds",
+    "seconds_first_quartile",
+]
 COLUMNS += ["seconds_third_quartile", "predicted_seconds", "setup_seconds", "solve_seconds", "application", "residual"]
-COLUMNS += ["reason", "python"]
+COLUMNS += ["reason", "python", "command"]
+#: What `quick` tries, behind the name of the solver.
+QUICK = ("multigrid", "SGS", "DILU", "ILU0 row order", "ILU0 colors", "Jacobi", "none")
+LONGEST_REASON = 100  # characters
+#: A constant vector counts as one of the null space if A times it is zero up to so many units of rounding.
+ROUNDING = 100
+#: Blocks are full if they have at least this share of their entries.
+FULL = 0.9
 
 #: Told what happens now, how many runs are done, and of how many.
 Progress = Callable[[str, int, int], None]
@@ -45,20 +67,24 @@ Progress = Callable[[str, int, int], None]
 
 def advise(
     A: Any,
-    *,
     b: Any = None,
+    *,
     B: Any = None,
     block_size: int = 1,
+    nullspace: NullSpace = None,
     rtol: float = 1e-8,
     repeats: int = 3,
+    quick: bool = False,
     progress: Progress | None = None,
 ) -> Table:
     """Try solvers on a matrix and rank them by the time of setup and solve together.
 
-    They are CG with the preconditioners of this package; where PyAMG is installed, with a classical hierarchy of PyAMG,
-    and on the CPU with PyAMG's preconditioners; and a direct solver: SciPy's on the CPU, if it is predicted to take
-    seconds only, and cuDSS on the GPU, where nvmath is installed. On the CPU all threads are used; what is fastest with
-    them, and ILU0 in the order of the rows, is tried with one thread, too.
+    For a symmetric or Hermitian A they are CG with the preconditioners of this package; where PyAMG is installed, with
+    a classical hierarchy of PyAMG, and on the CPU with PyAMG's preconditioners; and a direct solver: SciPy's on the
+    CPU, if it is predicted to take seconds only, and cuDSS on the GPU, where nvmath is installed. For any other A they
+    are `bicgstab` and `gmres` with ILU0, DILU and Gauss-Seidel, and on the CPU with SciPy's spilu, and SciPy's direct
+    solver. On the CPU all threads are used; what is fastest with them, and ILU0 in the order of the rows, is tried with
+    one thread, too.
 
     Each is run once to warm up, and given up if it takes ten times as long as the fastest so far. Then they take
     turns, so that what else runs on the machine meets all of them; what took ten times as long as the fastest is timed
@@ -67,40 +93,47 @@ def advise(
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Symmetric, or complex Hermitian, and positive definite. It is solved where it lives.
+        It is solved where it lives.
     b : array, shape (n,), optional
         The right-hand side; A times a random vector by default.
     B : array, shape (n,) or (n, k), optional
         Near-null space, for smoothed aggregation: rigid body modes in elasticity.
     block_size : int
         Unknowns of a node, for Gauss-Seidel and smoothed aggregation.
+    nullspace : "constant" or array, shape (n,) or (n, k), optional
+        The null space of a singular symmetric or Hermitian A, as for `pcg`. Where the rows of such an A sum to zero,
+        "constant" is the default.
     rtol : float
         Of the residual, relative to b.
     repeats : int
         Timed runs of each, after the one to warm up.
+    quick : bool
+        Try only the usual ones, once each after the run to warm up.
     progress : function of a str and two int, optional
         Told what happens now, how many runs are done, and of how many.
 
     Returns
     -------
     Table
-        Best first, where one thread gives way to all of them within the noise; those that did not converge, or
-        refused, come last, with the reason. Columns: method, threads (None where they do not matter, or there is only
-        one), verified (the true residual is within rtol), decided (whether a row is slower than the first one beyond
-        the noise, which is three times the distance of the quartiles; of the first row, whether all others are),
-        iterations (0 of a direct solver), colors (of ILU0 the levels; None for what has no colors, as multigrid on a
-        CPU), seconds (setup and solve, median), seconds_first_quartile, seconds_third_quartile, predicted_seconds (the
-        same as ``pcg(A, b, M="auto")`` predicts it from the iterations that Jacobi took; None for what that does not
-        consider), setup_seconds, solve_seconds, application (time of M @ r relative to A @ x), residual, reason, python
-        (how to use it).
+        In the order of seconds; those that did not converge, or refused, come last, with the reason in a line. Columns:
+        method, threads (None where they do not matter, or there is only one), verified (the true residual is within
+        rtol), decided (whether a row is slower than the first one beyond the noise, which is three times the distance
+        of the quartiles; of the first row, whether all others are), advised (of the rows that are about as fast as the
+        first one, the one to take: first those with default options, among them with all threads, and of these the one
+        with the fewest iterations), iterations (0 of a direct solver), colors (of ILU0 the levels; None for what has no
+        colors, as multigrid on a CPU), seconds (setup and solve, median), seconds_first_quartile,
+        seconds_third_quartile, predicted_seconds (the same as ``pcg(A, b, M="auto")`` predicts it from the iterations
+        that Jacobi took; None for what that does not consider), setup_seconds, solve_seconds, application (time of
+        M @ r relative to A @ x), residual, reason, python (how to use it), command (the options of
+        ``mcprecond solve``; None if there are none for it).
 
     Raises
     ------
     TypeError
         If A is not a sparse matrix of real or complex floats, or an argument has another type.
     ValueError
-        If A is not square, empty, not symmetric or Hermitian, or holds NaN or infinity; if b, B or block_size does not
-        fit A, or another argument is out of range.
+        If A is not square, empty, or holds NaN or infinity; if b, B, block_size or nullspace does not fit A, or another
+        argument is out of range.
 
     Examples
     --------
@@ -117,22 +150,57 @@ def advise(
     matrix = admitted(A, finite=True)
     if not matrix.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
-    if not is_hermitian(matrix):
-        raise ValueError(f"A is not {'Hermitian' if matrix.dtype.kind == 'c' else 'symmetric'}, which CG needs")
     block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
     if matrix.shape[0] % block_size:
         raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
     if B is not None:
         B = near_null_space(B, matrix, block_size)
     rtol, repeats = real(rtol, "rtol", least=0.0), integer(repeats, "repeats", 1)
+    repeats = 1 if flag(quick, "quick") else repeats
     system, _ = system_with(matrix.csr, SEED, repeats)
     if b is not None:
         b = shaped_vector(b, matrix.shape[0], matrix.backend)
         refuse_not_finite(b, matrix.backend)
         system = system._replace(b=b)
-    tried = candidates(matrix.backend, B, block_size)
-    trials = contest(system, tried, rtol, repeats, function(progress, "progress"))
-    return Table(ranked(trials, predicted_seconds(matrix, trials, rtol)))
+    for_cg = is_hermitian(matrix)
+    if for_cg:
+        if nullspace is None and has_constant_null_space(matrix):
+            nullspace = "constant"
+        if nullspace is not None:
+            system = system._replace(b=projected(system.b, null_space_basis(nullspace, matrix)))
+        tried = candidates(matrix.backend, B, block_size, nullspace)
+    elif nullspace is not None:
+        raise ValueError("nullspace needs a symmetric or Hermitian A; leave it out")
+    else:
+        tried = general_candidates(matrix.backend)
+    if quick:
+        tried = [candidate for candidate in tried if candidate.method.rpartition(", ")[2] in QUICK]
+    trials = contest(system, tried, rtol, repeats, function(progress, "progress"), tries_one_thread=not quick)
+    return Table(ranked(trials, predicted_seconds(matrix, trials, rtol) if for_cg else {}))
+
+
+def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
+    """Whether the rows of A sum to zero, up to rounding."""
+    ones = matrix.backend.xp.ones(matrix.shape[0], matrix.dtype)
+    sums, sizes = abs(matrix.csr @ ones), matrix.magnitudes() @ abs(ones)
+    return bool((sums <= ROUNDING * np.finfo(matrix.dtype).eps * sizes).all())
+
+
+def projected(v: Any, basis: Any) -> Any:
+    """A vector less its parts in an orthonormal basis, taken off twice for what rounding has left."""
+    for _ in range(2):
+        v = v - (basis.conj() @ v) @ basis
+    return v
+
+
+def full_block_size(A: Any) -> int:
+    """The largest size up to 6 of square blocks of a SciPy matrix that are nearly full; 1 if there is none."""
+    for size in (6, 5, 4, 3, 2):
+        if A.shape[0] % size == 0 and A.shape[0] > 4 * size and A.nnz:
+            blocks = A.tobsr((size, size))
+            if blocks.data.size * FULL <= A.nnz and len(blocks.indices) > A.shape[0] // size:
+                return size
+    return 1
 
 
 class Trial:
@@ -178,7 +246,7 @@ class Trial:
                 M = None if self.candidate.build is None else self.candidate.build(system.A)
                 backend.synchronize()
                 ready = time.perf_counter()
-                x, iterations, reason = solved(system, M, rtol, most)
+                x, iterations, reason = solved(system, self.candidate, M, rtol, most)
                 backend.synchronize()
                 finished = time.perf_counter()
                 if not self.facts and M is not None:
@@ -188,7 +256,8 @@ class Trial:
             residual = float(norm(system.b - system.A @ x)) / (float(norm(system.b)) or 1.0)
         except Exception as error:  # other packages raise what they like, and the ranking goes on
             self.verified = False
-            self.facts["reason"] = str(error) if isinstance(error, TakesTooLong) else f"refused: {shown_error(error)}"
+            refused = f"refused: {shown_error(error)}"
+            self.facts["reason"] = str(error) if isinstance(error, TakesTooLong) else refused[:LONGEST_REASON]
             return
         self.setups.append(ready - started)
         self.solves.append(finished - ready)
@@ -204,14 +273,14 @@ class TakesTooLong(Exception):
     """A solve takes much longer than the fastest one."""
 
 
-def solved(system: System, M: Any, rtol: float, most: float) -> tuple[Any, int, str]:
-    """The solution, by CG or a direct solver, iterations and reason.
+def solved(system: System, candidate: Candidate, M: Any, rtol: float, most: float) -> tuple[Any, int, str]:
+    """The solution, by a Krylov method or a direct solver, iterations and reason.
 
     Raises
     ------
     TakesTooLong
-        If CG is still running `most` seconds after its first iteration. The clock starts there, since kernels may be
-        compiled before it.
+        If the method is still running `most` seconds after its first iteration. The clock starts there, since kernels
+        may be compiled before it.
     """
     if isinstance(M, Factors):
         return M @ system.b, 0, CONVERGED
@@ -225,13 +294,17 @@ def solved(system: System, M: Any, rtol: float, most: float) -> tuple[Any, int, 
             raise TakesTooLong(f"given up after {most:.3g} s and {count} iterations: {others}")
 
     hook = watch if most < math.inf else None
-    result = pcg(system.A, system.b, rtol=rtol, maxiter=MAXITER, M=M, progress=hook)
+    most_cycles = -(-MAXITER // 20) if candidate.solver is gmres else MAXITER
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SciPy's factors may overflow
+        result = candidate.solver(system.A, system.b, rtol=rtol, maxiter=most_cycles, M=M, progress=hook)
     return result.x, result.iterations, CONVERGED if result.converged else result.reason.name.lower()
 
 
 def shown_error(error: Exception) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """The first line of an error."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return " ".join(f"{type(error).__name__}: {first}".split())
 
 
 @contextmanager
@@ -247,12 +320,18 @@ def sharing(threads: int | None) -> Iterator[None]:
 
 
 def contest(
-    system: System, tried: list[Candidate], rtol: float, repeats: int, progress: Progress | None
+    system: System,
+    tried: list[Candidate],
+    rtol: float,
+    repeats: int,
+    progress: Progress | None,
+    *,
+    tries_one_thread: bool = True,
 ) -> list[Trial]:
     """Try candidates in turns, with all threads, and some of them with one."""
     threads = get_threads() if backend_of(system.A).name == "cpu" and get_threads() > 1 else None
     trials = [Trial(candidate, threads if candidate.shares_loops else None) for candidate in tried]
-    fastest, done, extra = math.inf, 0, (FASTEST + 1 if threads else 0)
+    fastest, done, extra = math.inf, 0, (FASTEST + 1 if threads and tries_one_thread else 0)
     planned = (1 + repeats) * (len(trials) + extra)
 
     def tell(what: str) -> None:
@@ -284,7 +363,7 @@ def contest(
     planned -= (repeats - 1) * (len(going_on) - len(near))
     if extra:
         parallel = [trial for trial in near if trial.threads]
-        with_many_steps = [trial for trial in parallel[FASTEST:] if trial.candidate.method == OF_MANY_STEPS]
+        with_many_steps = [trial for trial in parallel[FASTEST:] if OF_MANY_STEPS in trial.candidate.method]
         alone = [Trial(trial.candidate, 1) for trial in parallel[:FASTEST] + with_many_steps]
         planned -= (1 + repeats) * (extra - len(alone))
         warm_up(alone)
@@ -296,31 +375,30 @@ def contest(
 
 def ranked(trials: list[Trial], predicted: dict[str, float]) -> list[dict[str, Any]]:
     """The rows of `advise`."""
-    good = by_time([trial for trial in trials if trial.verified])
+    good = sorted((trial for trial in trials if trial.verified), key=lambda trial: trial.total.median)
     decided = [trial.total.exceeds(good[0].total) for trial in good[1:]]
     rows = []
     for trial, verdict in zip(good, [all(decided), *decided], strict=bool(good)):
         setup, solve = Timing.of(trial.setups).median, Timing.of(trial.solves).median
         rows.append(trial.facts | {"decided": verdict, "setup_seconds": setup, "solve_seconds": solve})
         rows[-1] |= trial.total.columns("seconds")
+    near = [trial for trial, verdict in zip(good, [False, *decided], strict=bool(good)) if not verdict]
+    advised = min(near, key=preference, default=None)
     bad = [trial for trial in trials if not trial.verified]
     rows += [trial.facts for trial in bad]
     for row, trial in zip(rows, good + bad, strict=True):
         method, alone = trial.candidate.method, trial.threads == 1
-        row |= {"method": method, "threads": trial.threads, "verified": trial.verified}
+        row |= {"method": method, "threads": trial.threads, "verified": trial.verified, "advised": trial is advised}
+        row["command"] = None if alone else trial.candidate.command
         row["predicted_seconds"] = None if alone else predicted.get(method)
         row["python"] = f"configure(threads=1); {trial.candidate.python}" if alone else trial.candidate.python
     return [{name: row.get(name) for name in COLUMNS} for row in rows]
 
 
-def by_time(good: list[Trial]) -> list[Trial]:
-    """The fastest first; but one thread leads only where all that take more threads are slower beyond the noise."""
-    ordered = sorted(good, key=lambda trial: trial.total.median)
-    as_fast = [trial for trial in ordered if trial.threads != 1 and not trial.total.exceeds(ordered[0].total)]
-    if as_fast:
-        ordered.remove(as_fast[0])
-        ordered.insert(0, as_fast[0])
-    return ordered
+def preference(trial: Trial) -> tuple[Any, ...]:
+    """What decides between trials that are about as fast: the least is preferred."""
+    is_default = trial.candidate.is_default and trial.threads != 1
+    return not is_default, trial.threads == 1, trial.facts["iterations"], trial.candidate.method
 
 
 def predicted_seconds(matrix: AdmittedMatrix, trials: list[Trial], rtol: float) -> dict[str, float]:

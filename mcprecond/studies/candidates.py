@@ -6,8 +6,9 @@ import json
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -17,11 +18,19 @@ import scipy.sparse as sp
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.memory import available_bytes, shown_bytes
 from mcprecond.multigrid import SmoothedAggregation, from_pyamg
-from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
+from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS
+from mcprecond.solvers import bicgstab, gmres, pcg
 
 #: Operations that a direct solver on the CPU may be predicted to need: those of some seconds.
 MOST_OPERATIONS = 3e11
 BYTES_PER_ENTRY = 12  # of a factor
+#: What ``mcprecond solve`` calls our preconditioners.
+COMMANDS = {
+    "SmoothedAggregation": "--preconditioner multigrid",
+    "MulticolorSGS": "--preconditioner sgs",
+    "MulticolorDILU": "--preconditioner dilu",
+    "ILU0": "--preconditioner ilu0",
+}
 LONGEST_ROWS = 200  # on average over all entries of A, for PyAMG; 81 are those of elasticity
 
 
@@ -38,12 +47,21 @@ class Candidate(NamedTuple):
         How to do the same.
     shares_loops : bool
         Whether this package's threads do the work.
+    solver : function
+        ``solver(A, b, M=M, rtol=..., maxiter=..., progress=...)``, of this package.
+    is_default : bool
+        Whether it has no options but those that say what A is.
+    command : str or None
+        The options of ``mcprecond solve`` for the same; None if there are none.
     """
 
     method: str
     build: Callable[[Any], Any] | None
     python: str
     shares_loops: bool = True
+    solver: Callable[..., Any] = pcg
+    is_default: bool = False
+    command: str | None = None
 
 
 class Factors:
@@ -56,8 +74,8 @@ class Factors:
         return self._solve(b)
 
 
-def candidates(backend: Backend, B: Any = None, block_size: int = 1) -> list[Candidate]:
-    """What there is for matrices on a backend; at first what is rarely slow.
+def candidates(backend: Backend, B: Any = None, block_size: int = 1, nullspace: Any = None) -> list[Candidate]:
+    """What there is for Hermitian matrices on a backend; at first what is rarely slow.
 
     Parameters
     ----------
@@ -66,20 +84,24 @@ def candidates(backend: Backend, B: Any = None, block_size: int = 1) -> list[Can
         A near-null space, for smoothed aggregation.
     block_size : int
         Unknowns of a node, for what goes by nodes.
+    nullspace : "constant" or array, optional
+        The null space of a singular matrix: then there is no direct solver.
     """
     nodes = {} if block_size == 1 else {"block_size": block_size}
+    given = {} if B is None else {"B": B}
     found = [
-        _ours("multigrid", SmoothedAggregation, **({} if B is None else {"B": B}), **nodes),
-        _ours("SGS", MulticolorSGS, **nodes),
-        *(_ours(f"SGS {name}", MulticolorSGS, coloring=name, **nodes) for name in ("eb", "ecl_gc", "greedy")),
+        _ours("multigrid", SmoothedAggregation, given | nodes),
+        _ours("SGS", MulticolorSGS, nodes),
+        *(_ours(f"SGS {name}", MulticolorSGS, nodes, coloring=name) for name in ("eb", "ecl_gc", "greedy")),
         _ours("DILU", MulticolorDILU),
-        _ours("ILU0 colors", ILU0, ordering="color"),
-        _ours("ILU0 row order", ILU0, ordering="natural"),
-        Candidate("Jacobi", _jacobi, f"pcg(A, b, M={_JACOBI[backend.name]})"),
-        Candidate("none", None, "pcg(A, b)"),
+        *_ilu0(backend),
+        Candidate("Jacobi", _jacobi, f"pcg(A, b, M={_JACOBI[backend.name]})", command="--preconditioner jacobi"),
+        Candidate("none", None, "pcg(A, b)", is_default=True, command="--preconditioner none"),
     ]
     if find_spec("pyamg"):
         found += _of_pyamg(backend, B, block_size)
+    if nullspace is not None:
+        return [_for_singular(candidate, nullspace) for candidate in found]
     if backend.name == "cpu":
         found.append(Candidate("direct", _superlu, _SUPERLU, shares_loops=False))
     elif find_spec("nvmath"):
@@ -87,11 +109,70 @@ def candidates(backend: Backend, B: Any = None, block_size: int = 1) -> list[Can
     return found
 
 
-def _ours(method: str, kind: Callable[..., Any], **options: Any) -> Candidate:
-    """A preconditioner of this package."""
-    simple = {name: json.dumps(value) if isinstance(value, str | int) else name for name, value in options.items()}
+def general_candidates(backend: Backend) -> list[Candidate]:
+    """What there is for matrices that are not Hermitian."""
+    found = []
+    for solver in (bicgstab, gmres):
+        found += [
+            _of(solver, candidate)
+            for candidate in (
+                *_ilu0(backend),
+                _ours("DILU", MulticolorDILU),
+                _ours("Gauss-Seidel", MulticolorGS),
+                Candidate("none", None, "pcg(A, b)", is_default=True, command="--preconditioner none"),
+            )
+        ]
+    if backend.name == "cpu":
+        found.append(Candidate("gmres, spilu", _spilu, _SPILU, shares_loops=False, solver=gmres))
+        direct = "scipy.sparse.linalg.splu(A.tocsc()).solve(b)"
+        found.append(Candidate("direct", _superlu_of_any, direct, shares_loops=False))
+    return found
+
+
+def _ours(method: str, kind: Callable[..., Any], of_matrix: Mapping[str, Any] = {}, **options: Any) -> Candidate:
+    """A preconditioner of this package, with what is known of the matrix, and further options."""
+    known = {**of_matrix, **options}
+    simple = {name: json.dumps(value) if isinstance(value, str | int) else name for name, value in known.items()}
     words = ", ".join(["A", *(f"{name}={value}" for name, value in simple.items())])
-    return Candidate(method, lambda A: kind(A, **options), f"pcg(A, b, M={kind.__name__}({words}))")
+    command = COMMANDS.get(kind.__name__)
+    if command:
+        command += "".join(f" --{name.replace('_', '-')} {value}" for name, value in known.items() if name != "B")
+        command += " --near-null-space PATH" if "B" in known else ""
+    python = f"pcg(A, b, M={kind.__name__}({words}))"
+    return Candidate(method, lambda A: kind(A, **known), python, is_default=not options, command=command)
+
+
+def _ilu0(backend: Backend) -> list[Candidate]:
+    """ILU(0) in both orders, of which one is the default of a device."""
+    return [
+        _ours(f"ILU0 {name}", ILU0, ordering=ordering)._replace(
+            is_default=default == backend.name, command=COMMANDS["ILU0"] if default == backend.name else None
+        )
+        for name, ordering, default in (("colors", "color", "gpu"), ("row order", "natural", "cpu"))
+    ]
+
+
+def _of(solver: Callable[..., Any], candidate: Candidate) -> Candidate:
+    """The same with another solver than CG."""
+    name = solver.__name__
+    return candidate._replace(
+        method=f"{name}, {candidate.method}",
+        python=candidate.python.replace("pcg(", f"{name}(", 1),
+        solver=solver,
+        command=candidate.command and f"--solver {name} {candidate.command}",
+    )
+
+
+def _for_singular(candidate: Candidate, nullspace: Any) -> Candidate:
+    """The same where A has a null space."""
+    is_constant = isinstance(nullspace, str)
+    word = json.dumps(nullspace) if is_constant else "nullspace"
+    command = candidate.command and f"{candidate.command} --nullspace {'constant' if is_constant else 'PATH'}"
+    return candidate._replace(
+        python=f"{candidate.python[:-1]}, nullspace={word})",
+        solver=partial(pcg, nullspace=nullspace),
+        command=command,
+    )
 
 
 _JACOBI = {
@@ -188,6 +269,27 @@ def _superlu(A: Any) -> Factors:
     from scipy.sparse.linalg import splu
 
     return Factors(splu(A.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True}).solve)
+
+
+_SPILU = (
+    "gmres(A, b, M=scipy.sparse.linalg.LinearOperator(A.shape, scipy.sparse.linalg.spilu(A.tocsc()).solve, "
+    "dtype=A.dtype))"
+)
+
+
+def _spilu(A: Any) -> Any:
+    """SciPy's incomplete LU with fill."""
+    from scipy.sparse.linalg import LinearOperator, spilu
+
+    return LinearOperator(A.shape, spilu(A.tocsc()).solve, dtype=A.dtype)
+
+
+def _superlu_of_any(A: Any) -> Factors:
+    """SciPy's direct solver."""
+    _refuse_much_work(A)
+    from scipy.sparse.linalg import splu
+
+    return Factors(splu(A.tocsc()).solve)
 
 
 def _refuse_much_work(A: sp.csr_matrix) -> None:
