@@ -36,6 +36,8 @@ class ConjugateGradients(Iteration):
     Notay: Flexible conjugate gradients, SIAM J. Sci. Comput. 22, 2000.
     """
 
+    is_symmetric = True
+
     def __init__(self, A: Operator, backend: Backend, M: Operator | None = None, state: Any = None) -> None:
         super().__init__(A, backend)
         self.run = backend.kernels(KERNELS, **self.macros)

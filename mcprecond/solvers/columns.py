@@ -83,7 +83,7 @@ class Column(ConjugateGradients):
         self._state, self.count, self.shift, self.home = EXHAUSTED, 0, 0, 0
         self.control[STATE] = EXHAUSTED  # so that its residual is found
         self.residuals, self.true_residual_norm, self.limit_of_caller = [], math.inf, 0.0
-        self.best, self.best_norm, self.largest_norm = None, math.inf, math.inf
+        self.best, self.best_norm, self.largest_norm, self.guess = None, math.inf, math.inf, None
         #: Why it has stopped, where it has for good.
         self.reason: Reason | None = None
 
@@ -162,6 +162,8 @@ class ColumnsIteration(Iteration):
             self.x[...] = x0
         self.host[...] = self._first
         self.columns = [Column(self, number) for number in range(self.k)]
+        for column in self.columns:
+            column.guess = None if x0 is None else x0[:, column.number]
 
     @property
     def count(self) -> int:  # type: ignore[override]

@@ -234,6 +234,5 @@ def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, float, Reaso
         reason = Reason.STAGNATED
     norm = iteration.norm_in_units(iteration.true_residual_norm) if has_room else math.inf
     if reason is not Reason.CONVERGED and iteration.best_norm < math.inf and not norm <= iteration.best_norm:
-        x, norm = iteration.best, iteration.best_norm
-        x = xp.zeros(iteration.n, iteration.dtype) if x is None else x
+        x, norm = iteration.best_solution(), iteration.best_norm
     return x, norm, reason

@@ -81,6 +81,8 @@ def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
 class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors, and in the dtype that M is stored in."""
 
+    is_symmetric = True
+
     def __init__(self, csr: Any, M: Colored, backend: Backend) -> None:
         dtype = M.blocks.lower.values.dtype
         A = Csr(csr, backend, dtype=dtype, longest_row=M.blocks.longest_row, exponent=M.blocks.exponent)

@@ -93,6 +93,8 @@ class Iteration:
     tolerance: float
     #: That of the vectors of the steps where it is a narrower one than that of A.
     dtype_of_steps: np.dtype[Any] | None = None
+    #: Whether A is symmetric or Hermitian, as far as the method knows.
+    is_symmetric = False
     #: How many times in a solve the method may go back to the best iterate after a breakdown, and start in another way.
     most_breakdowns = 0
 
@@ -128,6 +130,7 @@ class Iteration:
     def load(self, b: Any, x0: Any) -> None:
         """Begin a solve: take the right-hand side and the initial guess, zero for None, in the order of A."""
         self.reset()
+        self.guess = x0
         self.b[...] = self._in_own_order(b)
         if x0 is None:
             self.x.fill(0)
@@ -144,7 +147,9 @@ class Iteration:
         # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
         self.shift = self.home = 0
         #: In the caller's units: the iterate with the least true residual that was measured, None for zero; its norm.
+        #: It may be the initial guess as it was given, which is kept as long as the iteration begins with it.
         self.best: Any = None
+        self.guess = None
         self.best_norm = self.largest_norm = math.inf
         self.breakdowns = 0
 
@@ -258,10 +263,13 @@ class Iteration:
         self.change_limit(limit)
         if is_zero:
             self.r[...] = self.b
-            self.true_residual_norm = norm
-            self.best_norm = self.norm_in_units(norm)
+            self.true_residual_norm, self.guess = norm, None
         else:
             self.measure_residual()
+        if is_zero or self.guess is not None:
+            norm = self.norm_in_units(self.true_residual_norm)
+            self.best, self.best_norm = self.guess, norm if math.isfinite(norm) else math.inf
+        else:
             self.keep_best()
         self.residuals = [self.true_residual_norm]
         largest = max(norm, self.true_residual_norm) / float(np.finfo(self.dtype).eps)
@@ -279,11 +287,14 @@ class Iteration:
         if norm < self.best_norm and self.is_iterate(x := self.solution()) and bool(self.backend.xp.isfinite(x).all()):
             self.best, self.best_norm = x, norm
 
+    def best_solution(self) -> Any:
+        """The best iterate, as an array of its own."""
+        xp = self.backend.xp
+        return xp.zeros(self.n, self.dtype) if self.best is None else xp.array(self.best, self.dtype)
+
     def return_to_best(self) -> None:
         """Take the best iterate; to be followed by `start_over`."""
-        xp = self.backend.xp
-        best = xp.zeros(self.n, self.dtype) if self.best is None else times_power(self.best, self.shift, xp)
-        self.replace_iterate(best)
+        self.replace_iterate(times_power(self.best_solution(), self.shift, self.backend.xp))
         self.measure_residual()
 
     def change_limit(self, limit: float) -> None:
@@ -309,7 +320,10 @@ class Iteration:
         if not isinstance(self.A, Csr):
             return 0.0
         norm, exponent = self.size(self.x)
-        of_A = math.inf if self.A.exponent is None else power_times(float(self.A.longest_row), self.A.exponent)
+        # The norm of the magnitudes of A is at most that of a row times that of a column.
+        longest_column = self.A.longest_row if self.is_symmetric else self.n
+        largest = math.sqrt(self.A.longest_row * longest_column)
+        of_A = math.inf if self.A.exponent is None else power_times(largest, self.A.exponent)
         return power_times(float(np.finfo(np.float64).eps) * norm * of_A, exponent) if norm else 0.0
 
     def start_over(self) -> None:

@@ -204,6 +204,8 @@ class InRange:
             self.b.reshape(len(self.b), columns_of(self.b))[:, int(column)] = 0
         if x0 is not None:
             self._project(self.x)
+            for iteration in (self, *getattr(self, "columns", ())):
+                iteration.guess = None  # they begin with another one
 
     def find_residual(self, accurately: bool = False) -> None:
         """See `Iteration`; x is projected before that, so that a solution is."""

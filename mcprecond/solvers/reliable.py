@@ -84,6 +84,8 @@ class ReliableUpdates(Iteration):
         Its vectors are those of this iteration times a power of two.
     """
 
+    is_symmetric = True
+
     def __init__(self, A: Operator, backend: Backend, inner: EisenstatIteration) -> None:
         super().__init__(A, backend)
         self.inner, self.dtype_of_steps = inner, inner.dtype

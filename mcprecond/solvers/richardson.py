@@ -24,6 +24,8 @@ class Richardson(Solver):
 class RichardsonIteration(ConjugateGradients):
     """The step of CG along z with a length of 1."""
 
+    is_symmetric = False
+
     def begin(self) -> None:
         """See `Iteration`."""
         self.scalars[ALPHA] = 1
