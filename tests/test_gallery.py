@@ -54,5 +54,5 @@ def test_what_is_no_matrix_is_refused():
 
 def test_without_pyamg_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyamg", None)
-    with pytest.raises(ImportError, match=r"install mcprecond\[pyamg\]"):
+    with pytest.raises(ImportError, match=r"from a clone: pip install '\.\[pyamg\]'"):
         problems.gallery("poisson", (3, 3))

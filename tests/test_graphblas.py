@@ -54,7 +54,7 @@ def test_engines_agree_on_any_pattern(A):
 
 def test_a_missing_engine_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphblas", None)
-    with pytest.raises(ImportError, match=r"needs python-graphblas; install mcprecond\[graphblas\]"):
+    with pytest.raises(ImportError, match=r"needs python-graphblas; from a clone: pip install '\.\[graphblas\]'"):
         color(grid5(3), "graphblas_is", engine="suitesparse")
 
 

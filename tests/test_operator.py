@@ -91,7 +91,7 @@ def test_operators_on_vectors_of_other_dtypes(own, of_vectors, backend, to_devic
     for passed, result in ((M, expected), (foreign, backend.to_host(foreign @ x))):
         operator = operator_for(passed, np.dtype(of_vectors), backend)
         assert operator.shape == (64, 64) and operator.dtype == np.dtype(of_vectors)
-        assert operator.captures == (given is M)
+        assert operator.captures == (passed is M)
         with operator.lend_state() as state:
             operator.enqueue(state, x, y)
         np.testing.assert_allclose(backend.to_host(y), result, rtol=1e-5, atol=1e-6)

@@ -219,7 +219,7 @@ def test_a_solution_that_loses_digits_converged_if_its_residual_is_at_the_limit(
     iteration.iterate = lambda: np.array([2.0**900, 2.0**-900])
     iteration.replace_iterate = iteration.taken.append
     iteration.measure_residual = lambda: setattr(iteration, "true_residual_norm", share * limit)
-    *_, reason = solution_of(iteration, Reason.CONVERGED)
+    *_, reason = solution_of(iteration, Reason.CONVERGED, None)
     assert len(iteration.taken) == 1 and reason is (Reason.CONVERGED if share <= 1 else Reason.STAGNATED)
 
 

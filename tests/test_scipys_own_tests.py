@@ -52,6 +52,9 @@ def solver(request):
 
 
 OUR_CASES = [case for case in SCIPYS.cases if case.solver in OURS.values()]
+for _case in OUR_CASES:
+    if _case.solver is mcprecond.bicgstab:
+        _case.convergence = True  # after a breakdown ours goes on in another way
 
 
 @pytest.fixture(params=OUR_CASES, ids=[case.name for case in OUR_CASES])

@@ -22,7 +22,7 @@ from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type,
 from mcprecond.linalg.columns import KERNELS as COLUMN_KERNELS
 from mcprecond.linalg.columns import PIECE
 from mcprecond.linalg.operator import Operator
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import AdmittedMatrix, rows_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LANES LONG_ROWS=0")
 
@@ -95,6 +95,20 @@ class Csr(Operator):
         product = self._backend.xp.empty(self.rows, self.dtype)
         self.enqueue(self.new_state(), v, product)
         return product
+
+    def diagonal_magnitudes(self) -> Any:
+        """The magnitudes of the entries on the diagonal, of repeated ones that of one; 0 where there is none."""
+        xp = self._backend.xp
+        rows = rows_of(self.indptr, self.indices, xp)
+        places = xp.flatnonzero(rows == self.indices)
+        found = xp.zeros(self.rows, np.float64)
+        found[rows[places]] = abs(self.values[places])
+        return found
+
+    def sizes_of(self, v: Any) -> Any:
+        """For each row the sum of the magnitudes of the products that its product with a vector consists of."""
+        magnitudes = abs(self.values).astype(np.float64), self.indices, self.indptr
+        return self._backend.sparse.csr_matrix(magnitudes, shape=self.shape) @ abs(v).astype(np.float64)
 
     def new_state(self, columns: int = 1) -> Any:
         """See `Operator`: the sums of the pieces of long rows, of one column after another."""

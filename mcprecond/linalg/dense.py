@@ -16,7 +16,7 @@ from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
-#: So many rows are eliminated at once on a CPU; a multiple of 4.
+#: So many rows or columns are eliminated at once on a CPU; a multiple of 4.
 PANEL = 32
 #: A matrix is nearly singular if rounding may change a solution by this share.
 NEARLY = 1e-6
@@ -141,58 +141,71 @@ def multiply_dense(first, end, k, matrix, x, y):
 def invert_definite(A, least):
     """Invert a Hermitian matrix in place, of which the lower triangle is read; False if a pivot is at most `least`.
 
-    By Gauss and Jordan's elimination without exchanges, with signs that keep the matrix Hermitian, so that one triangle
-    does. PANEL rows are eliminated at once: the triangle is read and written once for each of these panels.
+    A = L L', X = inv(L) and inv(A) = X' X, each by panels of PANEL rows or columns: a triangle is read and written once
+    for each panel.
     """
     n = len(A)
+    if not factorize(A, least):
+        return False
+    X = np.zeros_like(A)
     for p in range(0, n, PANEL):
         q = min(p + PANEL, n)
-        rows, factors = np.zeros((PANEL, n), A.dtype), np.zeros((PANEL, n), A.dtype)
         for k in range(p, q):
-            rows[k - p, : k + 1] = A[k, : k + 1]
-            rows[k - p, k + 1 :] = np.conj(A[k + 1 :, k])
-        inverse = rows[: q - p, p:q].copy()
-        if not eliminate_by_rows(inverse, least):
-            return False
-        for k in range(q - p):
-            for m in range(q - p):
-                factors[m] += inverse[k, m] * np.conj(rows[k])
-        factors[:, p:q] = 0
-        subtract_products(0, n, factors.T.copy(), rows, A)
-        A[p:q, :p] = np.conj(factors[: q - p, :p])
-        A[p:q, p:q] = -inverse
-        A[q:, p:q] = factors[: q - p, q:].T
+            X[k, k] = 1
+            for m in range(p, k):
+                X[k, : m + 1] -= A[k, m] * X[m, : m + 1]
+            X[k, : k + 1] /= A[k, k]
+        subtract_products(q, n, 0, columns_of_panel(A, p, q), rows_of_panel(X, p, q), X)
+    A[:] = 0
+    for p in range(0, n, PANEL):
+        q = min(p + PANEL, n)
+        rows = rows_of_panel(X, p, q)
+        subtract_products(0, q, 0, -np.conj(rows.T), rows, A)
     for i in range(n):
-        A[i, :i] *= -1
-        A[i, i] = -A[i, i].real
+        A[i, i] = A[i, i].real
         A[:i, i] = np.conj(A[i, :i])
     return True
 
 
 @compile_part
-def eliminate_by_rows(A, least):
-    """Invert a small matrix in place, one row after another; False if a pivot is at most `least`."""
-    for p in range(len(A)):
-        pivot = A[p, p]
-        if not pivot.real > least:
-            return False
-        for i in range(len(A)):
-            if i != p:
-                factor = A[i, p] / pivot
-                for j in range(len(A)):
-                    A[i, j] -= factor * A[p, j]
-                A[i, p] = -factor
-        for j in range(len(A)):
-            A[p, j] /= pivot
-        A[p, p] = 1 / pivot
+def factorize(A, least):
+    """Cholesky's L in the lower triangle of A; False if a pivot is at most `least`."""
+    n = len(A)
+    for p in range(0, n, PANEL):
+        q = min(p + PANEL, n)
+        for k in range(p, q):
+            for m in range(p, k):
+                A[k:, k] -= A[k:, m] * np.conj(A[k, m])
+            pivot = A[k, k].real
+            if not pivot > least:
+                return False
+            A[k:, k] /= np.sqrt(pivot)
+        columns = columns_of_panel(A, p, q)
+        subtract_products(q, n, q, columns, np.conj(columns.T).copy(), A)
     return True
 
 
+@compile_part
+def columns_of_panel(A, p, q):
+    """Columns from p to q - 1, and zeros behind them."""
+    columns = np.zeros((len(A), PANEL), A.dtype)
+    columns[:, : q - p] = A[:, p:q]
+    return columns
+
+
+@compile_part
+def rows_of_panel(A, p, q):
+    """Rows from p to q - 1, and zeros below them."""
+    rows = np.zeros((PANEL, len(A)), A.dtype)
+    rows[: q - p] = A[p:q]
+    return rows
+
+
 @compile_loop(grain=8)
-def subtract_products(first, end, factors, rows, A):
-    """A -= factors times rows in the lower triangle, for some of its rows."""
+def subtract_products(first, end, column, factors, rows, A):
+    """A -= factors times rows in the lower triangle, for some of its rows, from a column on."""
     for i in range(first, end):
         for k in range(0, PANEL, 4):
             a, b, c, d = factors[i, k], factors[i, k + 1], factors[i, k + 2], factors[i, k + 3]
-            for j in range(i + 1):
+            for j in range(column, i + 1):
                 A[i, j] -= (a * rows[k, j] + b * rows[k + 1, j]) + (c * rows[k + 2, j] + d * rows[k + 3, j])

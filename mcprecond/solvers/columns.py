@@ -349,7 +349,7 @@ def solve_columns(
     stopped_by = iterate_columns(iteration, callback, progress, why)
     results: list[SolveResult[Any]] = []
     for column, reason in zip(columns, stopped_by, strict=True):
-        x, norm, reason = solution_of(column, reason)
+        x, norm, reason = solution_of(column, reason, b[:, column.number])
         if reason not in (Reason.CONVERGED, *CAUSES):
             reason = why(column, reason) or reason
         residuals = np.array([column.norm_in_units(norm) for norm in column.residuals])

@@ -18,7 +18,10 @@ import numpy as np
 
 from mcprecond.backends import Backend
 from mcprecond.backends.inputs import refuse_not_finite
+from mcprecond.linalg.accurate import find_accurate_residual
+from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.powers import power_times, times_power
+from mcprecond.linalg.sums import norm_of
 from mcprecond.solvers.iteration import (
     BAD_A,
     BAD_M,
@@ -35,6 +38,8 @@ from mcprecond.solvers.result import Reason
 LOGGER = logging.getLogger("mcprecond")
 MINUTE = 60.0
 MOST_PER_READ = 64
+#: A residual counts as rounding up to so many units of it.
+ROUNDING = 100
 #: A state that only the host finds.
 DIVERGED = -1
 #: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
@@ -216,11 +221,12 @@ def _iterations_left(residuals: list[float], limit: float, window: int) -> int |
     return math.ceil(min(max(math.log(residuals[-1] / limit) / rate, 1), 2 * MOST_PER_READ))
 
 
-def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, float, Reason]:
-    """The solution in the caller's units, the norm of its residual, and the reason.
+def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, float, Reason]:
+    """The solution for b in the caller's units, the norm of its residual, and the reason.
 
     The reason is another one where these units have no room for the solution. Unless the solve has converged, the
-    solution is the iterate with the least residual that was measured.
+    solution is the iterate with the least residual that was measured; see `is_less_in_units_of_diagonal` for the
+    exception.
     """
     x, xp = iteration.solution(), iteration.backend.xp
     # An unknown without entries in its column may overflow while residuals do not.
@@ -234,5 +240,30 @@ def solution_of(iteration: Iteration, reason: Reason) -> tuple[Any, float, Reaso
         reason = Reason.STAGNATED
     norm = iteration.norm_in_units(iteration.true_residual_norm) if has_room else math.inf
     if reason is not Reason.CONVERGED and iteration.best_norm < math.inf and not norm <= iteration.best_norm:
-        x, norm = iteration.best_solution(), iteration.best_norm
+        best = iteration.best_solution()
+        if not (has_room and is_less_in_units_of_diagonal(iteration, x, norm, best, b)):
+            x, norm = best, iteration.best_norm
     return x, norm, reason
+
+
+def is_less_in_units_of_diagonal(iteration: Iteration, x: Any, norm: float, other: Any, b: Any) -> bool:
+    """Whether the norm of the residual of x is rounding of A x, and that of inv(sqrt(D)) (b - A x), with the diagonal D
+    of a symmetric A, is less than for another vector.
+
+    Where the units of rows differ, rounding in a few of them may be far above all of b. Then the residual of zero is
+    less than that of a solution with all its digits.
+    """
+    A, xp = iteration.A, iteration.backend.xp
+    if not (iteration.is_symmetric and isinstance(A, Csr)):
+        return False
+    with np.errstate(all="ignore"):
+        if not norm <= ROUNDING * float(np.finfo(iteration.dtype).eps) * norm_of(A.sizes_of(x), iteration.backend):
+            return False
+        diagonal = A.diagonal_magnitudes()
+        scales = 1 / xp.sqrt(xp.where(diagonal > 0, diagonal, 1))
+        norms = []
+        for v in (x, other):
+            r = xp.empty_like(x)
+            find_accurate_residual(A, xp.ascontiguousarray(v), xp.array(b, iteration.dtype), r, iteration.backend)
+            norms.append(norm_of(scales * r, iteration.backend))
+    return norms[0] < norms[1]

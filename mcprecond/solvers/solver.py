@@ -143,7 +143,7 @@ class Solver:
         iteration.start(limit, maxiter, norm, starts_at_zero)
         ready = time.perf_counter()
         reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
-        x, true_norm, reason = solution_of(iteration, reason)
+        x, true_norm, reason = solution_of(iteration, reason, b)
         narrow = iteration.dtype_of_steps
         # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
         is_left = narrow or (leaves is not None and reason is Reason.MAX_ITERATIONS)

@@ -138,7 +138,7 @@ NO_MATRIX: dict[str, Callable[[Trial, Any], Any]] = {
     "class": lambda t, A: sp.csr_matrix,
     "tuple": lambda t, A: (A.data, A.indices, A.indptr),
 }
-NO_FLOATS = ("int32", "int64", "bool", "longdouble", "uint8")
+NO_FLOATS = ("longdouble", "clongdouble")
 
 
 def entries_of(t: Trial, A: Any, n: int) -> dict[str, tuple[Callable[[Any], Any], bool]]:
