@@ -75,7 +75,7 @@ MATRICES = {
     "poisson2d": Matrix(partial(poisson, 2), 1024, 60, 500),
     "poisson2d_1024": Matrix(partial(poisson, 2), 1024, 60),  # as large on a CPU as on a GPU
     "poisson3d": Matrix(partial(poisson, 3), 128, 16, 60),
-    "fenl": Matrix(fenl, 180, 10, 40),
+    "fenl": Matrix(fenl, 100, 10, 45),
     "elasticity": Matrix(elasticity, 48, 6, 24),
 }
 
@@ -206,6 +206,7 @@ SOLVED = {
     "star": Matrix(on_the_host(lambda leaves: laplacian_of(star(leaves))), 10**5, 1000),
     "constrained": Matrix(on_the_host(constrained), 500, 30, 200),
 }
+MATRICES["hubs"] = SOLVED["rmat_20"]  # README shows it, too
 #: Unknowns of a node, of those that are solved node by node.
 BLOCK_SIZES = {"elasticity48": 3}
 #: Family -> function of log2 of about how many vertices.

@@ -38,8 +38,13 @@ KOKKOS = {
 NATURAL = {"ecl-gc": "its own priorities", "ecl-ldfnat": "by degree, then in the order of rows"}
 #: Methods of ours beside csrcolor in our run.
 METHODS = ["eb", "ecl_gc", "sirg", "chen_wlc", "jp natural"]
-#: Matrices of benchmarks/multigrid.py by the names of the others.
-OUR_NAMES = {"fenl": "fenl_180", "elasticity": "elasticity48", "poisson2d": "grid2d_1024"}
+#: The problems and sizes of benchmarks/multigrid.py by the names of the others.
+OUR_NAMES = {
+    ("fenl", 100): "fenl_100",
+    ("fenl", 180): "fenl_180",
+    ("elasticity", 48): "elasticity48",
+    ("poisson2d", 1024): "grid2d_1024",
+}
 #: Smoothers of AmgX in kinds.
 SMOOTHERS = {
     "Jacobi": ("JACOBI_L1", "BLOCK_JACOBI"),
@@ -269,7 +274,8 @@ def multigrid(theirs: dict[str, Lines]) -> str:
 
 def our_multigrid(document: Document) -> str:
     """Ours in our run: setup + solve, ms (iterations), and an update with new values."""
-    cases = {OUR_NAMES[case["name"]]: case for case in document["cases"] if case["name"] in OUR_NAMES}
+    known = {(case["name"].split("_")[0], case["size"]): case for case in document["cases"]}
+    cases = {name: known[ours] for ours, name in OUR_NAMES.items() if ours in known}
     names = [name for name in ORDER if name in cases]
     cells = []
     for name in names:

@@ -1,6 +1,8 @@
-"""What README shows of the results: a chart of one system of a million unknowns, and a small table for each run.
+"""What README shows of the results: a chart of one system of a million unknowns, a small table for each run, and
+where CG needs no preconditioner of ours.
 
-All compare with the CG of SciPy or CuPy and Jacobi's preconditioner, which is what a reader has without this package.
+All compare with the CG of SciPy or CuPy, alone or with Jacobi's preconditioner, whichever is faster: that is what a
+reader has without this package.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from report import IMAGES, PAGES, README, ROOT
-from report.noise import total_ms
+from report import IMAGES, PAGES, README, ROOT, worth
+from report.noise import fastest, total, total_ms
 from report.opponents import trials
 from report.pictures import picture
 from report.results import RESULTS, Document, busy, date, measured, place, runs
@@ -22,8 +24,9 @@ AMGX, AMGX_CASE = "amgx-multigrid", "grid2d_1024"
 MILLION = 1024**2
 #: The colors of the bars, by group of solvers.
 OURS_IN_CHART = "mcprecond"
-COLORS = {"CG with Jacobi": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
-LIBRARY = "library Jacobi"
+COLORS = {"CG": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
+#: CG without and with Jacobi's preconditioner, of which the faster one is shown: the library's, and ours.
+LIBRARY, BASELINE = ("library CG", "library Jacobi"), ("CG", "Jacobi")
 #: Maps the names that our solvers have in the results files to those that README shows.
 OURS = {
     "CG": "CG",
@@ -39,7 +42,9 @@ PROBLEMS = {
     "triangulation": "triangulation",
     "elasticity": "elasticity",
     "poisson2d": "Poisson, 5 points",
+    "poisson3d": "Poisson, 7 points",
     "fenl": "FENL, 27 points",
+    "hubs": "R-MAT graph with hubs",
 }
 
 Races = dict[str, Document]
@@ -56,20 +61,29 @@ class Bar(NamedTuple):
 
 def load(results: Path = RESULTS) -> Races:
     """The runs that exist, by the names of their files."""
-    return runs(list(RACES), results) | runs([AMGX], results / "opponents")
+    return runs([*RACES, *worth.FILES], results) | runs([AMGX], results / "opponents")
 
 
 def page(found: Races) -> str:
-    """README as it is, with its summary replaced."""
-    return replaced(PAGES[README].read_text(), "summary", summary(found))
+    """README as it is, with what stands between markers replaced."""
+    with_summary = replaced(PAGES[README].read_text(), "summary", summary(found))
+    return replaced(with_summary, "rule", worth.rule([found[name] for name in worth.FILES if name in found]))
 
 
 def summary(found: Races) -> str:
     """The part between the markers, in Markdown."""
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
     races = [found[name] for name in RACES if name in found]
-    shown = [{"measured": measured(run), "notes": busy(run), "table": table_of(run)} for run in races]
+    shown = [{"measured": measured(run), "notes": notes(run), "table": table_of(run)} for run in races]
     return render("readme.md", picture=path, races=shown, headline=headline(found), amgx=amgx(found))
+
+
+def notes(document: Document) -> str:
+    """How its baseline was run, and whether the machine was busy."""
+    threads = document["blas_threads"]
+    blas = "" if document["machine"]["gpu"] else f"SciPy's BLAS has {threads} thread{'s' * (threads != '1')}."
+    jacobi = "multiplies elementwise" if document.get("jacobi") == "elementwise" else "is a sparse matrix"
+    return " ".join(filter(None, [f"Jacobi's preconditioner {jacobi}.", blas, busy(document)]))
 
 
 def headline(found: Races) -> list[dict[str, str]]:
@@ -90,7 +104,7 @@ def bars_of(found: Races) -> dict[str, list[Bar]]:
         if case is None:
             continue
         rows = {row["name"]: row for row in case["solvers"]}
-        bars = [Bar(f"{library(document)}'s CG with Jacobi", total_ms(rows[LIBRARY]), "CG with Jacobi")]
+        bars = [Bar(f"{library(document)}'s CG", best(rows, LIBRARY), "CG")]
         if "PyAMG" in rows:
             bars.append(Bar("PyAMG", best(rows, ("PyAMG", "PyAMG, forward and backward")), "multigrid of others"))
         if document["machine"]["gpu"] and (theirs := amgx(found)):
@@ -118,16 +132,24 @@ def table_of(document: Document) -> str:
     """A line for each problem: milliseconds of setup and solve, and the fastest of ours."""
     of_library = f"{library(document)}'s CG"
     columns = {
-        LIBRARY: f"{of_library} with Jacobi",
-        "library SGS": f"{of_library} with our SGS",
-        "Jacobi": "our CG with Jacobi",
+        of_library: LIBRARY,
+        f"{of_library} with our SGS": ("library SGS",),
+        "our CG": BASELINE,
+        '`M="auto"`': ("auto",),
     }
     rows = []
     for problem, unknowns, found in shown_cases(document):
-        ours = min((found[name] for name in OURS if name in found), key=total_ms)
-        cells = [number(total_ms(found[name])) if name in found else "" for name in columns]
-        rows.append([f"{problem}, {unknowns:,}", *cells, f"**{number(total_ms(ours))}** {OURS[ours['name']]}"])
-    return table(["ms, with setup", *columns.values(), "best of ours"], rows)
+        cells = [number(best(found, names)) if found.keys() & set(names) else "" for names in columns.values()]
+        rows.append([f"{problem}, {unknowns:,}", *cells, best_of_ours(found)])
+    return table(["ms, with setup", *columns, "best of ours"], rows)
+
+
+def best_of_ours(found: dict[str, Row]) -> str:
+    """The least time of ours and whose it is; bold if it is the least of all beyond the noise."""
+    ours = min((found[name] for name in OURS if name in found), key=total_ms)
+    others = [total(row) for row in found.values() if row is not ours]
+    mark = "**" * (fastest(total(ours), others) == "yes")
+    return f"{mark}{number(total_ms(ours))}{mark} {OURS[ours['name']]}"
 
 
 def library(document: Document) -> str:
@@ -145,8 +167,8 @@ def shown_cases(document: Document) -> list[tuple[str, int, dict[str, Row]]]:
 
 
 def best(found: dict[str, Row], names: tuple[str, ...]) -> float:
-    """The least time of solvers, setup included."""
-    return min(total_ms(found[name]) for name in names)
+    """The least time of solvers, setup included, of those that have run."""
+    return min(total_ms(found[name]) for name in names if name in found)
 
 
 def draw(found: Races, folder: Path) -> None:
