@@ -21,7 +21,6 @@ PAGES = {
     README: ROOT / "README.md",
     "fenl": DOCS / "benchmarks" / "fenl.md",
     "hierarchies": DOCS / "benchmarks" / "hierarchies.md",
-    "blocks": DOCS / "benchmarks" / "blocks.md",
     "petsc": DOCS / "benchmarks" / "petsc.md",
     "robustness": DOCS / "benchmarks" / "robustness.md",
     "solves": DOCS / "solves.md",

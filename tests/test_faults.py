@@ -42,14 +42,11 @@ from mcprecond.storage.fingerprint import UPDATES_PER_FILL, Fingerprint
 PACKAGE = str(Path(mcprecond.__file__).parent)
 
 SIZE = 12
-#: Four colors for a grid of SIZE rows and columns: the color of a node tells whether its row and its column are odd.
-FOUR_COLORS = np.add.outer(2 * (np.arange(SIZE) % 2), np.arange(SIZE) % 2).ravel()
 
 #: What can be updated, by name.
 UPDATED: dict[str, Callable[[Any], Any]] = {
     "color blocks": partial(ColorBlocks, coloring="greedy"),
     "SGS": partial(MulticolorSGS, coloring="greedy"),
-    "SGS with a rest": partial(MulticolorSGS, coloring=FOUR_COLORS, max_colors=2),
     "SGS of nodes": partial(MulticolorSGS, coloring="greedy", block_size=2),
     "DILU": partial(MulticolorDILU, coloring="greedy", pivot="raise"),
     "ILU0": partial(ILU0, pivot="raise"),
@@ -58,11 +55,7 @@ UPDATED: dict[str, Callable[[Any], Any]] = {
 }
 #: The objects that do not copy their values before an update. After an update that failed halfway they raise an error
 #: on every use.
-UNCOPIED = {"color blocks", "SGS", "SGS with a rest", "SGS of nodes", "DILU"}
-
-
-def test_the_rest_is_one(to_device):
-    assert UPDATED.keys() > UNCOPIED and UPDATED["SGS with a rest"](system(to_device)[0]).blocks.rest is not None
+UNCOPIED = {"color blocks", "SGS", "SGS of nodes", "DILU"}
 
 
 def applied(M: Any) -> np.ndarray:

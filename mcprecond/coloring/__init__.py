@@ -8,14 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-import numpy as np
-
-from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import did_you_mean, flag, integer, shown
 from mcprecond.backends.determinism import refuse_races
 from mcprecond.coloring.auto import chosen_for
 from mcprecond.coloring.balance import balance as balanced
-from mcprecond.coloring.blocks import clustered
 from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.recolor import recolor as recolored
@@ -37,7 +33,6 @@ def color(
     seed: int = 0,
     recolor: int = 0,
     balance: bool = False,
-    blocks: int | Integers | None = None,
     **options: Any,
 ) -> Coloring:
     """Color the graph of a sparse matrix: neighbors get different colors.
@@ -98,11 +93,6 @@ def color(
         So many passes of first-fit over the color classes afterwards. They never raise the number of colors.
     balance : bool
         Afterwards even out the sizes of the classes, for at most one more color.
-    blocks : int or array of int, shape (n,), optional
-        Color blocks of rows instead of rows: clusters of at most so many neighboring rows, grown breadth first in row
-        order (on the host, by one thread); or rows with the same label. The method colors the graph of the blocks, and
-        preconditioners sweep each block in row order, which takes CG fewer iterations. On a CPU, clusters follow a
-        compact order of the rows, in the sweeps, too, where vectors are long and neighbors lie far apart in them.
     **options
         Of the method.
 
@@ -116,7 +106,6 @@ def color(
         If A is not a sparse matrix, the method does not have one of the options, or an argument has a wrong type.
     ValueError
         If A is not square, the method is unknown or is not offered as published, or an argument is out of range; if
-        blocks are to be colored at distance 2; if
         "greedy" in the order "sd" or "id" would take hours at distance 2, as there are hubs; or if results differ from
         run to run, and `deterministic` excludes that.
     MemoryError
@@ -131,8 +120,6 @@ def color(
     array([0, 1, 0, 1, 0, 1], dtype=int32)
     >>> color(A, "greedy", distance=2).colors
     array([0, 1, 2, 0, 1, 2], dtype=int32)
-    >>> color(A, "greedy", blocks=2).colors
-    array([0, 0, 1, 1, 0, 0], dtype=int32)
     """
     if not isinstance(method, str):
         raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {shown(method)}")
@@ -162,12 +149,7 @@ def color(
         refuse_races(f"coloring method {method!r} races", f"choose one of {others}")
     if balance:
         refuse_races("balance=True races", "leave it out")
-    if blocks is not None and reach == 2:
-        raise ValueError("blocks are colored at distance 1; leave blocks or distance=2 out")
-    graph, labels, sequence = Graph.of(A), None, None
-    if blocks is not None:
-        sequence = admitted(A).compact_order if isinstance(blocks, int | np.integer) else None
-        graph, labels = clustered(graph, blocks, sequence)
+    graph = Graph.of(A)
     chosen = chosen_for(graph, reach) if method == "auto" else method
     if COLORINGS[chosen].finds_distance_two:
         options["distance"] = reach
@@ -181,14 +163,7 @@ def color(
     if balance:
         colors = balanced(graph, reach, coloring.colors, coloring.sizes)
         coloring = finished(colors, log, chosen, graph.backend)
-    return coloring if labels is None else of_rows(coloring, labels, sequence)
-
-
-def of_rows(coloring: Coloring, labels: Any, order: Any = None) -> Coloring:
-    """Return a coloring of blocks as one of their rows; `labels` says which block each is in."""
-    colors = coloring.colors[labels]
-    sizes = np.bincount(backend_of(colors).to_host(colors), minlength=coloring.n_colors).astype(np.int64)
-    return Coloring(colors, sizes, coloring.method, coloring.history, labels, order)
+    return coloring
 
 
 def coloring_of(A: Any, coloring: Any) -> Coloring:
@@ -203,6 +178,5 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
         return color(A, cast(ColoringMethod, coloring))
     matrix = admitted(A)
     if isinstance(coloring, Coloring):
-        checked = user_coloring(coloring.colors, matrix, coloring.blocks, coloring.order)
-        return replace(checked, method=coloring.method, history=coloring.history)
+        return replace(user_coloring(coloring.colors, matrix), method=coloring.method, history=coloring.history)
     return user_coloring(coloring, matrix)

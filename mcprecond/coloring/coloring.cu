@@ -3,11 +3,11 @@
 #include "cuda/grid.cuh"
 
 extern "C" __global__ void first_conflict(long long n, const OFFSET* indptr, const int* indices, const int* colors,
-                                          const int* blocks, int* first) {
+                                          int* first) {
     long long v = thread_id();
     if (v >= n) return;
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)
-        if (colors[indices[k]] == colors[v] && blocks[indices[k]] != blocks[v]) {
+        if (colors[indices[k]] == colors[v] && indices[k] != v) {
             atomicMin(first, (int)v);
             return;
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
 from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_min
 from mcprecond.backends.inputs import integers
-from mcprecond.coloring.blocks import labels_of, rank_of_blocks
 from mcprecond.coloring.history import log_of
-from mcprecond.coloring.orders import by_keys, permutation
 from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.typing import Matrix
 
@@ -30,10 +28,7 @@ CUDA_CONSTANTS = {"OWN_COLORS": OWN_COLORS}
 
 @dataclass(frozen=True)
 class Coloring:
-    """A proper coloring of the graph of a matrix, or of blocks of its vertices.
-
-    In a coloring of blocks neighbors in different blocks have different colors. All vertices of a block have its color;
-    sweeps go through them one after the other.
+    """A proper coloring of the graph of a matrix: neighbors have different colors.
 
     Attributes
     ----------
@@ -48,41 +43,29 @@ class Coloring:
         found in conflict, which have to be colored again; 0 unless the method is speculative. So column 0 less column 1
         adds up to n. A vertex for which a speculative round found no color counts in both. Empty for a user's coloring;
         refinements (``recolor``, ``balance``) do not change it. Rounds beyond n + 64 (1023 in ``ecl_gc`` where rows are
-        short) are added to the last row. Of a coloring of blocks it counts blocks.
-    blocks : array of int32, shape (n,), or None
-        The number of each vertex's block, from 0, all of which occur; None where each vertex is colored by itself.
-    order : array of int32, shape (n,), or None
-        In which order the vertices of a block are swept: which vertex comes when; None stands for row order.
+        short) are added to the last row.
     """
 
     colors: Any
     sizes: np.ndarray
     method: str
     history: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
-    blocks: Any = None
-    order: Any = None
 
     def __post_init__(self) -> None:
-        """Kernels read the colors, and the numbers of blocks, as int32.
+        """Kernels read the colors as int32.
 
         Raises
         ------
         TypeError, ValueError
-            If they are not vectors of integers, one for each vertex, or some do not fit.
+            If they are not a vector of integers, or some do not fit.
         """
-        for name in ("colors", "blocks", "order"):
-            numbers, dtype = getattr(self, name), getattr(getattr(self, name), "dtype", None)
-            if name != "colors" and numbers is None:
-                continue
-            if dtype is None or dtype.kind not in "iu" or numbers.ndim != 1:
-                found = dtype or type(numbers).__name__
-                raise TypeError(f"coloring: {name} must be a vector of integers, got {found}")
-            if dtype != np.int32:
-                if numbers.size and not -(2**31) <= int(numbers.min()) <= int(numbers.max()) < 2**31:
-                    raise ValueError(f"coloring: {name} must fit into int32, got {int(numbers.max())}")
-                object.__setattr__(self, name, numbers.astype(np.int32))
-            if numbers.shape != self.colors.shape:
-                raise ValueError(f"coloring: {name} must be of {len(self.colors)} vertices, got {len(numbers)}")
+        colors, dtype = self.colors, getattr(self.colors, "dtype", None)
+        if dtype is None or dtype.kind not in "iu" or colors.ndim != 1:
+            raise TypeError(f"coloring: colors must be a vector of integers, got {dtype or type(colors).__name__}")
+        if dtype != np.int32:
+            if colors.size and not -(2**31) <= int(colors.min()) <= int(colors.max()) < 2**31:
+                raise ValueError(f"coloring: colors must fit into int32, got {int(colors.max())}")
+            object.__setattr__(self, "colors", colors.astype(np.int32))
 
     @property
     def n_colors(self) -> int:
@@ -95,7 +78,7 @@ class Coloring:
         return len(self.history)
 
     def is_valid(self, A: Matrix) -> bool:
-        """Whether no two neighbors in the graph of A have the same color, or those of different blocks.
+        """Whether no two neighbors in the graph of A have the same color.
 
         Parameters
         ----------
@@ -118,21 +101,12 @@ class Coloring:
         matrix = admitted(A)
         if backend_of(self.colors).name != matrix.backend.name:
             raise TypeError(f"A is on the {matrix.backend.name} and must be where the colors are; move one of them")
-        if len(self.colors) != matrix.shape[0] or conflict(matrix, self.colors, self.blocks) is not None:
-            return False
-        return self.blocks is None or divided_block(self.colors, self.blocks) is None
+        return len(self.colors) == matrix.shape[0] and conflict(matrix, self.colors) is None
 
     def permutation(self) -> Any:
-        """Return the vertices sorted by color, stably: entry i is the old number of the new vertex i (int32).
-
-        The vertices of a block stay together, and are in its order.
-        """
-        xp = backend_of(self.colors).xp
-        if self.blocks is None or not len(self.blocks):
-            keys = self.colors.astype(np.min_scalar_type(max(self.n_colors - 1, 0)))  # shorter ones are sorted faster
-            return xp.argsort(keys, kind="stable").astype(np.int32)
-        rank = rank_of_blocks(self.colors, self.blocks, xp)[self.blocks]
-        return by_keys(rank, xp) if self.order is None else self.order[by_keys(rank[self.order], xp)]
+        """Return the vertices sorted by color, stably: entry i is the old number of the new vertex i (int32)."""
+        keys = self.colors.astype(np.min_scalar_type(max(self.n_colors - 1, 0)))  # shorter ones are sorted faster
+        return backend_of(self.colors).xp.argsort(keys, kind="stable").astype(np.int32)
 
     def report(self) -> str:
         """Return one screen of text: rounds, classes, balance, and what a sweep over them takes on a GPU.
@@ -150,7 +124,7 @@ class Coloring:
         color    0:        3  ##############################
         color    1:        2  ####################
         """
-        lines = [f"{self.method}: {self._vertices()}, {self.n_colors} colors, {self.rounds} rounds"]
+        lines = [f"{self.method}: {len(self.colors)} vertices, {self.n_colors} colors, {self.rounds} rounds"]
         for r, (colored, conflicts) in enumerate(self.history[:REPORTED_ROUNDS], start=1):
             lines.append(f"round {r:4}: {colored:8} colored, {conflicts:8} conflicts")
         if self.rounds > REPORTED_ROUNDS:
@@ -167,13 +141,7 @@ class Coloring:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Coloring of {self._vertices()} in {self.n_colors} colors by {self.method}>"
-
-    def _vertices(self) -> str:
-        vertices = f"{len(self.colors)} vertices"
-        if self.blocks is None:
-            return vertices
-        return f"{vertices} in {int(self.blocks.max()) + 1 if len(self.blocks) else 0} blocks"
+        return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"
 
 
 def finished(colors: Any, log: Any, method: str, backend: Backend) -> Coloring:
@@ -202,15 +170,13 @@ def sizes_and_history(colors: Any, log: Any, backend: Backend) -> tuple[np.ndarr
         n_counted, n_rows = max(n_counted, n_colors), max(n_rows, rounds + 1)
 
 
-def user_coloring(colors: Any, matrix: AdmittedMatrix, blocks: Any = None, order: Any = None) -> Coloring:
-    """Make a Coloring of a user's array, after checking it against the pattern of A; with blocks and their order, or
-    without.
+def user_coloring(colors: Any, matrix: AdmittedMatrix) -> Coloring:
+    """Make a Coloring of a user's array, after checking it against the pattern of A.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not one non-negative integer per row, or two neighbors have the same color (names them), but for those
-        of one block; or if the vertices of a block differ in color, or the order is no permutation.
+        If it is not one non-negative integer per row, or two neighbors have the same color (names them).
     """
     backend, n = matrix.backend, matrix.shape[0]
     array = integers(colors, backend, "coloring must be a method name, a Coloring or an array of integers")
@@ -223,63 +189,35 @@ def user_coloring(colors: Any, matrix: AdmittedMatrix, blocks: Any = None, order
         row = int(array.argmax())
         raise ValueError(f"coloring gives row {row} the color {int(array[row])}; colors must lie below 2**24")
     array = array.astype(np.int32)
-    if blocks is not None:
-        blocks = labels_of(blocks, backend, n)
-        if n and (int(blocks.max()) >= n or not bool((backend.xp.bincount(blocks) > 0).all())):
-            raise ValueError(
-                f"blocks of a coloring must be numbered from 0 on, each of them with a row, to {blocks.max()}"
-            )
-        if (rows := divided_block(array, blocks)) is not None:
-            raise ValueError(
-                f"coloring gives the rows {rows[0]} and {rows[1]} of one block the colors {int(array[rows[0]])} and "
-                f"{int(array[rows[1]])}; a block has one color"
-            )
-    if edge := conflict(matrix, array, blocks):
+    if edge := conflict(matrix, array):
         row, column = edge
         raise ValueError(
             f"coloring gives the neighbors {row} and {column} the same color {int(array[row])}; "
             "check it against A, or pass a method name"
         )
-    if order is not None:
-        order = permutation(order, n, backend, "order of a coloring", ())
-    return replace(finished(array, log_of([], backend), "user", backend), blocks=blocks, order=order)
+    return finished(array, log_of([], backend), "user", backend)
 
 
-def conflict(matrix: AdmittedMatrix, colors: Any, blocks: Any = None) -> tuple[int, int] | None:
-    """Return the first stored entry (row, column) off the diagonal whose ends have the same color, or None; with
-    blocks, the first one between two of them.
-    """
+def conflict(matrix: AdmittedMatrix, colors: Any) -> tuple[int, int] | None:
+    """Return the first stored entry (row, column) off the diagonal whose ends have the same color, or None."""
     backend, n, indptr, indices = matrix.backend, matrix.shape[0], matrix.indptr, matrix.indices
     first = backend.xp.full(1, n, np.int32)
-    of_rows = backend.xp.arange(n, dtype=np.int32) if blocks is None else blocks
-    backend.kernels(KERNELS, OFFSET=indptr.dtype).first_conflict(n, indptr, indices, colors, of_rows, first)
+    backend.kernels(KERNELS, OFFSET=indptr.dtype).first_conflict(n, indptr, indices, colors, first)
     row = int(first[0])
     if row == n:
         return None
     neighbors = backend.to_host(indices[int(indptr[row]) : int(indptr[row + 1])])
     same = backend.to_host(colors[neighbors]) == int(colors[row])
-    same &= backend.to_host(of_rows[neighbors]) != int(of_rows[row])
-    return row, int(neighbors[same][0])
-
-
-def divided_block(colors: Any, blocks: Any) -> tuple[int, int] | None:
-    """Return two rows of the same block that differ in color, or None."""
-    xp = backend_of(colors).xp
-    if not len(blocks):
-        return None
-    some_row = xp.zeros(int(blocks.max()) + 1, np.int64)
-    some_row[blocks] = xp.arange(len(blocks))
-    other = xp.flatnonzero(colors != colors[some_row[blocks]])
-    return (int(other[0]), int(some_row[blocks[other[0]]])) if other.size else None
+    return row, int(neighbors[same & (neighbors != row)][0])
 
 
 @KERNELS.per_item
-def first_conflict(begin, end, indptr, indices, colors, blocks, first):
-    """The first row with a neighbor of its own color in another block; `first` holds n before."""
+def first_conflict(begin, end, indptr, indices, colors, first):
+    """The first row with a neighbor of its own color; `first` holds n before."""
     row = np.int64(first[0])
     for v in range(begin, end):
         for k in range(indptr[v], indptr[v + 1]):
-            if colors[indices[k]] == colors[v] and blocks[indices[k]] != blocks[v]:
+            if colors[indices[k]] == colors[v] and indices[k] != v:
                 row = min(row, v)
     atomic_min(first, 0, np.int32(row))
 

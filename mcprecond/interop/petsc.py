@@ -217,7 +217,7 @@ class MulticolorGS(Context):
     Parameters
     ----------
     **arguments
-        coloring, sweep, omega, sweeps, dtype, block_size, max_colors, device; as options ``-mcprecond_coloring`` and so
+        coloring, sweep, omega, sweeps, dtype, block_size, device; as options ``-mcprecond_coloring`` and so
         on.
     """
 
@@ -230,7 +230,7 @@ class MulticolorSGS(Context):
     Parameters
     ----------
     **arguments
-        coloring, omega, sweeps, dtype, block_size, max_colors, device; as options ``-mcprecond_coloring`` and so on.
+        coloring, omega, sweeps, dtype, block_size, device; as options ``-mcprecond_coloring`` and so on.
     """
 
     operator = preconditioners.MulticolorSGS

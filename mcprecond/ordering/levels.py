@@ -34,14 +34,6 @@ def levels_of(graph: Graph, sequence: Any | None) -> Any:
     return ((colors_and_fronts(graph, sequence) >> 32) - 1).astype(np.int32)
 
 
-def coloring_by_levels(graph: Graph, sequence: Any | None, method: str, n_rest: int = 0) -> Coloring:
-    """Return the levels as a coloring.
-
-    The last `n_rest` vertices of the sequence get a color of their own behind all others, whatever their levels are.
-    """
-    levels = levels_of(graph, sequence)
-    if n_rest and sequence is not None:
-        rest = sequence[len(sequence) - n_rest :]
-        levels[rest] = -1
-        levels[rest] = levels.max() + 1
-    return finished(levels, log_of([], graph.backend), method, graph.backend)
+def coloring_by_levels(graph: Graph, sequence: Any | None, method: str) -> Coloring:
+    """Return the levels as a coloring."""
+    return finished(levels_of(graph, sequence), log_of([], graph.backend), method, graph.backend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 from mcprecond.backends import Backend
@@ -45,11 +46,8 @@ class Colored(Preconditioner):
         self._become_operator(self.blocks.shape, self.blocks.dtype)
 
     def _summary(self) -> str:
-        b, rest = self.blocks.block_size, self.blocks.rest
-        text = f"{self.n_colors} colors by {self.coloring.method}"
-        if rest:
-            text += f" of {self.coloring.n_colors}, and {len(rest.rows)} further rows by l1-Jacobi"
-        return text + (f", nodes of {b} unknowns" if b > 1 else "")
+        b = self.blocks.block_size
+        return f"{self.n_colors} colors by {self.coloring.method}" + (f", nodes of {b} unknowns" if b > 1 else "")
 
     @property
     def exponent(self) -> int:
@@ -68,12 +66,12 @@ class Colored(Preconditioner):
 
     @property
     def coloring(self) -> Coloring:
-        """The coloring behind the color order, with all of its colors."""
+        """The coloring behind the color order."""
         return self.blocks.coloring
 
     @property
     def n_colors(self) -> int:  # type: ignore[override]
-        """The number of colors, without those that are left to the rest; `coloring.n_colors` counts all."""
+        """The number of colors."""
         return self.blocks.n_colors
 
     @property
@@ -113,11 +111,7 @@ class Colored(Preconditioner):
         return (matrix, coloring) if self._stays else (matrix.get(), self._on_host(coloring))
 
     def _on_host(self, coloring: Coloring) -> Coloring:
-        def to_host(part: Any) -> Any:
-            return None if part is None else self.backend.to_host(part)
-
-        parts = (to_host(part) for part in (coloring.colors, coloring.blocks, coloring.order))
-        return Coloring(next(parts), coloring.sizes, coloring.method, coloring.history, *parts)
+        return replace(coloring, colors=self.backend.to_host(coloring.colors))
 
 
 def blocks_of(
@@ -127,16 +121,12 @@ def blocks_of(
     *,
     block_size: int = 1,
     divides: bool = False,
-    max_colors: int | None = None,
-    may_leave_rest: bool = False,
 ) -> tuple[ColorBlocks, Choice | None]:
     """Color an admitted matrix and store its triangles by color. Also return what "auto" has chosen, or None.
 
-    Sweeps need divided rows: `divides` says whether those of points are so from the start. `max_colors` says how many
-    colors are kept; if it does not, `may_leave_rest` says whether "auto" may keep a part of them.
+    Sweeps need divided rows: `divides` says whether those of points are so from the start.
     """
-    coloring, choice = chosen(A, coloring, block_size, may_leave_rest=may_leave_rest and max_colors is None)
+    coloring, choice = chosen(A, coloring, block_size)
     if block_size > 1:
         return NodeBlocks(A, coloring, block_size=block_size, dtype=dtype), choice
-    max_colors = choice.max_colors if choice and max_colors is None else max_colors
-    return ColorBlocks(A, coloring, dtype=dtype, divides=divides, max_colors=max_colors), choice
+    return ColorBlocks(A, coloring, dtype=dtype, divides=divides), choice

@@ -12,7 +12,6 @@ from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
 from mcprecond.storage.layouts import LAYOUT_CHOICES
-from mcprecond.storage.schedule import whole_bundles
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, PivotRule, StoredDType
@@ -152,7 +151,6 @@ class MulticolorDILU(Factored):
 def find_pivots_of_rows(
     first,
     end,
-    begins,
     lower_indptr,
     lower_columns,
     lower,
@@ -171,7 +169,6 @@ def find_pivots_of_rows(
     found,
 ):
     """The rows of one color."""
-    first, end = whole_bundles(first, end, begins)
     for i in range(first, end):
         d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
@@ -193,11 +190,11 @@ def find_pivots_of_rows(
 
 
 @KERNELS.resident
-def find_pivots(n_slices, slices, begins, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, *rows):
+def find_pivots(n_slices, slices, sums, lower_indptr, lower_columns, lower, upper_indptr, upper_columns, *rows):
     """E_i = a_ii - theta sum_j (a_ij / E_j) a_ji over the lower triangle; a_ji is looked up in A.
 
     The product of two entries might underflow or overflow where their matrix does not. Also finds what was added to
     what theta = 1 would give here, whether there was anything to add, and whether a pivot is low.
     """
     for c in range(n_slices):
-        find_pivots_of_rows(slices[c], slices[c + 1], begins, lower_indptr, lower_columns, lower, upper_indptr, *rows)
+        find_pivots_of_rows(slices[c], slices[c + 1], lower_indptr, lower_columns, lower, upper_indptr, *rows)

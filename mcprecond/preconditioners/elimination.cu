@@ -220,7 +220,7 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT)
-    factorize(long long n_pieces, const int* pieces, const int*, const OFFSET* lower_indptr, const int* lower_indices,
+    factorize(long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
               const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
               const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
               const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, double least,

@@ -26,7 +26,6 @@ from mcprecond.preconditioners.pivots import (
     least_invertible,
     safe_pivot,
 )
-from mcprecond.storage.schedule import whole_bundles
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED PLACE SHARE (LANES)")
 
@@ -237,7 +236,6 @@ def store(begin, end, places, stored, values, factor):
 def factorize_rows(
     first,
     end,
-    begins,
     lower_indptr,
     lower_indices,
     lower_places,
@@ -261,7 +259,6 @@ def factorize_rows(
 ):
     """The rows of one level."""
     changes = 0
-    first, end = whole_bundles(first, end, begins)
     n = len(diagonal)
     marks_pay = first < end and work_of_rows(first, end, lower_indptr, lower_indices, upper_indptr) > WORK_OF_MARKS * n
     marks = np.full(n if marks_pay else 0, -1)
@@ -301,7 +298,7 @@ def factorize_rows(
 
 
 @KERNELS.resident
-def factorize(n_pieces, pieces, begins, *rows):
+def factorize(n_pieces, pieces, *rows):
     """Eliminate in what is stored: in a row, a lower entry keeps its pivot as a factor; upper ones are divided.
 
     `lower` and `upper` are room for sorted rows; CUDA uses `lower` only where matches are not listed. Also finds the
@@ -309,4 +306,4 @@ def factorize(n_pieces, pieces, begins, *rows):
     diagonal was changed where matches are not listed.
     """
     for c in range(n_pieces):
-        factorize_rows(pieces[c], pieces[c + 1], begins, *rows)
+        factorize_rows(pieces[c], pieces[c + 1], *rows)

@@ -79,12 +79,6 @@ class MulticolorGS(Colored):
         of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other
         blocks. Fewer colors, fewer iterations and less index traffic where unknowns come in nodes, as in elasticity.
         By default that of the blocks of a BSR matrix, if they are square and small enough, and 1 for other formats.
-    max_colors : int, optional
-        Keep so many colors, the largest ones, and relax all other rows, the rest, by l1-Jacobi at the end of a forward
-        sweep: D then has more in these rows, and L and U have no entries among them. A graph with hubs has a hundred
-        colors and more, and a sweep waits for each. M stays symmetric positive definite if A is. For points only, not
-        for nodes. By default "auto" and `AutoColoring` decide by predicted time where there are hubs; all other
-        colorings are kept as a whole.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
@@ -122,7 +116,6 @@ class MulticolorGS(Colored):
         sweeps: int = 1,
         dtype: StoredDType | None = None,
         block_size: int | None = None,
-        max_colors: int | None = None,
         device: Device | None = None,
     ) -> None:
         self.sweep, self.omega = one_of(sweep, "sweep", SWEEPS), real(omega, "omega", 0, 2)
@@ -130,12 +123,9 @@ class MulticolorGS(Colored):
             raise ValueError(f"omega must be between 0 and 2, both excluded, got {omega!r}")
         self.sweeps = integer(sweeps, "sweeps", 1)
         block_size = block_size_of(A) if block_size is None else integer(block_size, "block_size", 1, LARGEST_BLOCK)
-        if max_colors is not None and block_size > 1:
-            raise ValueError(f"max_colors goes with points only, got block_size {block_size}; leave it out")
         self.symmetric = sweep == "symmetric"
         matrix = self._moved(A, device)
-        options: dict[str, Any] = {"max_colors": max_colors, "may_leave_rest": True}
-        self._open(matrix, coloring, dtype, block_size=block_size, divides=True, **options)
+        self._open(matrix, coloring, dtype, block_size=block_size, divides=True)
         self.blocks.refuse_singular_diagonal()
 
     @property
@@ -143,8 +133,6 @@ class MulticolorGS(Colored):
         """See `Colored`."""
         if self.sweep != "symmetric":
             return "M is not symmetric"
-        if self.blocks.rest:
-            return f"M keeps {self.n_colors} colors only, and drops entries of A among the other rows"
         if self.omega * MOST_OF_DIAGONAL < 1:
             return f"omega is below 1 / {MOST_OF_DIAGONAL}, so that digits of a product with A would cancel"
         return "M makes several sweeps" if self.sweeps > 1 else None
@@ -202,8 +190,7 @@ class MulticolorGS(Colored):
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
 
         Each step is ``x_i <- (1 - w) x_i + w (b_i - sum of a_ij x_j over j != i) / a_ii``, as in PyAMG's relaxation
-        methods, but in the order of the colors. In the rest, where `max_colors` leaves one, x_j are values from before
-        the sweep for all j of the rest, and ``r_i / d_i`` is added instead, with r the residual and d_i the larger D.
+        methods, but in the order of the colors.
 
         Parameters
         ----------
@@ -293,7 +280,6 @@ class MulticolorGS(Colored):
             sweeps=self.sweeps,
             dtype=self._dtype,
             block_size=self.blocks.block_size,
-            max_colors=self.n_colors if self.blocks.rest else None,
             device=self.backend.name,
         )
 
@@ -326,12 +312,6 @@ class MulticolorSGS(MulticolorGS):
         b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
         the b x b blocks of the diagonal. By default that of the blocks of a BSR matrix, if they are square and small
         enough, and 1 for other formats.
-    max_colors : int, optional
-        Keep so many colors, the largest ones, and relax all other rows, the rest, by l1-Jacobi at the end of a forward
-        sweep: D then has more in these rows, and L and U have no entries among them. A graph with hubs has a hundred
-        colors and more, and a sweep waits for each. M stays symmetric positive definite if A is. For points only, not
-        for nodes. By default "auto" and `AutoColoring` decide by predicted time where there are hubs; all other
-        colorings are kept as a whole.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the sweeps run on the GPU.
 
@@ -360,7 +340,6 @@ class MulticolorSGS(MulticolorGS):
         sweeps: int = 1,
         dtype: StoredDType | None = None,
         block_size: int | None = None,
-        max_colors: int | None = None,
         device: Device | None = None,
     ) -> None:
         super().__init__(
@@ -370,7 +349,6 @@ class MulticolorSGS(MulticolorGS):
             sweeps=sweeps,
             dtype=dtype,
             block_size=block_size,
-            max_colors=max_colors,
             device=device,
         )
 

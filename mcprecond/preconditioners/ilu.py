@@ -39,8 +39,8 @@ class ILU0(Factored):
 
     A row waits for those of its neighbors that come earlier. In natural order of a grid that makes hundreds of levels,
     in the order of a coloring at most as many as there are colors, for more iterations: somewhat more, or, where
-    couplings are anisotropic or convection is strong, ten times as many. A coloring of blocks of rows, as in
-    ``color(A, "greedy", blocks=512)``, is between the two. On a CPU levels cost little, on a GPU each is a step.
+    couplings are anisotropic or convection is strong, ten times as many. On a CPU levels cost little, on a GPU each is
+    a step.
 
     On a GPU, what depends on the pattern only is kept for `update`, most of it a byte for each lower entry of a row and
     each entry behind it. Where rows are long, that is more memory than A takes.
@@ -304,7 +304,6 @@ class ILU0(Factored):
             self._run.factorize(
                 len(self._pieces) - 1,
                 self._pieces,
-                blocks.begins,
                 *triangles,
                 *self._matches,
                 blocks.diagonal,
@@ -354,13 +353,11 @@ def _default_ordering(backend: Backend, coloring: Any) -> tuple[str, str]:
 
 
 def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
-    """The levels of an order as a coloring; a coloring of blocks itself, where a thread has a block."""
+    """The levels of an order as a coloring."""
     if not isinstance(ordering, str):
         name, sequence = "given", permutation(ordering, graph.n, graph.backend, "ordering", ORDERINGS)
     elif ordering == "color":
         colored = swept_coloring(matrix, coloring)
-        if colored.blocks is not None and not graph.backend.resident_warps:
-            return colored
         name, sequence = colored.method, colored.permutation()
     else:
         name, sequence = "natural", None

@@ -53,7 +53,6 @@ from mcprecond.solvers.iteration import (
     take_rz,
 )
 from mcprecond.storage.layouts import LAYOUT_CHOICES
-from mcprecond.storage.schedule import row_at, whole_bundles
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.sweeps.triangular import block_product, node_product
 
@@ -203,9 +202,8 @@ class EisenstatIteration(Iteration):
 
 
 @compile_loop(offsets="indptr")
-def solve_lower_rows(first, end, begins, indptr, columns, values, Tinv, r, rho):
+def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
-    first, end = whole_bundles(first, end, begins)
     if rho.ndim == 1:
         for i in range(first, end):
             total = rho.dtype.type(0)
@@ -222,19 +220,17 @@ def solve_lower_rows(first, end, begins, indptr, columns, values, Tinv, r, rho):
 
 
 @KERNELS.resident
-def solve_lower(n_slices, slices, begins, indptr, columns, values, Tinv, r, rho):
+def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
     """rho = inv(T + L) r."""
     for c in range(n_slices):
-        solve_lower_rows(slices[c], slices[c + 1], begins, indptr, columns, values, Tinv, r, rho)
+        solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
 
 
 @compile_loop(offsets="indptr")
-def sweep_back_rows(first, end, begins, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
+def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
     """The rows of one color; those of the first color are kept apart where T = D there."""
-    first, end = whole_bundles(first, end, begins)
     if t.ndim == 1:
-        for place in range(end - first):
-            i = row_at(place, first, end, len(begins) > 0)
+        for i in range(first, end):
             total = t.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
                 total += values[k] * t[columns[k]]
@@ -247,8 +243,7 @@ def sweep_back_rows(first, end, begins, apart, indptr, columns, values, dinv, om
                 ts[i, 0] = t[i]
     else:
         sums = np.empty((1, t.shape[1]), t.dtype)
-        for place in range(end - first):
-            i = row_at(place, first, end, len(begins) > 0)
+        for i in range(first, end):
             for p in range(t.shape[1]):
                 sums[0, p] = node_product(i, p, 0, indptr, columns, values, t)
             for p in range(t.shape[1]):
@@ -264,7 +259,7 @@ def sweep_back_rows(first, end, begins, apart, indptr, columns, values, dinv, om
 
 @KERNELS.resident
 def sweep_back(
-    n_slices, slices, begins, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
+    n_slices, slices, sums, indptr, columns, values, first_rows, dinv, omega, rho, q, t, ts, control, scalars
 ):
     """q = rho + beta q and t = inv(I + V) q; in CUDA, s becomes empty. In the first rows, s as well."""
     if control[STATE] != RUNNING:
@@ -273,15 +268,14 @@ def sweep_back(
     for c in range(n_slices - 1, -1, -1):
         apart = c == 0 and first_rows > 0
         sweep_back_rows(
-            slices[c], slices[c + 1], begins, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts
+            slices[c], slices[c + 1], apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts
         )
 
 
 @compile_loop(offsets="indptr")
-def sweep_forward_rows(first, end, begins, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
+def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
     """The rows of one color, and their share of q'T w."""
     product = 0.0
-    first, end = whole_bundles(first, end, begins)
     if q.ndim == 1:
         for i in range(first, end):
             L_t, L_s = ts.dtype.type(0), ts.dtype.type(0)
@@ -314,7 +308,7 @@ def sweep_forward_rows(first, end, begins, indptr, columns, values, T, Tinv, dia
 def sweep_forward(
     n_slices,
     slices,
-    begins,
+    sums,
     indptr,
     columns,
     values,
@@ -338,9 +332,7 @@ def sweep_forward(
         return
     product = 0.0
     for c in range(n_slices):
-        product += sweep_forward_rows(
-            slices[c], slices[c + 1], begins, indptr, columns, values, T, Tinv, diagonal, q, ts, At
-        )
+        product += sweep_forward_rows(slices[c], slices[c + 1], indptr, columns, values, T, Tinv, diagonal, q, ts, At)
     take_product(product, control, scalars)
 
 
@@ -456,7 +448,7 @@ def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, lef
 
 
 @KERNELS.resident
-def solve_first(n_slices, slices, begins, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
+def solve_first(n_slices, slices, sums, indptr, columns, values, dinv, omega, b, r, x, control, scalars):
     """x = inv(T) (b - left r) - V x in the slices of the first color, unless nothing has changed since r was found."""
     if control[ITERATION] and scalars[LEFT] != 1:
         left, omega = x.dtype.type(scalars[LEFT]), dinv.dtype.type(omega)

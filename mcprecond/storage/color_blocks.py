@@ -1,12 +1,10 @@
 """Color blocks: a matrix in color order, split into its strict triangles and its diagonal.
 
 In color order the diagonal blocks of the matrix are diagonal, so a triangular solve goes color by color, all rows of a
-color at once. Where only some of the colors are kept, the rows of all others are the last block, the rest. Its entries
-off the diagonal are in neither triangle.
+color at once.
 
 Other modules do the work: split.py finds where each entry goes, schedule.py cuts colors into slices, layouts/ stores
-the columns, values.py the values, rest.py what belongs to the rest, and fingerprint.py tells whether a matrix is the
-one that is stored.
+the columns, values.py the values, and fingerprint.py tells whether a matrix is the one that is stored.
 """
 
 from __future__ import annotations
@@ -19,18 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import flag, integer, stored_dtype
+from mcprecond.backends.arguments import flag, stored_dtype
 from mcprecond.backends.updates import UpdateLock, one_at_a_time
-from mcprecond.coloring import Coloring, Graph
+from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form
 from mcprecond.ordering.color_order import swept_coloring
-from mcprecond.ordering.largest import with_rest
-from mcprecond.ordering.levels import coloring_by_levels
 from mcprecond.storage import layouts
 from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values
 from mcprecond.storage.fingerprint import Fingerprint, Fingerprints
-from mcprecond.storage.rest import Rest
-from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, in_bundles, rows_per_slice
+from mcprecond.storage.schedule import SWEPT_PIECE, cut_long_rows, cut_slices, rows_per_slice
 from mcprecond.storage.split import TrianglePattern, split
 from mcprecond.storage.triangle import Triangle
 from mcprecond.storage.values import KERNELS as VALUE_KERNELS
@@ -41,7 +36,7 @@ SUM_ALIGNMENT = 16  # bytes, of what kernels put into `_new_sums`
 
 
 class ColorBlocks:
-    """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper, with a rest + E.
+    """The permutation of a coloring, and the matrix P A Pᵀ stored as lower + diagonal + upper.
 
     Updates from several threads run one after the other.
 
@@ -56,21 +51,14 @@ class ColorBlocks:
         Of the stored triangles; that of A by default. The diagonal keeps the dtype of A.
     divides : bool
         Whether rows of the upper triangle are stored divided by their diagonal entries.
-    max_colors : int, optional
-        How many colors are kept, the largest ones, if there are more, and more than one is left over for the rest. All
-        by default.
 
     Attributes
     ----------
     coloring : Coloring
-        With all colors.
     perm, inverse : array of int32, shape (n,)
-        New number -> old number, sorted by color and stable inside a color, or inside each block of rows; and back.
-    offsets : numpy.ndarray of int64, shape (n_blocks + 1,)
-        Block c, a color or the rest, has the new numbers offsets[c]..offsets[c + 1] - 1. On the host. Of a coloring of
-        blocks of rows, a GPU has the levels of its order in place of the colors.
-    begins : array of int32, shape (n + 1,) or (0,)
-        Of a coloring of blocks of rows, on a CPU: the first row from each row on at which a bundle of blocks begins.
+        New number -> old number, sorted by color, and back.
+    offsets : numpy.ndarray of int64, shape (n_colors + 1,)
+        Color c has the new numbers offsets[c]..offsets[c + 1] - 1. On the host.
     slices : array of int32, shape (n_slices + 1,) or (n_slices + 1, 4)
         The pieces in which colors are swept, see schedule.py: where they begin, or records where rows are cut.
     layout : Layout
@@ -79,15 +67,10 @@ class ColorBlocks:
         Entries whose column has a smaller, or a larger, color than their row.
     longest_row : int
         At least the length of the longest row of A.
-    n_colors : int
-        How many colors are kept. Each is a block; the rest, if there is one, comes after them.
     pivots : array, shape (n,), or None
         What rows of the upper triangle are divided by, in color order.
     diagonal, dinv : array, shape (n,)
-        In color order; 0 where A stores none; D' in the rest. And its inverse; a factorization puts that of its pivots
-        there.
-    rest : Rest or None
-        E, where there is a rest.
+        In color order; 0 where A stores none. And its inverse; a factorization puts that of its pivots there.
 
     Raises
     ------
@@ -122,11 +105,9 @@ class ColorBlocks:
         *,
         dtype: StoredDType | None = None,
         divides: bool = False,
-        max_colors: int | None = None,
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
-        kept = None if max_colors is None else integer(max_colors, "max_colors", 1)
-        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"), kept)
+        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
 
     def _build(
         self,
@@ -135,7 +116,6 @@ class ColorBlocks:
         coloring: Any,
         dtype: Any,
         divides: bool,
-        max_colors: int | None = None,
     ) -> None:
         """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
 
@@ -147,18 +127,8 @@ class ColorBlocks:
         backend = matrix.backend
         xp, n = backend.xp, graph.shape[0]
         self.coloring = swept_coloring(graph, coloring)
-        kept = with_rest(self.coloring, max_colors)
-        has_rest = kept is not self.coloring
-        self.n_colors = kept.n_colors - has_rest
-        n_rest = int(kept.sizes[-1]) if has_rest else 0
-        swept = kept
-        if kept.blocks is not None and backend.resident_warps:
-            swept = coloring_by_levels(Graph.of(graph), kept.permutation(), kept.method, n_rest)
-        self.offsets = np.concatenate([[0], np.cumsum(swept.sizes)])
-        self.perm = self._permutation(graph, swept)
-        self.begins = xp.empty(0, np.int32)
-        if swept.blocks is not None:
-            self.perm, self.begins = in_bundles(self.perm, swept.colors, swept.blocks)
+        self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
+        self.perm = self._permutation(graph)
         self.inverse = xp.empty(n, np.int32)
         self.inverse[self.perm] = xp.arange(n, dtype=np.int32)
 
@@ -166,12 +136,11 @@ class ColorBlocks:
         self._narrows = self._stored.itemsize < self.dtype.itemsize
         longest = graph.max_degree + 1  # or one less
         self.longest_row = longest * self.block_size
-        first_rest = n - n_rest
         lower, upper, self._diagonal_source, is_sorted = split(
-            self.pattern_of(graph), self.perm, self.inverse, longest, first_rest, backend
+            self.pattern_of(graph), self.perm, self.inverse, longest, backend
         )
         entries_per_row = (len(lower.columns) + len(upper.columns)) / max(n, 1)
-        rows = rows_per_slice(swept.sizes, entries_per_row, backend.resident_warps)
+        rows = rows_per_slice(self.coloring.sizes, entries_per_row, backend.resident_warps)
         slices = cut_slices(self.offsets, lower.indptr, upper.indptr, backend, rows)
         self._n_pieces = 0
         if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
@@ -179,17 +148,13 @@ class ColorBlocks:
         # Blocks of nodes have many bytes for each column anyway.
         self.slices = slices
         self.layout, columns = layouts.chosen(
-            slices, [lower[:2], upper[:2]], swept.n_colors, is_sorted and self.block_size == 1, backend
+            slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
         )
         self.lower, self.upper = (
             Triangle(part.indptr, listed, self._new_values(len(part.columns), self._stored), self._placed(part, listed))
             for part, listed in zip((lower, upper), columns, strict=True)
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
-        self.rest: Rest | None = None
-        if has_rest:
-            rest = self.perm[first_rest:]
-            self.rest = Rest(self.pattern_of(graph), rest, self.inverse, self.dtype, self._stored, backend)
         self._divides, self.pivots = divides, self.diagonal if divides else None
         self._exponent: int | None = None
         self._fingerprints = Fingerprints(backend, self._offset, self.dtype, ranges=self._narrows)
@@ -198,12 +163,17 @@ class ColorBlocks:
         refuse_values(self, matrix, self._fingerprint)
         self.is_halfway = False
 
-    def _permutation(self, graph: AdmittedMatrix, swept: Coloring) -> Any:
+    @property
+    def n_colors(self) -> int:
+        """The number of colors."""
+        return self.coloring.n_colors
+
+    def _permutation(self, graph: AdmittedMatrix) -> Any:
         """Return the rows sorted by color; within a color in breadth-first order where their own numbering is bad."""
         order = graph.compact_order
-        if order is None or swept.blocks is not None:
-            return swept.permutation()
-        return order[np.argsort(swept.colors[order], kind="stable")].astype(np.int32)
+        if order is None:
+            return self.coloring.permutation()
+        return order[np.argsort(self.coloring.colors[order], kind="stable")].astype(np.int32)
 
     def _placed(self, pattern: TrianglePattern, columns: Any) -> Any:
         """The sources of a triangle in the order of its layout."""
@@ -217,17 +187,15 @@ class ColorBlocks:
         return len(self.slices) - 1
 
     def schedule(self, columns: int = 1) -> tuple[int, Any, Any]:
-        """Return what a sweep takes of the schedule: the number of slices; the slices; and on a GPU a workspace of its
-        own, on a CPU where blocks of rows begin.
-        """
-        return self.n_slices, self.slices, self._new_sums(columns) if self.backend.resident_warps else self.begins
+        """Return the number of slices, the slices, and a workspace for the sums of long rows, which a GPU cuts."""
+        return self.n_slices, self.slices, self._new_sums(columns)
 
     @property
     def free_rows(self) -> tuple[int, int]:
         """How many rows at the beginning are known to have no entries in the lower triangle, and from which row on none
-        are in the upper one: those of the first and of the last color, if they are no blocks.
+        are in the upper one: the rows of the first and of the last color.
         """
-        return (0, self.offsets[-1]) if len(self.begins) else (self.offsets[:2][-1], self.offsets[-2:][0])
+        return self.offsets[:2][-1], self.offsets[-2:][0]
 
     def _new_sums(self, columns: int = 1) -> Any:
         """Return zeros: the workspace in which a kernel adds up long rows that are cut into pieces.
@@ -251,9 +219,8 @@ class ColorBlocks:
             self.perm,
             self.inverse,
             self.slices,
-            self.begins,
         )
-        return sum(array.nbytes for array in arrays) + (self.rest.nbytes if self.rest else 0)
+        return sum(array.nbytes for array in arrays)
 
     @property
     def exponent(self) -> int:
@@ -363,7 +330,7 @@ class ColorBlocks:
 
     def _own_arrays(self) -> None:
         """Replace all arrays by copies if those to be written are read-only, as where joblib has mapped them."""
-        written = self.lower.values, self.upper.values, self.diagonal, self.dinv  # and those of the rest
+        written = self.lower.values, self.upper.values, self.diagonal, self.dinv
         if self.backend.name == "cpu" and not all(array.flags.writeable for array in written):
             self.__dict__.update(copy.deepcopy(self.__dict__) | {"_updating": self._updating})
 
@@ -377,8 +344,7 @@ class ColorBlocks:
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry.
 
-        What was divided by pivots is multiplied by them, and the rest has its own diagonal again, so that all is as in
-        A up to rounding.
+        What was divided by pivots is multiplied by them, so that all is as in A up to rounding.
         """
         self.refuse_halfway()
         xp, n = self.backend.xp, self.shape[0]
@@ -402,8 +368,6 @@ class ColorBlocks:
             values,
         )
         matrix = self.backend.sparse.csr_matrix((values, indices, indptr), shape=self.shape)
-        if self.rest:
-            matrix = matrix + self.rest.permuted().astype(self.dtype)
         matrix.sort_indices()
         return matrix
 
@@ -458,8 +422,6 @@ class ColorBlocks:
             self._expected,
             found,
         )
-        if self.rest:
-            self.rest.fetch(csr.data, self.diagonal, self.dinv, self._expected, found)
 
     def _where_other(self, csr: Any) -> str:
         """Say in which row the pattern of a canonical matrix differs from that of the blocks."""

@@ -11,14 +11,8 @@ from mcprecond.storage.fingerprint import Fingerprint
 
 
 def refuse_singular(blocks: Any) -> NoReturn:
-    """Raise ValueError for an entry of the diagonal that is zero, missing, or too small to divide by, or for a row of
-    the rest whose magnitudes add up to infinity; names a row.
-    """
+    """Raise ValueError for an entry of the diagonal that is zero, missing, or too small to divide by; names a row."""
     xp = blocks.backend.xp
-    overflowed = ~xp.isfinite(blocks.diagonal)
-    if bool(overflowed.any()):
-        row = int(blocks.perm[overflowed].min())
-        raise ValueError(f"the magnitudes in row {row} of A add up to more than {blocks.dtype} has room for; scale A")
     singular = (blocks.diagonal == 0) | ~xp.isfinite(blocks.dinv)
     if bool(singular.any()):
         row = int(blocks.perm[singular].min())
@@ -62,8 +56,6 @@ def first_other_row(blocks: Any, graph: Any) -> int | None:
         rows.append(host(triangle.rows_of_entries(blocks.backend.xp)))
         columns.append(host(blocks.columns_by_rows(triangle)))
     row, column = (perm[np.concatenate(numbers)] for numbers in (rows, columns))
-    if blocks.rest:
-        row, column = (np.append(*both) for both in zip((row, column), blocks.rest.places(), strict=True))
     before = np.sort(row * np.int64(n) + column)
     now = np.repeat(np.arange(n), np.diff(host(graph.indptr))) * n + host(graph.indices)
     before, now = (np.append(places, n * n) for places in (before, now))  # behind all rows

@@ -13,11 +13,7 @@ before those of the row.
 
 How the entries of a slice are stored is the matter of a layout: see storage/layouts.
 
-On the CPU a slice is a whole color, whose rows the threads share. Of a coloring of blocks they share bundles, of up to
-BUNDLE blocks, whose rows are stored and swept in turns. A row of a block waits for the result of the row before, and
-meanwhile the processor can work on the rows of the other blocks. (Iwashita, Li, Fukaya: Hierarchical Block Multi-Color
-Ordering, arXiv 1908.00741; there SIMD lanes do so.) On a GPU the rows of such a coloring are sorted by level instead,
-so that those of a slice do not depend on each other.
+On the CPU a slice is a whole color, whose rows the threads share.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_part
+from mcprecond.backends import Backend, KernelSet
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
@@ -34,10 +30,6 @@ MOST_ROWS = 32  # of a slice
 LONG = 64  # entries per lane that make a row a slice by itself
 SWEPT_PIECE = 512  # entries of a piece; a row with more is a slice by itself, too
 USUAL_ROWS, USUAL_ENTRIES = 4.5, 27  # of a slice where a color has a row per warp, and of such a row
-#: The largest number of blocks in a bundle on a CPU, and the number of bundles that a color should have at least: where
-#: a color has few blocks, its bundles are smaller.
-BUNDLE, FEWEST_BUNDLES = 4, 16
-NOT_NEGATIVE = 2**63 - 1  # a mask that tells LLVM that an index is not negative
 CUDA_CONSTANTS = {"MOST_ROWS": MOST_ROWS, "LONG": LONG, "SWEPT_PIECE": SWEPT_PIECE}
 
 
@@ -96,80 +88,6 @@ def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:
     wanted = USUAL_ROWS * (sizes / max(warps, 1)) ** (1 / 2) * (USUAL_ENTRIES / max(entries, 1)) ** (1 / 3)
     rows = 2.0 ** np.round(np.log2(np.maximum(wanted, 1)))
     return np.clip(np.clip(rows, MOST_ROWS / most_lanes, MOST_ROWS / least_lanes), 1, MOST_ROWS).astype(np.int32)
-
-
-def in_bundles(perm: np.ndarray, colors: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a permutation to color order with the rows of a bundle's blocks in turns, and where bundles begin: for
-    each row, and for the end, the first row from it on at which one does. Both are int32.
-
-    Parameters
-    ----------
-    perm : numpy.ndarray of int32, shape (n,)
-        New number -> old number. Rows of a color stand together, and among them those of a block, in its order.
-    colors, blocks : numpy.ndarray of int32, shape (n,)
-        Of the rows, by their old numbers.
-    """
-    result, begins = np.empty_like(perm), np.empty(len(perm) + 1, np.int32)
-    take_turns(perm, colors, blocks, result, begins)
-    return result, begins
-
-
-@compile_inlined
-def blocks_of_color(first, perm, colors, blocks):
-    """How many blocks a color has whose rows begin at a place of the permutation."""
-    count, place = 1, first + 1
-    while place < len(perm) and colors[perm[place]] == colors[perm[first]]:
-        count += blocks[perm[place]] != blocks[perm[place - 1]]
-        place += 1
-    return count
-
-
-@compile_part
-def take_turns(perm, colors, blocks, result, begins):
-    """The arrays that `in_bundles` returns."""
-    n = len(perm)
-    ends = np.empty(BUNDLE + 1, np.int64)
-    first, most, left = 0, 0, 0
-    while first < n:
-        if left == 0:  # the first block of a color
-            left = blocks_of_color(first, perm, colors, blocks)
-            most = min(max(left // FEWEST_BUNDLES, 1), BUNDLE)
-        ends[0], width, end = first, 0, first
-        while end < n and colors[perm[end]] == colors[perm[first]]:
-            if end > first and blocks[perm[end]] != blocks[perm[end - 1]]:
-                width += 1
-                ends[width] = end
-                if width == most:
-                    break
-            end += 1
-        if width < most:
-            width += 1
-            ends[width] = end
-        left -= width
-        begins[first], place, step = first, first, 0
-        begins[first + 1 : end] = end
-        while place < end:
-            for b in range(width):
-                if ends[b] + step < ends[b + 1]:
-                    result[place] = perm[ends[b] + step]
-                    place += 1
-            step += 1
-        first = end
-    begins[n] = n
-
-
-@compile_inlined
-def whole_bundles(first, end, begins):
-    """The rows of the bundles that begin in a chunk of a loop over rows; `begins` is empty where rows are no blocks."""
-    if len(begins):
-        return np.int64(begins[first]) & NOT_NEGATIVE, np.int64(begins[end]) & NOT_NEGATIVE
-    return first, end
-
-
-@compile_inlined
-def row_at(k, first, end, backwards):
-    """Row number k of a chunk, from its first one on or from its last one back."""
-    return (end - 1 - k if backwards else first + k) & NOT_NEGATIVE
 
 
 @KERNELS.per_item

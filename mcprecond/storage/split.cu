@@ -8,21 +8,18 @@
     for (OFFSET k = (begin) + threadIdx.x % LANES; __any_sync(FULL_WARP, k < (end)); k += LANES)
 
 // The triangle of an entry in row i, column j of the color order: -1 for the lower, 1 for the upper one, 0 for the
-// diagonal, and NEITHER where both are rows of the rest.
-#define NEITHER 2
-__device__ __forceinline__ int triangle_of(long long i, long long j, long long first_rest) {
-    return i == j ? 0 : i >= first_rest && j >= first_rest ? NEITHER : j < i ? -1 : 1;
-}
+// diagonal.
+__device__ __forceinline__ int triangle_of(long long i, long long j) { return (j > i) - (j < i); }
 
 extern "C" __global__ void count_entries(long long n, const OFFSET* indptr, const int* indices, const int* inverse,
-                                         long long first_rest, long long uncut, OFFSET* lower_counts, OFFSET* upper_counts) {
+                                         long long uncut, OFFSET* lower_counts, OFFSET* upper_counts) {
     long long v = thread_id() / LANES;
     int i = v < n ? inverse[v] : 0, lower = 0, upper = 0;
     OFFSET begin = v < n ? indptr[v] : 0, end = v < n ? indptr[v + 1] : 0;
     bool is_counted = v < n && end - begin <= uncut;
     if (is_counted)
         for (OFFSET k = begin + threadIdx.x % LANES; k < end; k += LANES) {
-            int triangle = triangle_of(i, inverse[indices[k]], first_rest);
+            int triangle = triangle_of(i, inverse[indices[k]]);
             lower += triangle == -1;
             upper += triangle == 1;
         }
@@ -49,14 +46,14 @@ struct Piece {
 };
 
 extern "C" __global__ void count_pieces(long long n_pieces, const int* rows, const OFFSET* begins, const OFFSET* indptr,
-                                        const int* indices, const int* inverse, long long first_rest,
+                                        const int* indices, const int* inverse,
                                         OFFSET* lower_counts, OFFSET* upper_counts) {
     long long p = thread_id() / WARP;
     if (p >= n_pieces) return;
     Piece piece(p, rows, begins, indptr, inverse);
     int lower = 0, upper = 0;
     for (OFFSET k = piece.begin + lane_id(); k < piece.end; k += WARP) {
-        int triangle = triangle_of(piece.i, inverse[indices[k]], first_rest);
+        int triangle = triangle_of(piece.i, inverse[indices[k]]);
         lower += triangle == -1;
         upper += triangle == 1;
     }
@@ -68,7 +65,7 @@ extern "C" __global__ void count_pieces(long long n_pieces, const int* rows, con
 }
 
 extern "C" __global__ void fill_pieces(long long n_pieces, const int* rows, const OFFSET* begins, const OFFSET* indptr,
-                                       const int* indices, const int* inverse, long long first_rest,
+                                       const int* indices, const int* inverse,
                                        const OFFSET* lower_places, const OFFSET* upper_places, int* lower_columns, SOURCE* lower_source,
                                        int* upper_columns, SOURCE* upper_source, SOURCE* diagonal_source) {
     long long p = thread_id() / WARP;
@@ -79,7 +76,7 @@ extern "C" __global__ void fill_pieces(long long n_pieces, const int* rows, cons
         OFFSET k = first + lane_id();
         int j = k < piece.end ? inverse[indices[k]] : piece.i;
         SOURCE number = (SOURCE)(k - piece.row_begin);
-        int triangle = triangle_of(piece.i, j, first_rest);
+        int triangle = triangle_of(piece.i, j);
         OFFSET lower_place = place_in_row<WARP>(triangle == -1, lower),
                upper_place = place_in_row<WARP>(triangle == 1, upper);
         if (triangle == -1) {
@@ -95,13 +92,12 @@ extern "C" __global__ void fill_pieces(long long n_pieces, const int* rows, cons
 }
 
 // Where the entries of row i of the color order are stored: `store(k, j, place, triangle)` for each entry k of A, with
-// its column j in color order; triangle is what `triangle_of` says; 0 and NEITHER have no place.
-// No row has entries of both the upper triangle and NEITHER. Whole warps call it.
+// its column j in color order; triangle is what `triangle_of` says; 0 has no place. Whole warps call it.
 #define SHARE 8  // entries of a sorted row per thread, at most
 
 template <typename Store>
 __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET* indptr, const int* indices,
-                                          const int* perm, const int* inverse, long long first_rest,
+                                          const int* perm, const int* inverse,
                                           long long sorted_length, long long uncut, const OFFSET* lower_indptr, const OFFSET* upper_indptr, Store store) {
     int lane = threadIdx.x % LANES;
     OFFSET begin = active ? indptr[perm[i]] : 0, end = active ? indptr[perm[i] + 1] : 0;
@@ -136,7 +132,7 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 #pragma unroll
         for (int e = 0; e < SHARE; ++e)
             if (lane + e * LANES < length) {
-                int j = column[e], triangle = triangle_of(i, j, first_rest);
+                int j = column[e], triangle = triangle_of(i, j);
                 store(begin + lane + e * LANES, j, triangle < 0 ? lower + rank[e] : upper + rank[e] - before, triangle);
             }
     }
@@ -144,7 +140,7 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
     // A longer row keeps its order. The kernel fill_pieces stores rows that are too long for a few threads.
     if (sorts || end - begin > uncut) begin = end;
     FOR_STRETCHES(k, begin, end) {
-        int j = k < end ? inverse[indices[k]] : (int)i, triangle = triangle_of(i, j, first_rest);
+        int j = k < end ? inverse[indices[k]] : (int)i, triangle = triangle_of(i, j);
         OFFSET lower_place = place_in_row<LANES>(k < end && triangle == -1, lower);
         OFFSET upper_place = place_in_row<LANES>(k < end && triangle == 1, upper);
         if (k < end) store(k, j, triangle < 0 ? lower_place : upper_place, triangle);
@@ -152,17 +148,17 @@ __device__ __forceinline__ void place_row(long long i, bool active, const OFFSET
 }
 
 extern "C" __global__ void fill_columns(long long n, const OFFSET* indptr, const int* indices, const int* perm,
-                                        const int* inverse, long long first_rest, long long sorted_length,
+                                        const int* inverse, long long sorted_length,
                                         long long uncut, const OFFSET* lower_indptr, int* lower_columns, SOURCE* lower_source,
                                         const OFFSET* upper_indptr, int* upper_columns, SOURCE* upper_source,
                                         SOURCE* diagonal_source) {
     long long i = thread_id() / LANES;
-    place_row(i, i < n, indptr, indices, perm, inverse, first_rest, sorted_length, uncut, lower_indptr, upper_indptr,
+    place_row(i, i < n, indptr, indices, perm, inverse, sorted_length, uncut, lower_indptr, upper_indptr,
               [&](OFFSET k, int j, OFFSET place, int triangle) {
                   SOURCE number = (SOURCE)(k - indptr[perm[i]]);
                   if (triangle == 0) {
                       diagonal_source[i] = number;
-                  } else if (triangle != NEITHER) {
+                  } else {
                       (triangle < 0 ? lower_columns : upper_columns)[place] = j;
                       (triangle < 0 ? lower_source : upper_source)[place] = number;
                   }

@@ -32,7 +32,7 @@ class TrianglePattern(NamedTuple):
 
 
 def split(
-    pattern: tuple[Any, Any], perm: Any, inverse: Any, longest: int, first_rest: int, backend: Backend
+    pattern: tuple[Any, Any], perm: Any, inverse: Any, longest: int, backend: Backend
 ) -> tuple[TrianglePattern, TrianglePattern, Any, bool]:
     """Split a pattern in color order.
 
@@ -44,8 +44,6 @@ def split(
         New number -> old number, and back.
     longest : int
         The length of the longest row.
-    first_rest : int
-        From this new number on rows are the rest, whose entries for each other are in neither triangle.
 
     Returns
     -------
@@ -66,14 +64,12 @@ def split(
     cuts = bool(backend.resident_warps) and longest > PIECE
     uncut = PIECE if cuts else 2**62
     counts = [xp.zeros(n + 1, offset) for _ in range(2)]
-    run.count_entries(n, *pattern, inverse, first_rest, uncut, *(count[1:] for count in counts))
+    run.count_entries(n, *pattern, inverse, uncut, *(count[1:] for count in counts))
     if cuts:
         pieces, by_warps = cut_rows(indptr, backend), backend.kernels(KERNELS, OFFSET=offset, SOURCE=source, LANES=32)
         n_pieces, before = len(pieces.rows), []
         of_pieces = [xp.zeros(n_pieces + 1, offset) for _ in range(2)]
-        by_warps.count_pieces(
-            n_pieces, pieces.rows, pieces.begins, *pattern, inverse, first_rest, *(c[1:] for c in of_pieces)
-        )
+        by_warps.count_pieces(n_pieces, pieces.rows, pieces.begins, *pattern, inverse, *(c[1:] for c in of_pieces))
         for count, of_piece in zip(counts, of_pieces, strict=True):
             total = xp.cumsum(of_piece, dtype=offset)
             count[1:][inverse[pieces.long_rows]] = xp.diff(total[pieces.bounds])
@@ -84,7 +80,7 @@ def split(
         for ends, stored in ((ends, int(ends[-1])) for ends in offsets)
     )
     diagonal_source = xp.full(n, np.iinfo(source).max, source)
-    run.fill_columns(n, *pattern, perm, inverse, first_rest, sorted_length, uncut, *lower, *upper, diagonal_source)
+    run.fill_columns(n, *pattern, perm, inverse, sorted_length, uncut, *lower, *upper, diagonal_source)
     if cuts:
         places = (ends[inverse[pieces.rows]] + b for ends, b in zip(offsets, before, strict=True))
         by_warps.fill_pieces(
@@ -93,7 +89,6 @@ def split(
             pieces.begins,
             *pattern,
             inverse,
-            first_rest,
             *places,
             *lower[1:],
             *upper[1:],
@@ -141,23 +136,11 @@ def cut_rows(indptr: Any, backend: Backend) -> Pieces:
 
 
 # In color order two neighbors never have the same color, so the new numbers alone tell the triangle: an entry in row i
-# is lower if its column's new number is smaller than i. Only rows of the rest have neighbors in their own block.
-
-
-@compile_inlined
-def is_lower(i, j, first_rest):
-    """Whether column j of row i is in the lower triangle."""
-    return j < min(i, first_rest)
-
-
-@compile_inlined
-def is_upper(i, j, first_rest):
-    """Whether it is in the upper one."""
-    return i < min(j, first_rest)
+# is lower if its column's new number is smaller than i.
 
 
 @KERNELS.per_item
-def count_entries(first, end, indptr, indices, inverse, first_rest, uncut, lower_counts, upper_counts):
+def count_entries(first, end, indptr, indices, inverse, uncut, lower_counts, upper_counts):
     """Entries of each triangle per row of the color order, in rows that have at most so many."""
     for v in range(first, end):
         i, lower, upper = inverse[v], 0, 0
@@ -165,8 +148,8 @@ def count_entries(first, end, indptr, indices, inverse, first_rest, uncut, lower
             continue
         for k in range(indptr[v], indptr[v + 1]):
             j = inverse[indices[k]]
-            lower += is_lower(i, j, first_rest)
-            upper += is_upper(i, j, first_rest)
+            lower += j < i
+            upper += j > i
         lower_counts[i] = lower
         upper_counts[i] = upper
 
@@ -188,7 +171,6 @@ def fill_columns(
     indices,
     perm,
     inverse,
-    first_rest,
     sorted_length,
     uncut,
     lower_indptr,
@@ -209,25 +191,25 @@ def fill_columns(
         lower, upper, by_column = np.int64(lower_indptr[i]), np.int64(upper_indptr[i]), stop - begin <= sorted_length
         for k in range(begin, stop):
             j, number = inverse[indices[k]], k - begin
-            if is_lower(i, j, first_rest):
+            if j < i:
                 insert(j, number, lower_indptr[i], lower, by_column, lower_columns, lower_source)
                 lower += 1
-            elif is_upper(i, j, first_rest):
+            elif j > i:
                 insert(j, number, upper_indptr[i], upper, by_column, upper_columns, upper_source)
                 upper += 1
-            elif j == i:
+            else:
                 diagonal_source[i] = number
 
 
 @KERNELS.per_item
-def count_pieces(first, end, rows, begins, indptr, indices, inverse, first_rest, lower_counts, upper_counts):
+def count_pieces(first, end, rows, begins, indptr, indices, inverse, lower_counts, upper_counts):
     """Entries of each triangle per piece."""
     for p in range(first, end):
         i, lower, upper = inverse[rows[p]], 0, 0
         for k in range(begins[p], min(begins[p] + PIECE, indptr[rows[p] + 1])):
             j = inverse[indices[k]]
-            lower += is_lower(i, j, first_rest)
-            upper += is_upper(i, j, first_rest)
+            lower += j < i
+            upper += j > i
         lower_counts[p], upper_counts[p] = lower, upper
 
 
@@ -240,7 +222,6 @@ def fill_pieces(
     indptr,
     indices,
     inverse,
-    first_rest,
     lower_places,
     upper_places,
     lower_columns,
@@ -254,11 +235,11 @@ def fill_pieces(
         i, lower, upper = inverse[rows[p]], np.int64(lower_places[p]), np.int64(upper_places[p])
         for k in range(begins[p], min(begins[p] + PIECE, indptr[rows[p] + 1])):
             j, number = inverse[indices[k]], k - indptr[rows[p]]
-            if is_lower(i, j, first_rest):
+            if j < i:
                 lower_columns[lower], lower_source[lower] = j, number
                 lower += 1
-            elif is_upper(i, j, first_rest):
+            elif j > i:
                 upper_columns[upper], upper_source[upper] = j, number
                 upper += 1
-            elif j == i:
+            else:
                 diagonal_source[i] = number

@@ -22,8 +22,7 @@ class Relaxation(SweepVectors):
     """Sweeps of SOR on A x = b. Each solve begins by `start` or `start_from_zero`, which return an `Iterate`.
 
     On a GPU a sweep reads one vector in color order and writes another, where values begin as sentinels; on the CPU it
-    works in place. With a rest, each sweep from x is one on (L + D' + U) y = b - E x, in both halves: then it is
-    x + inv(M) (b - A x), with M that of a sweep from zero.
+    works in place.
 
     Parameters
     ----------
@@ -35,16 +34,6 @@ class Relaxation(SweepVectors):
         super().__init__(blocks, columns, pitch)
         self._next = blocks.backend.xp.empty_like(self._y) if blocks.backend.resident_warps else self._y
         self._move()  # loaded now: nothing may be compiled while kernels are captured
-        if blocks.rest:
-            self._without_rest = blocks.backend.xp.empty((len(self._y), self._pitch), blocks.dtype)[:, :columns]
-
-    def right_side(self, b: Any, x: Any) -> Any:
-        """b - E x, or b where there is no rest."""
-        if self.blocks.rest is None:
-            return self._rows(b)
-        self._without_rest[...] = self._rows(b)
-        self.blocks.rest.subtract(self._rows(x), self._without_rest, self._pitch)
-        return self._without_rest
 
     def start(self, x: Any) -> Iterate:
         """Begin with the values of x, which the next sweeps change."""
@@ -64,7 +53,7 @@ class Relaxation(SweepVectors):
         else:
             rows, backwards = len(self.blocks.perm), direction == "backward"
             self._substitute(b, self._rows(x), omega, scale, last=rows, backwards=backwards, finish=True)
-        solves_lower = direction == "forward" and omega == scale == 1 and self.blocks.rest is None
+        solves_lower = direction == "forward" and omega == scale == 1
         return Iterate(self, x, solves_lower=solves_lower)
 
     def sweep(
@@ -101,7 +90,7 @@ class Iterate:
         """One more sweep, forwards, backwards or both."""
         own, blocks = self._relaxation, self._relaxation.blocks
         matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.dinv, blocks.perm
-        b = own.right_side(b, self._x)
+        b = own._rows(b)
         for backwards in HALVES[direction]:
             if self._next is not self._y:
                 store_sentinel(self._next)
@@ -120,7 +109,7 @@ class Iterate:
             int(self._solves_lower),
             *matrix,
             own._pitch,
-            own.right_side(b, self._x),
+            own._rows(b),
             self._y,
             own._rows(r),
         )

@@ -23,7 +23,6 @@ from __future__ import annotations
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_row
 from mcprecond.linalg.columns import row_products
 from mcprecond.storage.layouts import LAYOUT_CHOICES
-from mcprecond.storage.schedule import row_at, whole_bundles
 
 KERNELS = KernelSet(
     __file__,
@@ -31,9 +30,9 @@ KERNELS = KernelSet(
     "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 PITCHED=0 (LANES)",
 )
 
-# c counts right-hand sides. `begins` says where blocks of rows begin; CUDA has `sums` there, room for the sums of long
-# rows. To the functions on the CPU z is not null, and has room for sums: what a row of blocks
-# multiplies with its inverse block needs a place of its own, in an array that the row writes anyway.
+# c counts right-hand sides. `sums` is room for the sums of long rows, which CUDA needs. On the CPU z is not null, and
+# has room for sums: what a row of blocks multiplies with its inverse block needs a place of its own, in an array that
+# the row writes anyway.
 
 
 @compile_inlined
@@ -79,11 +78,9 @@ def block_product(blocks, i, p, x, j, c):
 
 
 @compile_loop(offsets="indptr")
-def substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
+def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
-    first, end = whole_bundles(first, end, begins)
-    for place in range(end - first):
-        i = row_at(place, first, end, backwards and len(begins) > 0)
+    for i in range(first, end):
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
@@ -107,7 +104,7 @@ def substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv
 
 @KERNELS.resident
 def substitute(
-    n_slices, slices, begins, backwards, indptr, columns, values, dinv, perm, pitch, r, omega, scale, y, last, finish, z
+    n_slices, slices, sums, backwards, indptr, columns, values, dinv, perm, pitch, r, omega, scale, y, last, finish, z
 ):
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; epochs from 0 to 1.
 
@@ -118,15 +115,13 @@ def substitute(
         k = n_slices - 1 - c if backwards else c
         first, end = slices[k], slices[k + 1]
         ends = finish or first >= last
-        substitute_rows(first, end, begins, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, ends, z)
+        substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, ends, z)
 
 
 @compile_loop(offsets="indptr")
-def back_substitute_rows(first, end, begins, indptr, columns, values, dinv, perm, omega, y, z):
+def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
-    first, end = whole_bundles(first, end, begins)
-    for place in range(end - first):
-        i = row_at(place, first, end, len(begins) > 0)
+    for i in range(first, end):
         if y.ndim == 2:
             several = y.shape[1] > 1
             if several:
@@ -145,17 +140,16 @@ def back_substitute_rows(first, end, begins, indptr, columns, values, dinv, perm
 
 
 @KERNELS.resident
-def back_substitute(n_slices, slices, begins, indptr, columns, values, dinv, perm, pitch, omega, y, z):
+def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm, pitch, omega, y, z):
     """t_i = y_i - w sum_j V_ij t_j, in place of y, and to z in the order of the matrix; epochs back to 0."""
     for k in range(n_slices - 1, -1, -1):
-        back_substitute_rows(slices[k], slices[k + 1], begins, indptr, columns, values, dinv, perm, omega, y, z)
+        back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 
 
 @compile_loop(offsets="lower_indptr")
 def relax_rows(
     first,
     end,
-    begins,
     backwards,
     lower_indptr,
     lower_columns,
@@ -173,10 +167,8 @@ def relax_rows(
     z,
 ):
     """The rows of one color."""
-    first, end = whole_bundles(first, end, begins)
     before, behind = (old, new) if backwards else (new, old)
-    for place in range(end - first):
-        i = row_at(place, first, end, backwards and len(begins) > 0)
+    for i in range(first, end):
         if new.ndim == 2:
             for c in range(new.shape[1]):
                 below = product(i, c, lower_indptr, lower_columns, lower, before)
@@ -196,11 +188,11 @@ def relax_rows(
 
 
 @KERNELS.resident
-def relax(n_slices, slices, begins, backwards, *rows):
+def relax(n_slices, slices, sums, backwards, *rows):
     """new_i = (1 - w) old_i + w (inv(T_i) (r_i - sum_j L_ij y_j) - sum_j V_ij y_j), y new where the sweep was."""
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
-        relax_rows(slices[k], slices[k + 1], begins, backwards, *rows)
+        relax_rows(slices[k], slices[k + 1], backwards, *rows)
 
 
 @compile_loop(offsets="lower_indptr")
@@ -245,7 +237,7 @@ def residual_rows(
 
 
 @KERNELS.resident
-def residual(n_slices, slices, begins, *rows):
+def residual(n_slices, slices, sums, *rows):
     """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
     known to be zero if y is what substitution with D + L gives.
     """

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from mcprecond.backends import ROWS, Backend
+from mcprecond.backends import Backend
 
 ROW_VALUES = 30
 
@@ -86,9 +86,6 @@ class Work:
 class Speeds:
     """Bytes per second, bytes, and seconds that were measured on a device; its candidates, by their names; the setup of
     preconditioners and an iteration of CG with them.
-
-    A color with fewer than `step_rows` rows takes no step: one thread sweeps it, and no other one waits. With hubs a
-    step is a longer one, since rows are cut into pieces, whose sums have to be added up.
     """
 
     bandwidth: float
@@ -97,8 +94,6 @@ class Speeds:
     start: float
     colorings: dict[str, ColoringSpeed]
     work: dict[str, tuple[Work, Work]]
-    step_with_hubs: float
-    step_rows: int = 1
 
     def iteration_seconds(self, n: int, entries: int, value_bytes: int, n_colors: float, block_size: int = 1) -> float:
         """An iteration of PCG with so many colors; the entries of a block share a column index."""
@@ -106,10 +101,6 @@ class Speeds:
         traffic = entries * (value_bytes + 4 / block_size**2) + ROW_VALUES * vector * (1 - 1 / max(n_colors, 2))
         traffic += 2 * vector * n_colors * min(1.0, vector / self.cache)
         return traffic / self.bandwidth + (2 * n_colors - 1) * self.step + self.start
-
-    def product_seconds(self, entries: int, value_bytes: int) -> float:
-        """A product with the matrix."""
-        return entries * (value_bytes + 4) / self.bandwidth + self.start
 
 
 NOTHING = Work(0, 0, 0)
@@ -119,7 +110,6 @@ MEASURED = {
         bandwidth=4.75e12,
         cache=50e6,
         step=1.2e-6,
-        step_with_hubs=11e-6,
         start=8e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
@@ -136,7 +126,6 @@ MEASURED = {
         bandwidth=24e9,
         cache=32e6,
         step=20e-6,
-        step_with_hubs=20e-6,
         start=20e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.3e-3, 9.5e-9, 0.1e-9),
@@ -148,7 +137,6 @@ MEASURED = {
             "SGS": (Work(2e-3, 10e-9, 50e-9), Work(25e-6, 0.55e-9, 2.3e-9)),
             "multigrid": (Work(20e-3, 50e-9, 400e-9), Work(1e-3, 2.5e-9, 18e-9)),
         },
-        step_rows=ROWS,
     ),
 }
 #: What the H200 says of itself: bytes per second, and of its L2 cache.

@@ -13,26 +13,19 @@ order has half of the colors on numbered meshes, but on a GPU it takes a time pe
 colored at once. A sample of rows and the longest chain of neighbors in row order tell how many fronts there are.
 
 All candidates give the same coloring in every run, on either device.
-
-A graph with hubs gets a hundred colors and more, most of them tiny. There it takes less time to keep the largest colors
-only, and to relax the rest by l1-Jacobi (`mcprecond.storage.rest`). What that costs is known once the graph is colored:
-there are fewer colors to wait for, but M no longer has the entries among the rest, so that more iterations are needed,
-and Eisenstat's form does not fit. The number of colors is that of least predicted time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.coloring.auto import fronts_expected
-from mcprecond.linalg.sums import total
 from mcprecond.matrix import AdmittedMatrix, admitted
-from mcprecond.ordering.color_order import reordered, swept_coloring
-from mcprecond.ordering.largest import shares_of_rest
+from mcprecond.ordering.color_order import reordered
 from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
 from mcprecond.typing import ColoringMethod, Integers
 
@@ -42,15 +35,6 @@ NEARLY_EQUAL = 0.5
 #: A mesh whose longest row has d entries gets about a + b d colors: (a, b) for random priorities, and for first-fit in
 #: row order. With rows of 5, 27 and 81 entries random priorities gave 5, 17 and 44 colors, first-fit 2, 8 and 24.
 IN_RANDOM_ORDER, IN_ROW_ORDER = (2.5, 0.52), (0.0, 0.3)
-#: A graph has hubs if its longest row has so many times the mean number of entries. No mesh has.
-HUBS = 8
-#: The estimated cost of leaving some rows to l1-Jacobi: CG needs 1 + x times as many iterations as with all colors,
-#: with x = max(OF_ROWS p, c sqrt(q)). Here p is the fraction of rows that are left, and q is the fraction of entries
-#: that couple two such rows. The factor is c = min(c0 + OF_SURPLUS s, c1) with (c0, c1) = OF_ENTRIES, where s is
-#: (sum |a_ii| - sum |a_ij|) / sum |a_ii|, or 0 if that is negative. A choice with x > MOST_SLOWER is rejected. The
-#: constants are a fit to Laplacians of R-MAT, power-law and preferential graphs with 300 to 30,000 vertices, whose
-#: diagonals were shifted by 10^-4 to 1.
-OF_ROWS, OF_ENTRIES, OF_SURPLUS, MOST_SLOWER = 2.5, (0.3, 1.05), 12.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -127,13 +111,10 @@ class Choice:
         A name in `COLORINGS`, with its default options.
     candidates : tuple of Candidate
         The least one first.
-    max_colors : int or None
-        How many colors are kept, where there are hubs; None if all are.
     """
 
     method: str
     candidates: tuple[Candidate, ...]
-    max_colors: int | None = None
 
     @property
     def expected_iterations(self) -> int:
@@ -147,8 +128,7 @@ class Choice:
         text = f"{best.method} is predicted to take {in_ms(best.total_seconds)} ms in all"
         for other in others:
             text += f", {other.method} {in_ms(other.total_seconds)} ms"
-        kept = f"; for the hubs only the {self.max_colors} largest colors are kept" if self.max_colors else ""
-        return f"{text}{kept}."
+        return f"{text}."
 
     def __str__(self) -> str:
         lines = [self.reason, "predicted, in ms:", "          colors  coloring + iterations x one        =    total"]
@@ -160,11 +140,9 @@ class Choice:
         return "\n".join(lines)
 
 
-def chosen(A: Any, coloring: Any, block_size: int = 1, *, may_leave_rest: bool = False) -> tuple[Any, Choice | None]:
+def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
     """Return the method of least time, where "auto" or an `AutoColoring` asks for it, and the choice; another coloring
     as it is, and None. On a CPU first-fit follows a compact order of the rows where their own is bad.
-
-    `may_leave_rest` says whether the choice may keep a part of the colors only.
 
     Raises
     ------
@@ -178,9 +156,6 @@ def chosen(A: Any, coloring: Any, block_size: int = 1, *, may_leave_rest: bool =
     matrix = admitted(A, floats=True)  # whether they are finite is found out where they are stored
     speeds = speeds_of(matrix.backend)
     choice = choose(matrix, int(coloring.expected_iterations), speeds, block_size)
-    if may_leave_rest and block_size == 1 and has_hubs(matrix):
-        found = swept_coloring(matrix, choice.method)
-        return found, replace(choice, max_colors=colors_to_keep(matrix, found, speeds))
     # First-fit has few colors on a mesh, if one neighbor after the other is visited.
     order = matrix.compact_order if is_regular(matrix, 1) and block_size == 1 else None
     if choice.method == "greedy" and order is not None:
@@ -219,39 +194,6 @@ def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: 
     candidates.append(in_row_order)
     candidates.sort(key=lambda c: c.total_seconds)  # stably: of equals the first
     return Choice(candidates[0].method, tuple(candidates))
-
-
-def colors_to_keep(matrix: AdmittedMatrix, coloring: Coloring, speeds: Speeds) -> int | None:
-    """With how many colors, and a rest, a solve is predicted to take least time; None if with all of them."""
-    size = matrix.shape[0], matrix.indices.size, matrix.dtype.itemsize
-    speeds = replace(speeds, step=speeds.step_with_hubs)
-    waits = np.cumsum(-np.sort(-coloring.sizes) >= speeds.step_rows).tolist()  # by how many colors are kept, less one
-    best, least = None, speeds.iteration_seconds(*size, waits[-1])
-    product = speeds.product_seconds(*size[1:])  # which Eisenstat's form gets from the sweep
-    slower = slowdowns(matrix, coloring)[: coloring.n_colors - 1].tolist()
-    for kept in range(1, len(slower)):
-        seconds = (speeds.iteration_seconds(*size, waits[kept - 1] + 1) + product) * (1 + slower[kept])
-        if slower[kept] <= MOST_SLOWER and seconds < least:
-            best, least = kept, seconds
-    return best
-
-
-def slowdowns(matrix: AdmittedMatrix, coloring: Coloring) -> np.ndarray:
-    """Return the estimated slowdowns: entry k is the x of `OF_ROWS` if only the k largest colors are swept.
-
-    A row that is not swept costs little if hardly any of its neighbors is left out, too. If the diagonal dominates, CG
-    needs few iterations, and each coupling between two such rows costs more.
-    """
-    rows, entries = shares_of_rest(matrix, coloring)
-    diagonal, all_entries = (float(total(abs(values), matrix.backend)) for values in (matrix.diagonal(), matrix.data))
-    surplus = max(2 - all_entries / diagonal, 0.0) if diagonal > 0 else 0.0
-    least, most = OF_ENTRIES
-    return np.maximum(OF_ROWS * rows, min(least + OF_SURPLUS * surplus, most) * np.sqrt(entries))
-
-
-def has_hubs(matrix: AdmittedMatrix) -> bool:
-    """Whether some rows are far longer than most."""
-    return degrees_of(matrix, 1).skew >= np.log2(HUBS)
 
 
 def degrees_of(matrix: AdmittedMatrix, block_size: int) -> Degrees:

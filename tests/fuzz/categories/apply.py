@@ -38,8 +38,6 @@ def gauss_seidel(t: Trial, A: Any, moved: Any, dense: np.ndarray, options: dict[
     nodes = pattern.reshape(n // b, b, n // b, b).any(axis=(1, 3))
     options |= {"omega": float(t.one_of(1.0, 1.0, 0.3, 1.7)), "sweeps": int(t.one_of(1, 1, 2, 3)), "block_size": b}
     options |= storage(t, A.dtype)
-    if b == 1:
-        options["max_colors"] = max(n, 1)  # all of them
     sweep = t.one_of("symmetric", "symmetric", "forward", "backward")
     kind = MulticolorGS if sweep != "symmetric" or t.chance(0.5) else MulticolorSGS
     if kind is MulticolorGS:

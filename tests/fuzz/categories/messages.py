@@ -39,7 +39,6 @@ OF_GS = {
     "sweeps": (*NO_COUNT, 0, None),
     "dtype": NO_DTYPE,
     "block_size": (*NO_COUNT, 0, 9, 5),
-    "max_colors": (*NO_COUNT, 0),
     "device": ("tpu", 5, ["cpu"], b"cpu", 1.5),
 }
 OPTIONS = {
@@ -88,8 +87,7 @@ def table(t: Trial) -> dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, 
         ),
         "ColorBlocks": (
             lambda **k: ColorBlocks(A, **k),
-            {"coloring": OF_GS["coloring"], "dtype": ("sideways", 5, "int32", "S3", [1]), "divides": NO_BOOL}
-            | {"max_colors": OF_GS["max_colors"]},
+            {"coloring": OF_GS["coloring"], "dtype": ("sideways", 5, "int32", "S3", [1]), "divides": NO_BOOL},
         ),
         "NodeBlocks": (
             lambda block_size: NodeBlocks(A, "greedy", block_size=block_size),
