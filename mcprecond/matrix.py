@@ -146,6 +146,10 @@ class AdmittedMatrix:
         csr = self.csr
         return self.backend.sparse.csr_matrix((abs(csr.data), csr.indices, csr.indptr), shape=self.shape)
 
+    def on(self, backend: Backend) -> AdmittedMatrix:
+        """The same matrix on another device."""
+        return admitted(backend.sparse.csr_matrix(self.csr), finite=self.largest is not None)
+
     def canonical(self) -> AdmittedMatrix:
         """Return the same matrix with sorted rows and without repeated entries: itself, or a copy.
 

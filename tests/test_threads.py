@@ -13,7 +13,7 @@ import pytest
 from graphs import grid5, random_values, spd
 
 from mcprecond import ILU0, PCG, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
-from mcprecond.preconditioners import Preconditioner
+from mcprecond.preconditioners import setup
 
 THREADS = 16
 KINDS = {
@@ -112,18 +112,18 @@ def test_one_update_at_a_time(kind, travels, backend, to_device, monkeypatch):
     M = UPDATED[kind](matrices[0])
     M = copy.deepcopy(M) if travels else M
     running, most = 0, 0
-    place = "_matched" if isinstance(M, ColorBlocks) else "_moved_again"
-    original = getattr(type(M), place)
+    owner, place = (ColorBlocks, "_matched") if isinstance(M, ColorBlocks) else (setup, "csr_form")
+    original = getattr(owner, place)
 
-    def noted(*arguments):
+    def noted(*arguments, **options):
         nonlocal running, most
         running += 1
         most = max(most, running)
         time.sleep(0.002)
         running -= 1
-        return original(*arguments)
+        return original(*arguments, **options)
 
-    monkeypatch.setattr(ColorBlocks if isinstance(M, ColorBlocks) else Preconditioner, place, noted)
+    monkeypatch.setattr(owner, place, noted)
     in_threads(lambda k: M.update(matrices[k]), backend)
     assert most == 1
     applied = (lambda own, b: own.permuted() @ b) if isinstance(M, ColorBlocks) else (lambda own, b: own @ b)

@@ -13,8 +13,8 @@ from mcprecond import COLORINGS, typing
 from mcprecond.multigrid.hierarchy import CYCLES
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
-from mcprecond.preconditioners.ilu import ORDERINGS
 from mcprecond.preconditioners.pivots import PIVOT_RULES
+from mcprecond.preconditioners.setup import ORDERINGS
 from mcprecond.solvers.preconditioned import FORMS
 
 SCRIPTS = Path(__file__).with_name("typing")

@@ -8,15 +8,16 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
-from mcprecond.backends import Backend, get_backend
+from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.arguments import integer, one_of, stored_dtype
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admitted, refuse_not_finite_entry
+from mcprecond.matrix import AdmittedMatrix, refuse_not_finite_entry
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
 from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
 from mcprecond.multigrid.units import narrowed
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
 
 ADVICE = "leave out dtype, or scale rows and columns of A to a diagonal of about 1"
@@ -27,8 +28,8 @@ class PyAMGHierarchy(Multigrid):
 
     def __init__(self, A: Any, levels: list[Level], coarse: Dense | None, **options: Any) -> None:
         self.presweeps, self.postsweeps, self.cycle = (options[name] for name in ("presweeps", "postsweeps", "cycle"))
-        matrix = self._moved(A, None)
-        self._open_levels(levels, coarse, matrix.backend)
+        backend = backend_of(A)
+        super().__init__(levels, coarse, backend, backend)
         self.symmetric = self.symmetric and options["symmetric"]
 
     def update(self, A: Any) -> NoReturn:
@@ -141,8 +142,7 @@ def block_size_of(A: Any) -> int:
 
 def placed(A: Any, name: str, backend: Backend) -> AdmittedMatrix:
     """A level's matrix, admitted, on a device."""
-    matrix = admitted(A, name, finite=True).canonical()
-    return matrix if backend.name == "cpu" else admitted(backend.sparse.csr_matrix(matrix.csr))
+    return admit(A, backend.name, name=name, finite=True)[0].canonical()
 
 
 def placed_transfer(
@@ -180,7 +180,7 @@ def longest_row(C: Any) -> int:
 
 def is_symmetric(levels: list[Level]) -> bool:
     """Whether A is Hermitian, and each restriction the adjoint of its prolongator, up to rounding."""
-    if not is_hermitian(admitted(levels[0].A)):
+    if not is_hermitian(admit(levels[0].A)[0]):
         return False
     for level in levels[:-1]:
         difference = abs(level.R - level.P.conj().T.tocsr())

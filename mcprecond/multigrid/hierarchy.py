@@ -21,8 +21,7 @@ from mcprecond.matrix import diagonal_of
 from mcprecond.multigrid.acceleration import accelerated
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.two_steps import TwoSteps
-from mcprecond.preconditioners import Preconditioner
-from mcprecond.preconditioners.base import _empty_operator
+from mcprecond.preconditioners.base import LinearOperator, Preconditioner
 from mcprecond.solvers.result import SolveResult
 from mcprecond.solvers.richardson import Richardson
 from mcprecond.typing import Cycle, DeviceArray, HostArray, Matrix
@@ -139,7 +138,7 @@ def naming_level(number: int) -> Iterator[None]:
 class Multigrid(Preconditioner):
     """A hierarchy of levels: ``M @ r`` is one cycle on A z = r from zero.
 
-    A subclass makes the levels, and opens them by `_open_levels`.
+    A subclass makes the levels, sets `cycle`, `presweeps` and `postsweeps`, and calls the constructor.
     """
 
     has_many_kernels = True
@@ -160,8 +159,7 @@ class Multigrid(Preconditioner):
     _twice: list[bool]
     _backend: Backend
 
-    def _open_levels(self, levels: list[Level], coarse: Dense | None, backend: Backend) -> None:
-        """Take the levels and become an operator."""
+    def __init__(self, levels: list[Level], coarse: Dense | None, backend: Backend, origin: Backend) -> None:
         self.levels, self._coarse, self._backend = levels, coarse, backend
         entries = [level.A.indices.size for level in levels]
         if coarse is not None:
@@ -169,7 +167,7 @@ class Multigrid(Preconditioner):
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
         self.symmetric = self.presweeps == self.postsweeps
         self.linear = self.cycle != "K"
-        self._become_operator(levels[0].A.shape, levels[0].A.dtype)
+        super().__init__(origin, levels[0].A.shape, levels[0].A.dtype)
 
     @property
     def only_launches(self) -> bool:  # type: ignore[override]
@@ -569,7 +567,7 @@ class Multigrid(Preconditioner):
     def _transpose(self) -> Any:
         if self.dtype.kind != "c":
             return self._adjoint()
-        return super(Preconditioner, self)._transpose()  # type: ignore[misc]
+        return LinearOperator._transpose(self) if self._origin.name == "cpu" else self._of_library().T
 
     def _transposed(self, conjugate: bool) -> Preconditioner:
         return self._adjoint() if conjugate else self._transpose()
@@ -581,16 +579,21 @@ class OtherCycle(Multigrid):
     The levels are those of the hierarchy. Only the states differ, which say what levels are corrected twice.
     """
 
-    def __new__(cls, M: Multigrid, cycle: str, origin: Backend) -> Any:
-        """Make the instance a LinearOperator of the library of its vectors."""
-        return _empty_operator(cls, origin.name)
-
     def __init__(self, M: Multigrid, cycle: str, origin: Backend) -> None:
-        self._of, self.cycle, self._origin = M, cycle, origin
-        self.presweeps, self.postsweeps, self._updating = M.presweeps, M.postsweeps, M._updating
-        self._at = self.updates
-        self._open_levels(M.levels, M._coarse, M.backend)
+        self._of, self.cycle, self._at = M, cycle, M.updates
+        self.presweeps, self.postsweeps = M.presweeps, M.postsweeps
+        super().__init__(M.levels, M._coarse, M.backend, origin)
         self.symmetric = M.symmetric
+
+    @property
+    def updates(self) -> int:
+        """See `Preconditioner`."""
+        return self._of.updates
+
+    @property
+    def is_halfway(self) -> bool:  # type: ignore[override]
+        """See `Preconditioner`."""
+        return self._of.is_halfway
 
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
         """See `Operator`."""

@@ -12,11 +12,10 @@ import numpy as np
 from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.backends.inputs import first_place, numbers_of
-from mcprecond.backends.memory import values_put_back
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import times_power
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError
 from mcprecond.multigrid.coarsening import Coarsening, coarsen
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
 from mcprecond.multigrid.named_smoothers import is_polynomial, known_smoother, new_smoother
@@ -32,6 +31,7 @@ from mcprecond.multigrid.units import (
     without_couplings,
 )
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
 
@@ -149,7 +149,8 @@ class SmoothedAggregation(Multigrid):
         if self.presweeps + self.postsweeps == 0:
             raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
         self.max_levels = integer(max_levels, "max_levels", 1)
-        matrix = self._moved(A, device, finite=True).canonical()
+        matrix, origin = admit(A, device, finite=True)
+        matrix = matrix.canonical()
         most = MAX_COARSE[matrix.backend.name] if max_coarse is None else max_coarse
         self.max_coarse = integer(most, "max_coarse", 0, MOST_DENSE)
         if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
@@ -163,9 +164,9 @@ class SmoothedAggregation(Multigrid):
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         candidates = near_null_space(B, matrix, self.block_size)
         self._given = None if B is None else candidates
-        self._build(matrix, candidates, own, narrow)
+        super().__init__(*self._build(matrix, candidates, own, narrow), matrix.backend, origin)
 
-    def _build(self, matrix: AdmittedMatrix, B: Any, own: Any, narrow: Any) -> None:
+    def _build(self, matrix: AdmittedMatrix, B: Any, own: Any, narrow: Any) -> tuple[list[Level], Dense | None]:
         """Make the levels, until one is small enough or cannot be made coarser.
 
         Vectors have the dtype `own` on the finest level, and `narrow` on the others.
@@ -202,7 +203,7 @@ class SmoothedAggregation(Multigrid):
         for level, coarser, coarsening in zip(levels, levels[1:], self._coarsenings, strict=False):
             product = coarsening.product
             level.connect(coarser, product.P, product.R, product.longest_rows, backend)
-        self._open_levels(levels, coarse, backend)
+        return levels, coarse
 
     @one_at_a_time
     def update(self, A: Matrix) -> None:
@@ -220,25 +221,21 @@ class SmoothedAggregation(Multigrid):
         Raises
         ------
         TypeError, ValueError
-            As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes then.
+            As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes where A is
+            refused. If a coarse matrix is, after a lack of memory or Ctrl-C this object may be halfway between two
+            matrices. Then all use of it is a RuntimeError until an update succeeds.
         """
-        self._own_arrays()
-        matrix = admitted(self._moved_again(A), finite=True).canonical()
+        matrix = admit(admit_values(A, self._origin, self.backend), finite=True)[0].canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
         scales = scales_of(matrix, self._narrowest)
-        written = [(level.smoother, level.prolongation, level.restriction) for level in self.levels]
-        before = self.levels[0].A, self._scales, self._free
-        try:
-            with values_put_back(*written, self._coarsenings, self._coarse):
-                if scales is not None or self._scales is not None:
-                    self._take_candidates(matrix, scales)
-                self._take_values(matrix if scales is None else scaled(matrix, scales))
-                self.levels[0].A, self._scales = matrix.csr, scales
-                self._open_workspaces()  # graphs that were captured hold the damping of before
-        except BaseException:
-            self.levels[0].A, self._scales, self._free = before
-            raise
+        self.is_halfway = True
+        if scales is not None or self._scales is not None:
+            self._take_candidates(matrix, scales)
+        self._take_values(matrix if scales is None else scaled(matrix, scales))
+        self.levels[0].A, self._scales = matrix.csr, scales
+        self._free = {}  # graphs that were captured hold the damping of before
+        self.is_halfway = False
 
     def _sizes(self, A: AdmittedMatrix) -> Any:
         """The diagonal that the coarsest matrix would have if nothing canceled, for this A on the finest level."""

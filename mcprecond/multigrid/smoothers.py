@@ -14,7 +14,7 @@ from mcprecond.linalg.sums import norm
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.preconditioners.colored import blocks_of
+from mcprecond.preconditioners.setup import color_and_store
 from mcprecond.sweeps.relaxation import Relaxation
 from mcprecond.sweeps.substitution import Chunks
 
@@ -58,7 +58,7 @@ class GaussSeidel(Smoother):
 
     def __init__(self, matrix: AdmittedMatrix, coloring: Any, block_size: int, *, both_ways: bool = False) -> None:
         self.shape, self.dtype, self._both_ways = matrix.shape, matrix.dtype, both_ways
-        self.blocks, _ = blocks_of(matrix, coloring, None, block_size=block_size, divides=True)
+        self.blocks, _ = color_and_store(matrix, coloring, block_size=block_size)
         self.blocks.refuse_singular_diagonal()
         self.n_colors = self.blocks.n_colors
 

@@ -1,40 +1,36 @@
-"""What all preconditioners share: they are LinearOperators of the library that their matrix comes from."""
+"""What all preconditioners share: they are LinearOperators of SciPy, whatever device their vectors are on."""
 
 from __future__ import annotations
 
 import copy
-import functools
 import types
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from mcprecond.backends import Backend, backend_of, get_backend
+from mcprecond.backends import Backend
 from mcprecond.backends.inputs import promoted
-from mcprecond.backends.memory import shown_bytes, writable
+from mcprecond.backends.memory import shown_bytes
 from mcprecond.backends.updates import UpdateLock
 from mcprecond.linalg.operator import Operator
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form
 from mcprecond.typing import DeviceArray, HostArray, Matrix
 
+if TYPE_CHECKING:  # SciPy comes without types
 
-@functools.cache
-def _operator_class(cls: Any, origin: str) -> type:
-    """The class `cls` as a LinearOperator of SciPy (origin "cpu") or CuPy (origin "gpu")."""
-    base = get_backend(origin).linalg.LinearOperator
-    members = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_plain_class": cls}
-    return type(cls.__name__, (cls, base), members)
+    class LinearOperator:
+        """What is used of it here."""
 
+        def __init__(self, dtype: Any, shape: tuple[int, int]) -> None: ...
+        def _transpose(self) -> Any: ...
 
-def _empty_operator(cls: Any, origin: str) -> Any:
-    """What a copy or a pickle of an operator begins with."""
-    return object.__new__(_operator_class(cls, origin))
+else:
+    from scipy.sparse.linalg import LinearOperator
 
 
 class Workspace:
@@ -71,19 +67,27 @@ class Workspace:
         """z = inv(M) r, as a captured graph on a GPU."""
         if self._run is None:
             # Nothing may be allocated while kernels are captured; and a cycle of references would keep memory.
-            M, state, r, z = weakref.proxy(M), self.state, self.r, self.z
-            run = lambda: M.enqueue(state, r, z)  # noqa: E731
+            weak, state, r, z = weakref.proxy(M), self.state, self.r, self.z
+            run = lambda: weak.enqueue(state, r, z)  # noqa: E731
             self._run = M.backend.repeatable(run) if M.only_launches else run
         self._run()
 
 
-class Preconditioner(Operator):
+class Preconditioner(Operator, LinearOperator):
     """M, with ``M @ r`` an approximation of inv(A) r.
 
-    A subclass implements `new_state`, `enqueue`, `update`, `_transposed` and `_summary`, and calls `_become_operator`
-    when it can be applied. Vectors come in and go out in the order of A. One object serves any number of threads and
-    streams at once: each application borrows a workspace of its own. But `update` must not run while somebody applies
-    M; several updates at once run one after the other.
+    A subclass implements `new_state`, `enqueue`, `update`, `_transposed` and `_summary`, and calls this constructor
+    when it can be applied. Vectors come in and go out in the order of A, as arrays of the library of A. One object
+    serves any number of threads and streams at once: each application borrows a workspace of its own. But `update` must
+    not run while somebody applies M; several updates at once run one after the other.
+
+    Parameters
+    ----------
+    origin : Backend
+        Where vectors are.
+    shape : (int, int)
+    dtype : dtype
+        Of the vectors.
     """
 
     #: Whether inv(M) is symmetric for symmetric A and Hermitian for Hermitian A, as CG needs it.
@@ -100,79 +104,32 @@ class Preconditioner(Operator):
     n_colors: int | None
     #: Whether the last update failed when it had replaced values. Then nothing can be applied until one succeeds.
     is_halfway: bool = False
-    #: Whether arrays may be read-only, as where joblib has mapped into memory what it sends.
-    _may_be_mapped = False
-    #: The class without that of a LinearOperator.
-    _plain_class: type
-    #: The arguments of the constructor after the matrix: positional ones, and keywords.
-    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
-    if TYPE_CHECKING:  # what the LinearOperator of a library gives it
+    def __init__(self, origin: Backend, shape: tuple[int, int], dtype: Any) -> None:
+        LinearOperator.__init__(self, dtype, shape)
+        self._origin, self._updating = origin, UpdateLock()
+        self._open_workspaces()
 
-        @property
-        def T(self) -> Preconditioner:
-            """The transpose."""
-
-        @property
-        def H(self) -> Preconditioner:
-            """The adjoint."""
-
-        @overload
-        def __matmul__(self, r: HostArray) -> npt.NDArray[Any]: ...
-        @overload
-        def __matmul__(self, r: DeviceArray) -> Any: ...
-        def __matmul__(self, r: Any) -> Any: ...
-        @overload
-        def matvec(self, x: HostArray) -> npt.NDArray[Any]: ...
-        @overload
-        def matvec(self, x: DeviceArray) -> Any: ...
-        def matvec(self, x: Any) -> Any:
-            """M x for one vector."""
-
-        @overload
-        def rmatvec(self, x: HostArray) -> npt.NDArray[Any]: ...
-        @overload
-        def rmatvec(self, x: DeviceArray) -> Any: ...
-        def rmatvec(self, x: Any) -> Any:
-            """The adjoint of M times one vector."""
-
-        @overload
-        def matmat(self, X: HostArray) -> npt.NDArray[Any]: ...
-        @overload
-        def matmat(self, X: DeviceArray) -> Any: ...
-        def matmat(self, X: Any) -> Any:
-            """M X for several vectors."""
-
-    def __new__(cls, A: Matrix | AdmittedMatrix, *args: Any, **kwargs: Any) -> Self:
-        """Make the instance a LinearOperator of the library that A belongs to."""
-        if not hasattr(cls, "matvec"):  # not yet a LinearOperator
-            backend = A.backend if isinstance(A, AdmittedMatrix) else backend_of(A)
-            cls = _operator_class(cls, backend.name)  # type: ignore[arg-type]
-        self = super().__new__(cls)
-        self._arguments = args, kwargs
-        return self
-
-    def built_for(self, A: Any, **changes: Any) -> Preconditioner:
-        """The same preconditioner of another matrix, with other arguments by keyword."""
-        args, kwargs = self._arguments
-        made: Preconditioner = self._plain_class(A, *args, **(kwargs | changes))
-        return made
-
-    def __reduce__(self) -> Any:
-        """Pickle everything but the workspaces, whose buffers and captured graphs belong to a stream of this process.
-        What else a LinearOperator keeps, such as the module of its arrays, is found again.
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the workspaces, whose buffers and captured graphs belong to a stream of this process. What else a
+        LinearOperator keeps, such as the module of its arrays, is found again.
         """
-        state = {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("_free", "_may_be_mapped") and not isinstance(value, types.ModuleType)
-        }
-        return _empty_operator, (self._plain_class, self._origin.name), state
+        own = self.__dict__.items()
+        return {name: value for name, value in own if name != "_free" and not isinstance(value, types.ModuleType)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._may_be_mapped = True
-        self._become_operator(self.shape, self.dtype)
+        if self.backend.name == "cpu":  # joblib maps arrays into memory that nobody may write
+            self.__dict__.update(copy.deepcopy(state))
+        LinearOperator.__init__(self, self.dtype, self.shape)
+        self._open_workspaces()
+
+    def _with(self, **changes: Any) -> Any:
+        """An operator of the same class with some attributes changed, which shares all others."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__ | changes | {"_updating": UpdateLock()})
+        other._open_workspaces()
+        return other
 
     def __copy__(self) -> Any:
         """An operator and its copy never share what `update` writes."""
@@ -188,50 +145,6 @@ class Preconditioner(Operator):
     @abstractmethod
     def _summary(self) -> str:
         """A line on colors or levels, for `repr`."""
-
-    def _become_operator(self, shape: tuple[int, int], dtype: Any) -> None:
-        """Become an operator of a shape and a dtype, once everything is there that an application reads."""
-        self._updating = getattr(self, "_updating", None) or UpdateLock()
-        super().__init__(dtype=dtype, shape=shape)  # type: ignore[call-arg]
-        self._open_workspaces()
-
-    def _open_workspaces(self) -> None:
-        self._free: dict[Hashable, list[Workspace]] = {}
-        if not self.is_halfway:
-            with self.workspace():  # which compiles the kernels now, not while somebody captures them
-                pass
-
-    def _moved(self, A: Any, device: str | None, *, finite: bool = False) -> AdmittedMatrix:
-        """Return A, admitted, on the device that is asked for, and remember where A comes from.
-
-        Whether it is finite is checked here where no later pass over its values does so.
-        """
-        matrix = admitted(A, floats=True, finite=finite)
-        self._origin = matrix.backend
-        if device in (None, self._origin.name):
-            return matrix
-        if device not in ("cpu", "gpu"):
-            raise ValueError(f"device must be 'cpu' or 'gpu', got {device!r}")
-        if self._origin.name == "gpu":
-            raise ValueError("device='cpu' does not go with a CuPy matrix; pass a SciPy matrix, for instance A.get()")
-        return admitted(get_backend(device).sparse.csr_matrix(matrix.csr), finite=finite)
-
-    def _own_arrays(self) -> None:
-        """Before an update: replace all arrays by copies if an operator that has arrived holds read-only ones."""
-        if self._may_be_mapped and self.backend.name == "cpu":
-            held = self.__reduce__()[2]
-            own = writable(held)
-            if own is not held:
-                self.__setstate__(own | {"_updating": self._updating})
-            self._may_be_mapped = False
-
-    def _moved_again(self, A: Any) -> Any:
-        """Return another matrix, in CSR form, on the same device. Whether it has the same pattern, `update` finds out
-        before a kernel follows it.
-        """
-        if self._stays:
-            return csr_form(A, floats=True)[0]
-        return self.backend.sparse.csr_matrix(admitted(A, floats=True).csr)
 
     @property
     def updates(self) -> int:
@@ -249,7 +162,15 @@ class Preconditioner(Operator):
         return self.only_launches and self._stays
 
     def _refuse_halfway(self) -> None:
-        """Raise RuntimeError if M is halfway."""
+        """Raise RuntimeError if the last update has left values that nothing can be computed with."""
+        if self.is_halfway:
+            raise RuntimeError("the last update failed when it had replaced values; update once more before any use")
+
+    def _open_workspaces(self) -> None:
+        self._free: dict[Hashable, list[Workspace]] = {}
+        if not self.is_halfway:
+            with self.workspace():  # which compiles the kernels now, not while somebody captures them
+                pass
 
     @contextmanager
     def workspace(self, columns: int = 1) -> Iterator[Workspace]:
@@ -270,25 +191,115 @@ class Preconditioner(Operator):
         self._refuse_halfway()
         free = self._free.setdefault((columns, self.backend.stream), [])
         try:
-            own = free.pop()
+            lent = free.pop()
         except IndexError:
-            own = Workspace(self, columns)
-        yield own
-        free.append(own)  # not after an exception: a sweep may have been left halfway
+            lent = Workspace(self, columns)
+        yield lent
+        free.append(lent)  # not after an exception: a sweep may have been left halfway
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
         """See `Operator`: what is captured with it may be replayed on the current stream only."""
-        with self.workspace(columns) as own:
-            yield own.state
+        with self.workspace(columns) as lent:
+            yield lent.state
 
     @abstractmethod
     def update(self, A: Matrix) -> None:
         """Take new values from a matrix with the same pattern."""
 
     @abstractmethod
-    def _transposed(self, conjugate: bool) -> Preconditioner:
-        """The preconditioner whose inverse is the transpose of this one's, or its conjugate transpose."""
+    def _transposed(self, conjugate: bool) -> Any:
+        """The operator whose inverse is the transpose of this one's, or its conjugate transpose."""
+
+    # The interface of a LinearOperator. SciPy's own methods would convert vectors to arrays of NumPy.
+
+    if TYPE_CHECKING:
+
+        @property
+        def T(self) -> Preconditioner:
+            """The transpose."""
+
+        @property
+        def H(self) -> Preconditioner:
+            """The adjoint."""
+
+    @overload
+    def __matmul__(self, x: HostArray) -> npt.NDArray[Any]: ...
+    @overload
+    def __matmul__(self, x: DeviceArray) -> Any: ...
+    def __matmul__(self, x: Any) -> Any:
+        """M x for a vector, or for the columns of an array; with another operator, their product."""
+        if np.isscalar(x):
+            raise ValueError("M @ x needs an array or an operator, got a number; write M * x")
+        return self.dot(x)
+
+    def __mul__(self, x: Any) -> Any:
+        return self.dot(x)
+
+    def __rmul__(self, x: Any) -> Any:
+        return self._of_library().__rmul__(x)
+
+    def __add__(self, other: Any) -> Any:
+        return self._of_library().__add__(other)
+
+    def __neg__(self) -> Any:
+        return self._of_library().__neg__()
+
+    def dot(self, x: Any) -> Any:
+        """M x for a vector, or for the columns of an array; with another operator or a number, their product."""
+        if np.isscalar(x) or callable(getattr(x, "matvec", None)):
+            return self._of_library().dot(x)
+        x = self._numbers(x)
+        if x.ndim not in (1, 2):
+            raise ValueError(f"M @ x needs a vector or an array of columns, got shape {x.shape}")
+        return self.matvec(x) if x.ndim == 1 or x.shape[1] == 1 else self.matmat(x)
+
+    def _numbers(self, x: Any) -> Any:
+        """An argument as an array of the library of A."""
+        array = self._origin.xp.asarray(x)
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"M @ x needs an array of numbers, got {type(x).__name__}; make it dense")
+        return array
+
+    def _of_library(self) -> Any:
+        """M as an operator of the library of its vectors, for sums and products with other operators and numbers."""
+        if self._origin.name == "cpu":
+            return super()
+        return self._origin.linalg.aslinearoperator(self)
+
+    @overload
+    def matvec(self, x: HostArray) -> npt.NDArray[Any]: ...
+    @overload
+    def matvec(self, x: DeviceArray) -> Any: ...
+    def matvec(self, x: Any) -> Any:
+        """M x for one vector, of shape (n,) or (n, 1)."""
+        x, n = self._numbers(x), self.shape[1]
+        if x.shape not in ((n,), (n, 1)):
+            raise ValueError(f"dimension mismatch: M is {self.shape[0]} x {n}, got x of shape {x.shape}")
+        return self._matmat(x.reshape(n, 1)).reshape(x.shape)
+
+    @overload
+    def matmat(self, X: HostArray) -> npt.NDArray[Any]: ...
+    @overload
+    def matmat(self, X: DeviceArray) -> Any: ...
+    def matmat(self, X: Any) -> Any:
+        """M X for several vectors, the columns of an array of shape (n, k)."""
+        X, n = self._numbers(X), self.shape[1]
+        if X.ndim != 2 or X.shape[0] != n:
+            raise ValueError(f"dimension mismatch: M is {self.shape[0]} x {n}, got X of shape {X.shape}")
+        return self._matmat(X)
+
+    @overload
+    def rmatvec(self, x: HostArray) -> npt.NDArray[Any]: ...
+    @overload
+    def rmatvec(self, x: DeviceArray) -> Any: ...
+    def rmatvec(self, x: Any) -> Any:
+        """The adjoint of M times one vector."""
+        return self.H.matvec(x)
+
+    def rmatmat(self, X: Any) -> Any:
+        """The adjoint of M times several vectors."""
+        return self.H.matmat(X)
 
     def _matmat(self, R: Any) -> Any:
         xp, count = self.backend.xp, R.shape[1]
@@ -304,16 +315,16 @@ class Preconditioner(Operator):
         Z = xp.empty(R.shape, self.dtype)
         for first in range(0, count, self.columns_at_once):
             part = slice(first, min(first + self.columns_at_once, count))
-            with self.workspace(part.stop - first) as own:
-                own.r[...] = R[:, part]
-                own.apply(self)
-                Z[:, part] = own.z
+            with self.workspace(part.stop - first) as lent:
+                lent.r[...] = R[:, part]
+                lent.apply(self)
+                Z[:, part] = lent.z
         if scales:
             Z = (Z * xp.ldexp(1.0, exponents)).astype(wide)
         return Z if self._stays else self.backend.to_host(Z)
 
-    def _transpose(self) -> Preconditioner:
+    def _transpose(self) -> Any:
         return self._transposed(conjugate=False)
 
-    def _adjoint(self) -> Preconditioner:
+    def _adjoint(self) -> Any:
         return self._transposed(conjugate=True)

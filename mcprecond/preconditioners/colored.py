@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import stored_dtype
 from mcprecond.coloring import Coloring
 from mcprecond.preconditioners.base import Preconditioner
+from mcprecond.preconditioners.setup import admit
 from mcprecond.storage import ColorBlocks, NodeBlocks
 from mcprecond.sweeps.substitution import Chunks, Substitution, columns_at_once
-from mcprecond.tuning.least_time import Choice, chosen
+from mcprecond.tuning.least_time import Choice
 
 #: Eisenstat's form computes A t as T q + L t + (D - T) t, where T q is about T t, so that T t nearly cancels. Where T
 #: is so many times as large as D, that loses four bits; a larger T loses more.
@@ -22,8 +21,8 @@ MOST_OF_DIAGONAL = 16
 class Colored(Preconditioner):
     """A preconditioner that stores the triangles of A, or of its factors, in the order of the colors.
 
-    A subclass sets `blocks` by `_open`. One pass over the triangles serves up to four right-hand sides (eight on a
-    CPU), or two where block_size is 3 or more.
+    A subclass sets `blocks` before it calls the constructor. One pass over the triangles serves up to four right-hand
+    sides (eight on a CPU), or two where block_size is 3 or more.
     """
 
     #: With rows of the upper triangle divided by pivots, but not those of blocks of nodes.
@@ -34,16 +33,8 @@ class Colored(Preconditioner):
     #: for Eisenstat's form; None if it is.
     eisenstat_incompatibility: str | None
 
-    def _open(self, A: Any, coloring: Any, dtype: Any, **options: Any) -> None:
-        """Build the color blocks of A, which `_moved` has returned, and become an operator of its shape and dtype.
-
-        `options` are further arguments of `blocks_of`.
-        """
-        stored_dtype(dtype, A.dtype)  # before the work of coloring
-        self.blocks, choice = blocks_of(A, coloring, dtype, **options)
-        self.choice = choice or self.choice
-        self._dtype = dtype
-        self._become_operator(self.blocks.shape, self.blocks.dtype)
+    def __init__(self, origin: Backend) -> None:
+        super().__init__(origin, self.blocks.shape, self.blocks.dtype)
 
     def _summary(self) -> str:
         b = self.blocks.block_size
@@ -102,31 +93,17 @@ class Colored(Preconditioner):
         """See `Operator`."""
         return Chunks(Substitution, self.blocks, columns)
 
-    def _matrix_of_transposed(self, conjugate: bool) -> tuple[Any, Any]:
-        """The transpose of what the color blocks hold, and its colors, in the order of A and where A comes from."""
-        matrix, coloring, b = self.blocks.permuted().T.tocsr(), self.coloring, self.blocks.block_size
+    def _transposed_blocks(self, conjugate: bool, *, divides: bool) -> ColorBlocks:
+        """The color blocks of the transposed matrix, or of the conjugate one, with the same colors."""
+        blocks, b, xp = self.blocks, self.blocks.block_size, self.backend.xp
+        matrix = blocks.permuted().T.tocsr()
         matrix = matrix.conj() if conjugate else matrix
-        inverse = (self.blocks.inverse[:, None] * b + self.backend.xp.arange(b)).reshape(-1)
-        matrix = matrix[inverse][:, inverse]
-        return (matrix, coloring) if self._stays else (matrix.get(), self._on_host(coloring))
+        inverse = (blocks.inverse[:, None] * b + xp.arange(b)).reshape(-1)
+        A, stored = admit(matrix[inverse][:, inverse])[0].canonical(), blocks.lower.values.dtype
+        if b > 1:
+            return NodeBlocks(A, self.coloring, block_size=b, dtype=stored)
+        return ColorBlocks(A, self.coloring, dtype=stored, divides=divides)
 
-    def _on_host(self, coloring: Coloring) -> Coloring:
-        return replace(coloring, colors=self.backend.to_host(coloring.colors))
-
-
-def blocks_of(
-    A: Any,
-    coloring: Any,
-    dtype: Any,
-    *,
-    block_size: int = 1,
-    divides: bool = False,
-) -> tuple[ColorBlocks, Choice | None]:
-    """Color an admitted matrix and store its triangles by color. Also return what "auto" has chosen, or None.
-
-    Sweeps need divided rows: `divides` says whether those of points are so from the start.
-    """
-    coloring, choice = chosen(A, coloring, block_size)
-    if block_size > 1:
-        return NodeBlocks(A, coloring, block_size=block_size, dtype=dtype), choice
-    return ColorBlocks(A, coloring, dtype=dtype, divides=divides), choice
+    @abstractmethod
+    def built_for(self, A: Any) -> Colored:
+        """The same preconditioner of another matrix with the same coloring, stored in the dtype of the matrix."""

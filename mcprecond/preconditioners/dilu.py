@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop
+from mcprecond.backends.arguments import stored_dtype
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.pivots import LOW, SHIFTED, Factored, check_rule, is_low, least_invertible, safe_pivot
+from mcprecond.preconditioners.setup import admit, admit_values, color_matrix
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
 from mcprecond.tuning.least_time import ColoringArgument
@@ -85,9 +87,13 @@ class MulticolorDILU(Factored):
         device: Device | None = None,
     ) -> None:
         check_rule(pivot)
-        matrix = self._moved(A, device).canonical()
-        self._prepare(matrix, coloring, pivot, dtype)
+        matrix, origin = admit(A, device)
+        stored_dtype(dtype, matrix.dtype)  # is refused before the work of coloring
+        matrix = matrix.canonical()
+        colors, self.choice = color_matrix(matrix, coloring)
+        self._store(matrix, colors, pivot, dtype)
         self._find_pivots(matrix.csr)
+        super().__init__(origin)
 
     symmetric = True  # where A has no entry for a_ji, a_ij is zero
 
@@ -106,8 +112,11 @@ class MulticolorDILU(Factored):
             bad pivot, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use of it is
             a RuntimeError until an update succeeds.
         """
-        self._own_arrays()
-        self._find_pivots(self.blocks.take(self._moved_again(A)))
+        self._find_pivots(self.blocks.take(admit_values(A, self._origin, self.backend)))
+
+    def built_for(self, A: Any) -> MulticolorDILU:
+        """See `Colored`."""
+        return MulticolorDILU(A, self.coloring, pivot=self._pivot_rule)
 
     def _find_pivots(self, csr: Any) -> None:
         """Find the pivots; of entries of the lower triangle, those across are looked up in the canonical matrix."""
@@ -116,7 +125,7 @@ class MulticolorDILU(Factored):
         run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32, **blocks.macros
         )
-        shifts, found = xp.zeros(self.shape[0], blocks.dtype), xp.zeros(3, np.int32)
+        shifts, found = xp.zeros(blocks.shape[0], blocks.dtype), xp.zeros(3, np.int32)
         triangles = [
             array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.columns, part.values)
         ]

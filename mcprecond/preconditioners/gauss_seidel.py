@@ -9,6 +9,7 @@ from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import vector
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
+from mcprecond.preconditioners.setup import admit, admit_values, color_and_store
 from mcprecond.storage import ColorBlocks
 from mcprecond.sweeps.relaxation import Relaxation
 from mcprecond.sweeps.substitution import Chunks, Substitution
@@ -124,9 +125,10 @@ class MulticolorGS(Colored):
         self.sweeps = integer(sweeps, "sweeps", 1)
         block_size = block_size_of(A) if block_size is None else integer(block_size, "block_size", 1, LARGEST_BLOCK)
         self.symmetric = sweep == "symmetric"
-        matrix = self._moved(A, device)
-        self._open(matrix, coloring, dtype, block_size=block_size, divides=True)
+        matrix, origin = admit(A, device)
+        self.blocks, self.choice = color_and_store(matrix, coloring, block_size=block_size, dtype=dtype)
         self.blocks.refuse_singular_diagonal()
+        super().__init__(origin)
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
@@ -163,8 +165,7 @@ class MulticolorGS(Colored):
             singular diagonal, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use
             of it is a RuntimeError until an update succeeds.
         """
-        self._own_arrays()
-        self.blocks.take(self._moved_again(A))
+        self.blocks.take(admit_values(A, self._origin, self.backend))
         self.blocks.refuse_singular_diagonal()
         self.blocks.is_halfway = False
 
@@ -270,18 +271,16 @@ class MulticolorGS(Colored):
 
     def _transposed(self, conjugate: bool) -> MulticolorGS:
         """The same sweeps for Aᵀ: its lower triangle is the transpose of U."""
-        A, colors = self._matrix_of_transposed(conjugate)
         turned: dict[Sweep, Sweep] = {"symmetric": "symmetric", "forward": "backward", "backward": "forward"}
-        return MulticolorGS(
-            A,
-            colors,
-            sweep=turned[self.sweep],
-            omega=self.omega,
-            sweeps=self.sweeps,
-            dtype=self._dtype,
-            block_size=self.blocks.block_size,
-            device=self.backend.name,
+        transposed: MulticolorGS = self._with(
+            blocks=self._transposed_blocks(conjugate, divides=True), sweep=turned[self.sweep]
         )
+        return transposed
+
+    def built_for(self, A: Any) -> MulticolorGS:
+        """See `Colored`."""
+        options: dict[str, Any] = {"omega": self.omega, "sweeps": self.sweeps, "block_size": self.blocks.block_size}
+        return MulticolorGS(A, self.coloring, sweep=self.sweep, **options)
 
 
 class MulticolorSGS(MulticolorGS):

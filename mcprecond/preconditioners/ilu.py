@@ -10,28 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend
-from mcprecond.backends.arguments import one_of
-from mcprecond.backends.memory import values_put_back
+from mcprecond.backends.arguments import stored_dtype
 from mcprecond.backends.updates import one_at_a_time
-from mcprecond.coloring import Coloring, Graph
-from mcprecond.coloring.orders import permutation
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, rows_of
-from mcprecond.ordering.color_order import swept_coloring
-from mcprecond.ordering.levels import coloring_by_levels
 from mcprecond.preconditioners.elimination import ENTRIES_AT_ONCE, KERNELS, MOST_SHARE, list_matches, list_nothing
-from mcprecond.preconditioners.pivots import (
-    TRIANGLES,
-    Factored,
-    check_rule,
-)
+from mcprecond.preconditioners.pivots import TRIANGLES, Factored, check_rule
+from mcprecond.preconditioners.setup import admit, admit_values, complete_pattern, plan_elimination
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
 from mcprecond.sweeps.relaxation import store_sentinel
-from mcprecond.tuning.least_time import ColoringArgument, chosen
+from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, StoredDType
-
-ORDERINGS = ("auto", "color", "natural")
 
 
 class ILU0(Factored):
@@ -114,13 +102,7 @@ class ILU0(Factored):
     ('natural', 100, 1)
     """
 
-    ordering: str
-    _pattern_is_symmetric: bool
-    #: Whether A is Hermitian where its pattern is not symmetric, so that zeros complete the pattern.
-    _completes_pattern = False
     remedy_for_asymmetry = "use MulticolorDILU(A)"
-    #: Why the rows are in this order, if the caller has not chosen it.
-    _why_ordering: str | None = None
     #: Whether the factors are symmetric, once they were compared.
     _symmetric: bool | None = None
     #: Where rows match others, once that is known.
@@ -137,20 +119,14 @@ class ILU0(Factored):
         device: Device | None = None,
     ) -> None:
         check_rule(pivot)
-        matrix = self._moved(A, device).canonical()
-        order: Any = ordering
-        if isinstance(ordering, str) and one_of(ordering, "ordering", ORDERINGS) == "auto":
-            order, self._why_ordering = _default_ordering(matrix.backend, coloring)
-        self.ordering = order if isinstance(order, str) else "given"
-        if self.ordering == "color":
-            coloring, self.choice = chosen(matrix, coloring)
-        graph = Graph.of(matrix)
-        self._pattern_is_symmetric = graph.indices.size == matrix.indices.size
-        if not self._pattern_is_symmetric and is_hermitian(matrix):
-            self._completes_pattern = self._pattern_is_symmetric = True
-            matrix = _completed(matrix, graph)
-        self._prepare(matrix, _levels(matrix, graph, order, coloring), pivot, dtype)
-        self._factorize(matrix.csr)
+        matrix, origin = admit(A, device)
+        stored_dtype(dtype, matrix.dtype)  # is refused before the work of coloring
+        plan = plan_elimination(matrix, ordering, coloring)
+        self.ordering, self.choice, self._why_ordering = plan.ordering, plan.choice, plan.reason
+        self._pattern_is_symmetric, self._completes_pattern = plan.is_symmetric, plan.is_completed
+        self._store(plan.matrix, plan.levels, pivot, dtype)
+        self._factorize(plan.matrix.csr)
+        super().__init__(origin)
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
@@ -169,7 +145,7 @@ class ILU0(Factored):
         if self._symmetric is None:
             M = self.blocks.permuted()  # the triangles of the factors, and the diagonal of A in place of the pivots
             M = M + self.backend.sparse.diags(self._pivots - M.diagonal())
-            self._symmetric = is_hermitian(admitted(M.tocsr()), self.blocks.lower.values.dtype)
+            self._symmetric = is_hermitian(admit(M.tocsr())[0], self.blocks.lower.values.dtype)
         return self._symmetric
 
     @property
@@ -216,16 +192,18 @@ class ILU0(Factored):
         Raises
         ------
         TypeError, ValueError
-            As the constructor; also if the pattern differs (names a row). Nothing changes then, nor where memory is
-            short, nor after Ctrl-C.
+            As the constructor; also if the pattern differs (names a row), in which case nothing changes. After another
+            bad pivot, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use of it is
+            a RuntimeError until an update succeeds.
         """
-        self._own_arrays()
-        moved = self._moved_again(A)
+        values = admit_values(A, self._origin, self.backend)
         if self._completes_pattern:
-            matrix = admitted(moved, floats=True).canonical()
-            moved = _completed(matrix, Graph.of(matrix))
-        with values_put_back(self):
-            self._factorize(self.blocks.take(moved))
+            values = complete_pattern(admit(values)[0].canonical()).csr
+        self._factorize(self.blocks.take(values))
+
+    def built_for(self, A: Any) -> ILU0:
+        """See `Colored`."""
+        return ILU0(A, ordering="color", coloring=self.coloring, pivot=self._pivot_rule)
 
     def factors(self) -> tuple[Any, Any]:
         """Return L, with a unit diagonal, and U: CSR matrices with sorted rows, rows and columns in order of level.
@@ -243,7 +221,7 @@ class ILU0(Factored):
         indices = blocks.columns_by_rows(triangle)
         places = blocks.by_rows(triangle, self.backend.xp.arange(len(indices), dtype=offset))
         matrix = self.backend.sparse.csr_matrix(  # CuPy's hold floats
-            (places.astype(np.float64), indices, triangle.indptr), shape=self.shape
+            (places.astype(np.float64), indices, triangle.indptr), shape=blocks.shape
         )
         if matrix.has_sorted_indices:
             return indices, places
@@ -252,7 +230,7 @@ class ILU0(Factored):
 
     def _analyze(self) -> None:
         """Find out what depends on the pattern only: which rows are worked on at once, and where they match others."""
-        blocks, xp, n = self.blocks, self.backend.xp, self.shape[0]
+        blocks, xp, n = self.blocks, self.backend.xp, self.blocks.shape[0]
         offsets = (blocks.lower.indptr, blocks.upper.indptr)
         sizes, entries = np.diff(blocks.offsets), sum(int(ends[-1]) for ends in offsets) / max(n, 1)
         most_rows = 2 ** int(np.log2(max(ENTRIES_AT_ONCE / max(entries, 1), 1)))
@@ -292,7 +270,7 @@ class ILU0(Factored):
         for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True):
             triangles += [triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype)]
         self._symmetric = None
-        shifts, is_stored = xp.empty(self.shape[0], blocks.dtype), True
+        shifts, is_stored = xp.empty(blocks.shape[0], blocks.dtype), True
 
         def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
             nonlocal is_stored
@@ -323,42 +301,6 @@ class ILU0(Factored):
         blocks.pivots = self._pivots
         blocks.is_halfway = False
 
-    def _transposed(self, conjugate: bool) -> ILU0:
-        """The same factors, transposed, in the same order."""
-        turned: ILU0 = super()._transposed(conjugate)
-        turned.is_dilu, turned._pattern_is_symmetric = self.is_dilu, self._pattern_is_symmetric
-        turned._completes_pattern, turned.ordering = self._completes_pattern, self.ordering
-        return turned
-
-
-def _completed(matrix: AdmittedMatrix, graph: Graph) -> AdmittedMatrix:
-    """A canonical matrix with zeros wherever its graph has an entry and it has none."""
-    xp, csr, n = matrix.backend.xp, matrix.csr, matrix.shape[0]
-
-    def places(indptr: Any, indices: Any) -> Any:
-        return rows_of(indptr, indices, xp).astype(np.int64) * n + indices
-
-    data = xp.zeros(len(graph.indices), matrix.dtype)
-    data[xp.searchsorted(places(graph.indptr, graph.indices), places(matrix.indptr, matrix.indices))] = csr.data
-    return admitted(canonical_csr(data, graph.indices, graph.indptr, matrix.shape, matrix.backend))
-
-
-def _default_ordering(backend: Backend, coloring: Any) -> tuple[str, str]:
-    """The order that "auto" stands for, and why."""
-    if backend.name == "gpu":
-        return "color", "the default on a GPU"
-    if isinstance(coloring, str) and coloring == "auto":
-        return "natural", "the default on a CPU"
-    return "color", "a coloring was given"
-
-
-def _levels(matrix: AdmittedMatrix, graph: Graph, ordering: Any, coloring: Any) -> Coloring:
-    """The levels of an order as a coloring."""
-    if not isinstance(ordering, str):
-        name, sequence = "given", permutation(ordering, graph.n, graph.backend, "ordering", ORDERINGS)
-    elif ordering == "color":
-        colored = swept_coloring(matrix, coloring)
-        name, sequence = colored.method, colored.permutation()
-    else:
-        name, sequence = "natural", None
-    return coloring_by_levels(graph, sequence, f"levels of {name} order")
+    def _with(self, **changes: Any) -> Any:
+        """See `Preconditioner`: with other color blocks, rows match others in other places."""
+        return super()._with(**changes, _matches=())

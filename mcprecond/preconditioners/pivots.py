@@ -17,13 +17,15 @@ import numpy as np
 
 from mcprecond.backends import compile_row
 from mcprecond.backends.arguments import did_you_mean
+from mcprecond.coloring import Coloring
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners.colored import MOST_OF_DIAGONAL, Colored
+from mcprecond.preconditioners.setup import store_factors
 from mcprecond.sweeps.substitution import Chunks
+from mcprecond.typing import PivotRule
 
 PIVOT_RULES = ("positive", "raise", "shift")
-ADVICE = "pass pivot='shift' to change such pivots"
 
 TINY = 64  # times the unit of rounding and the row's largest entry: pivots below that are too small
 SHIFTED, LOW, TRIANGLES = range(3)  # what kernels may find
@@ -61,21 +63,14 @@ class Factored(Colored):
 
     #: Rows of A whose pivots were shifted, and by how much.
     shifted: Shifts
+    _pivot_rule: PivotRule
     _keeps_diagonal: bool
     _cancels: bool
 
-    def _prepare(self, matrix: AdmittedMatrix, coloring: Any, pivot: str, dtype: Any) -> None:
-        """Store the canonical matrix, find rows without a diagonal entry, and make room for the pivots."""
-        self._open(matrix, coloring, dtype)
-        blocks, xp = self.blocks, self.backend.xp
-        self._pivot_rule = pivot
-        lengths = (xp.diff(indptr) for indptr in (blocks.lower.indptr, blocks.upper.indptr))
-        missing = xp.diff(matrix.indptr)[blocks.perm] == sum(lengths)
-        if pivot != "shift" and bool(missing.any()):
-            row = int(blocks.perm[missing].min())
-            raise ValueError(f"A stores no diagonal entry in row {row}, so there is no pivot; store one or {ADVICE}")
-        self._tiny = TINY * float(np.finfo(blocks.dtype).eps)
-        self._pivots, self._dinv = xp.empty(self.shape[0], blocks.dtype), blocks.dinv
+    def _store(self, matrix: AdmittedMatrix, coloring: Coloring, pivot: PivotRule, dtype: Any) -> None:
+        """Store the triangles of a canonical matrix, and make room for the pivots."""
+        self.blocks, self._pivot_rule = store_factors(matrix, coloring, pivot, dtype), pivot
+        self._pivots, self._dinv = self.backend.xp.empty_like(self.blocks.diagonal), self.blocks.dinv
 
     def _find_good_pivots(self, csr: Any, factorize: Callable[[float, float, float], tuple[Any, Any]]) -> None:
         """Factorize by the rule for pivots: raise, or take note of what was added to them.
@@ -83,7 +78,8 @@ class Factored(Colored):
         ``factorize(tiny, least, theta)`` does it, and returns what it found, on the host, and in color order what was
         added to the pivots.
         """
-        found, shifts = factorize(self._tiny, LEAST, 1.0)
+        tiny = TINY * float(np.finfo(self.blocks.dtype).eps)
+        found, shifts = factorize(tiny, LEAST, 1.0)
         raises = self._pivot_rule != "shift"
         if self._pivot_rule == "positive" and (found[LOW] or found[SHIFTED]) and self._may_be_shifted(csr, found):
             # Where no pivot is low, one was tiny beside its row only: A is badly scaled.
@@ -108,20 +104,24 @@ class Factored(Colored):
         no_other_is_positive = csr.dtype.kind != "c" and int(xp.count_nonzero(csr.data > 0)) == len(diagonal)
         if no_other_is_positive and not found[SHIFTED] and bool((self._pivots > 0).all()):
             return False
-        return is_hermitian(admitted(csr))
+        blocks = self.blocks
+        matrix = AdmittedMatrix.computed(csr, self.backend, blocks.longest_row, is_symmetric=False)
+        return is_hermitian(matrix)
 
     def _judge_pivots(self, shifts: Any, raises: bool) -> None:
         """Raise, or take note of what was added to the pivots: in color order, 0 if nothing; None if nothing to any."""
         self._keeps_diagonal, self._cancels = shifts is None, False
         if shifts is None:
-            self.shifted = Shifts(np.empty(0, np.int64), np.empty(0, self.dtype))
+            self.shifted = Shifts(np.empty(0, np.int64), np.empty(0, self.blocks.dtype))
             return
         blocks, backend = self.blocks, self.backend
         self._keeps_diagonal = not bool(shifts[: int(blocks.free_rows[0])].any())
         bad = backend.xp.flatnonzero(shifts)
         rows, amounts = (backend.to_host(array[bad]) for array in (blocks.perm, shifts))
         if len(rows) and raises:
-            raise ValueError(f"the pivot of row {rows[0]} of A is zero, tiny or not finite; {ADVICE}")
+            raise ValueError(
+                f"the pivot of row {rows[0]} of A is zero, tiny or not finite; pass pivot='shift' to change such pivots"
+            )
         far = abs(self._pivots[bad]) > MOST_OF_DIAGONAL * abs(blocks.diagonal[bad])
         self._cancels = bool(far.any())
         order = np.argsort(rows)
@@ -149,15 +149,10 @@ class Factored(Colored):
 
     def _transposed(self, conjugate: bool) -> Any:
         """The same factors, transposed, in the same order."""
-        A, colors = self._matrix_of_transposed(conjugate)
-        turned = type(self).__new__(type(self), A)
-        turned._prepare(turned._moved(A, self.backend.name).canonical(), colors, self._pivot_rule, self._dtype)
-        for own, other in ((self._pivots, turned._pivots), (self._dinv, turned._dinv)):
-            other[...] = own.conj() if conjugate else own
-        turned.blocks.divide_upper(turned._pivots)
-        turned.shifted, turned._arguments = self.shifted, self._arguments
-        turned._keeps_diagonal, turned._cancels = self._keeps_diagonal, self._cancels
-        return turned
+        blocks = self._transposed_blocks(conjugate, divides=False)
+        pivots, blocks.dinv[...] = (array.conj() if conjugate else array.copy() for array in (self._pivots, self._dinv))
+        blocks.divide_upper(pivots)
+        return self._with(blocks=blocks, _pivots=pivots, _dinv=blocks.dinv)
 
     def enqueue(self, state: Chunks, r: Any, z: Any) -> None:
         """See `Operator`."""

@@ -16,7 +16,6 @@ from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
-from mcprecond.matrix import admitted
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration, joined
@@ -111,7 +110,7 @@ class PreconditionedCG(Solver):
         """The same method with all in one dtype, also what M stores."""
         if dtype not in self._wide_solvers:
             started, A = time.perf_counter(), self._A.astype(dtype, copy=False)
-            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A, dtype=None), narrows=False)
+            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A), narrows=False)
             self._wide_solvers[dtype].started = started
         return self._wide_solvers[dtype]
 
@@ -207,7 +206,7 @@ class PreconditionedCG(Solver):
         """See `Solver`; A may not be symmetric, too."""
         if self.A_is_operator:
             return None
-        matrix = admitted(self._A)
+        matrix = self.matrix
         if reason is None:
             unsymmetric = is_unsymmetric(matrix)
         else:

@@ -262,7 +262,7 @@ class Solver:
         """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""
         if self.A_is_operator:
             return None
-        matrix = admitted(self._A)
+        matrix = self.matrix
         eps = float(np.finfo(matrix.dtype).eps)
         # Where p'Ap is not positive, p is in the null space already, and x is about to be.
         tolerance = math.sqrt(eps) if reason is Reason.INDEFINITE_A else 100 * eps
@@ -274,7 +274,7 @@ class Solver:
 
     def _detail(self, reason: Reason, b: Any, limit: float) -> str:
         """What is known of this system beside the reason: the row of A that is zero, if that is why."""
-        row = unsolvable_row(admitted(self._A), b, limit) if reason is Reason.INCONSISTENT else None
+        row = unsolvable_row(self.matrix, b, limit) if reason is Reason.INCONSISTENT else None
         return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there"
 
 

@@ -107,15 +107,12 @@ class ColorBlocks:
         divides: bool = False,
     ) -> None:
         matrix = admitted(A, floats=True).canonical()
-        self._build(matrix, matrix, coloring, dtype, flag(divides, "divides"))
+        if not (isinstance(A, AdmittedMatrix) and isinstance(coloring, Coloring)):  # which is known to be one of A
+            coloring = swept_coloring(matrix, coloring)
+        self._store(matrix, matrix, coloring, dtype, flag(divides, "divides"))
 
-    def _build(
-        self,
-        matrix: AdmittedMatrix,
-        graph: AdmittedMatrix,
-        coloring: Any,
-        dtype: Any,
-        divides: bool,
+    def _store(
+        self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Coloring, dtype: Any, divides: bool
     ) -> None:
         """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
 
@@ -126,7 +123,7 @@ class ColorBlocks:
         self._stored = stored_dtype(dtype, self.dtype)
         backend = matrix.backend
         xp, n = backend.xp, graph.shape[0]
-        self.coloring = swept_coloring(graph, coloring)
+        self.coloring = coloring
         self.offsets = np.concatenate([[0], np.cumsum(self.coloring.sizes)])
         self.perm = self._permutation(graph)
         self.inverse = xp.empty(n, np.int32)

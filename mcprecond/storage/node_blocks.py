@@ -19,6 +19,7 @@ from mcprecond.backends.arguments import integer
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring import Coloring
 from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage.color_blocks import ColorBlocks
 from mcprecond.storage.diagnosis import first_other_row
 from mcprecond.storage.node_values import KERNELS as VALUE_KERNELS
@@ -79,7 +80,7 @@ class NodeBlocks(ColorBlocks):
             )
         # Without holes, entry number `source` of a row of nodes begins at b times that number in each row of A.
         self._full = matrix.indices.size == nodes.indices.size * block_size**2
-        self._build(matrix, nodes, coloring, dtype, divides=False)
+        self._store(matrix, nodes, swept_coloring(nodes, coloring), dtype, divides=False)
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
