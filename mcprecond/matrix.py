@@ -160,6 +160,16 @@ class AdmittedMatrix:
         """
         return self if self.is_canonical else self._canonical
 
+    def symmetrized(self) -> AdmittedMatrix:
+        """The pattern of A + Aᵀ in canonical form; its values mean nothing."""
+        xp, sparse, csr = self.backend.xp, self.backend.sparse, self.csr
+        ones = xp.ones(csr.indices.size, np.float32)  # positive, so that nothing cancels
+        pattern = sparse.csr_matrix((ones, csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
+        pattern.sum_duplicates()
+        united = (pattern + pattern.T.tocsr()).tocsr()
+        united.sum_duplicates()
+        return admitted(united)
+
     @cached_property
     def _canonical(self) -> AdmittedMatrix:
         arrays = (self.csr.data.copy(), self.csr.indices.copy(), self.csr.indptr.copy())

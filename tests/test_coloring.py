@@ -23,6 +23,7 @@ from mcprecond.coloring.coloring import finished
 from mcprecond.coloring.history import log_round
 from mcprecond.coloring.published import color_sets
 from mcprecond.coloring.published.color_sets import ALL_FORBIDDEN
+from mcprecond.matrix import admitted
 from mcprecond.problems import graphs
 
 # Method and options; the registry says what else is to be expected of a method.
@@ -467,7 +468,7 @@ def test_refinements_keep_the_history(to_device):
     plain = color(A, "jpl")
     for options in ({"recolor": 2}, {"balance": True}):
         np.testing.assert_array_equal(color(A, "jpl", **options).history, plain.history)
-    np.testing.assert_array_equal(coloring_of(A, plain).history, plain.history)
+    np.testing.assert_array_equal(coloring_of(admitted(A), plain).history, plain.history)
 
 
 def test_more_sets_per_round_save_rounds(to_device):
@@ -480,11 +481,11 @@ def test_more_sets_per_round_save_rounds(to_device):
 def test_user_colorings(backend, to_device):
     A = to_device(grid5(4))
     checkerboard = np.indices((4, 4)).sum(axis=0).ravel() % 2
-    coloring = coloring_of(A, 3 * checkerboard + 1)
+    coloring = coloring_of(admitted(A), 3 * checkerboard + 1)
     assert coloring.n_colors == 2 and coloring.method == "user"
     assert coloring.rounds == 0 and coloring.history.shape == (0, 2)
     np.testing.assert_array_equal(backend.to_host(coloring.colors), checkerboard)
-    assert coloring_of(A, color(A, "ecl_gc")).method == "ecl_gc"
+    assert coloring_of(admitted(A), color(A, "ecl_gc")).method == "ecl_gc"
 
 
 @pytest.mark.parametrize(
@@ -500,7 +501,7 @@ def test_user_colorings(backend, to_device):
 )
 def test_bad_colorings_are_refused(bad, error, message, to_device):
     with pytest.raises(error, match=message):
-        coloring_of(to_device(grid5(4)), bad)
+        coloring_of(admitted(to_device(grid5(4))), bad)
 
 
 def test_bad_options_are_refused(to_device):

@@ -16,6 +16,7 @@ from benchmarks.papers.table_v import table_v
 from mcprecond import problems
 from mcprecond.backends import backend_of, get_backend
 from mcprecond.coloring import COLORINGS, Graph, color
+from mcprecond.matrix import admitted
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
@@ -466,7 +467,7 @@ def _in_row_order(sweep: Callable[..., Any], A: Any) -> Any:
 
 def _in_parts(A: Any, parts: int) -> MulticolorSGS:
     """SGS by the colors of "greedy", each in so many parts of rows in a row."""
-    found, backend = swept_coloring(A, "greedy"), backend_of(A)
+    found, backend = swept_coloring(admitted(A), "greedy"), backend_of(A)
     colors = backend.to_host(found.colors).astype(np.int64)
     place = np.empty(len(colors), np.int64)
     for c, size in enumerate(found.sizes):

@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.papers.csrcolor import csrcolor
 from mcprecond.backends import Backend, backend_of
 from mcprecond.coloring import color, coloring_of
+from mcprecond.matrix import admitted
 from mcprecond.ordering import in_best_order
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
@@ -70,7 +71,7 @@ class LinearSolver:
 
     def _color(self, J: Any) -> Any:
         name, *ordered = self.method.removeprefix("SGS ").split(", ")
-        found = coloring_of(J, csrcolor()(J)[0]) if name == CSRCOLOR else color(J, cast(ColoringMethod, name))
+        found = coloring_of(admitted(J), csrcolor()(J)[0]) if name == CSRCOLOR else color(J, cast(ColoringMethod, name))
         return in_best_order(J, found) if ordered else found
 
     @property

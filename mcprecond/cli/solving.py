@@ -27,7 +27,7 @@ from mcprecond.cli.arguments import (
 )
 from mcprecond.cli.parsing import AsJson, File, NearNullSpace, NullSpaceFile, Option
 from mcprecond.cli.terminal import print_facts, working
-from mcprecond.matrix import admitted
+from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import placed
 from mcprecond.solvers.nullspace import null_space_basis
@@ -132,7 +132,7 @@ def solve(
         b = matrix @ expected if rhs is None else vector(rhs)
         b = shaped_vector(b, n, get_backend("cpu"))
         space = null_space(nullspace)
-        if space is None and solver == "pcg" and has_constant_null_space(admitted(matrix, finite=True)):
+        if space is None and solver == "pcg" and has_constant_null_space(admit(matrix, finite=True)[0]):
             space = "constant"
         if space is not None and solver != "pcg":
             raise ValueError(f"--nullspace needs --solver pcg, got {solver}")
@@ -177,7 +177,7 @@ def solve(
     facts |= {"iterations": result.iterations, "residual": result.residual_norm / size if size else 0.0}
     if expected is not None and n:
         if space is not None:
-            basis = null_space_basis(space, admitted(matrix, finite=True))
+            basis = null_space_basis(space, admit(matrix, finite=True)[0])
             x, expected = projected(x, basis), projected(expected, basis)
         facts |= {"error": float(np.linalg.norm(x - expected) / np.linalg.norm(expected))}
     solve_seconds = result.setup_seconds + result.solve_seconds

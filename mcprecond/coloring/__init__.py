@@ -16,7 +16,7 @@ from mcprecond.coloring.coloring import Coloring, finished, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.recolor import recolor as recolored
 from mcprecond.coloring.registry import COLORINGS, Method
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.typing import ColoringMethod, Integers, Matrix, Order
 
 __all__ = ["COLORINGS", "Coloring", "Graph", "Method", "color", "coloring_of"]
@@ -166,7 +166,7 @@ def color(
     return coloring
 
 
-def coloring_of(A: Any, coloring: Any) -> Coloring:
+def coloring_of(matrix: AdmittedMatrix, coloring: Any) -> Coloring:
     """Return the coloring that a `coloring` argument stands for: a method name, a Coloring or a user's array.
 
     Raises
@@ -175,8 +175,7 @@ def coloring_of(A: Any, coloring: Any) -> Coloring:
         As `color`; for an array of the wrong length or dtype, or an improper one (names an edge).
     """
     if isinstance(coloring, str):
-        return color(A, cast(ColoringMethod, coloring))
-    matrix = admitted(A)
+        return color(matrix, cast(ColoringMethod, coloring))
     if isinstance(coloring, Coloring):
         return replace(user_coloring(coloring.colors, matrix), method=coloring.method, history=coloring.history)
     return user_coloring(coloring, matrix)

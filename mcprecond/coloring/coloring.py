@@ -10,8 +10,9 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
 from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_min
 from mcprecond.backends.inputs import integers
+from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_of
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.typing import Matrix
 
 KERNELS = KernelSet(__file__, "OFFSET=int32")
@@ -98,10 +99,10 @@ class Coloring:
         >>> color(A).is_valid(A)
         True
         """
-        matrix = admitted(A)
-        if backend_of(self.colors).name != matrix.backend.name:
-            raise TypeError(f"A is on the {matrix.backend.name} and must be where the colors are; move one of them")
-        return len(self.colors) == matrix.shape[0] and conflict(matrix, self.colors) is None
+        graph = Graph.of(A)
+        if backend_of(self.colors).name != graph.backend.name:
+            raise TypeError(f"A is on the {graph.backend.name} and must be where the colors are; move one of them")
+        return len(self.colors) == graph.n and conflict(graph, self.colors) is None
 
     def permutation(self) -> Any:
         """Return the vertices sorted by color, stably: entry i is the old number of the new vertex i (int32)."""
@@ -198,9 +199,9 @@ def user_coloring(colors: Any, matrix: AdmittedMatrix) -> Coloring:
     return finished(array, log_of([], backend), "user", backend)
 
 
-def conflict(matrix: AdmittedMatrix, colors: Any) -> tuple[int, int] | None:
+def conflict(pattern: AdmittedMatrix | Graph, colors: Any) -> tuple[int, int] | None:
     """Return the first stored entry (row, column) off the diagonal whose ends have the same color, or None."""
-    backend, n, indptr, indices = matrix.backend, matrix.shape[0], matrix.indptr, matrix.indices
+    backend, n, indptr, indices = pattern.backend, len(colors), pattern.indptr, pattern.indices
     first = backend.xp.full(1, n, np.int32)
     backend.kernels(KERNELS, OFFSET=indptr.dtype).first_conflict(n, indptr, indices, colors, first)
     row = int(first[0])

@@ -10,7 +10,7 @@ import numpy as np
 from mcprecond.backends import Backend, compile_part, compile_row
 from mcprecond.backends.kernels import INT32_LIMIT
 from mcprecond.backends.memory import available_bytes
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import admitted
 
 UNCOLORED = -1  # instead of a color
 CUDA_CONSTANTS = {"UNCOLORED": UNCOLORED}
@@ -86,7 +86,7 @@ class Graph:
         """
         matrix = admitted(A)
         if not matrix.is_symmetric:
-            matrix = admitted(_symmetrized(matrix))
+            matrix = matrix.symmetrized()
         return cls(matrix.indptr, matrix.indices, matrix.degrees, matrix.shape[0], matrix.max_degree, matrix.backend)
 
     def squared(self) -> Graph:
@@ -128,14 +128,3 @@ class Graph:
         adjacency = sparse.csr_matrix((ones, self.indices, self.indptr), shape=(n, n))
         degrees = self.degrees + 1.0
         return int(xp.minimum(adjacency @ degrees + degrees, n).sum())
-
-
-def _symmetrized(matrix: AdmittedMatrix) -> Any:
-    """Return the pattern of A + Aᵀ in canonical CSR form; values are positive, so nothing cancels."""
-    xp, sparse, csr = matrix.backend.xp, matrix.backend.sparse, matrix.csr
-    ones = xp.ones(csr.indices.size, np.float32)
-    pattern = sparse.csr_matrix((ones, csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
-    pattern.sum_duplicates()
-    united = (pattern + pattern.T.tocsr()).tocsr()
-    united.sum_duplicates()
-    return united

@@ -14,7 +14,8 @@ import scipy.sparse
 
 from mcprecond.backends import Backend
 from mcprecond.interop import petsc_memory
-from mcprecond.matrix import admitted, canonical_csr, rows_of
+from mcprecond.matrix import canonical_csr, rows_of
+from mcprecond.preconditioners.setup import admit
 
 #: How far rows are fetched from. A row of the coarse matrix adds up rows of A P at distance 1, to which rows of P at
 #: distance 2 contribute. These need whole rows of A, and the diagonal and the length of the rows at distance 3, by
@@ -178,7 +179,7 @@ class Overlap:
     def _take(self, rows: Rows, fetched_values: Any) -> None:
         self.rows = rows
         if self.alone:
-            self.matrix = admitted(rows.own, finite=True)
+            self.matrix, _ = admit(rows.own, finite=True)
             return
         xp, dtype = self.backend.xp, rows.own.dtype
         values = xp.empty(len(self.indices), dtype)
@@ -186,7 +187,7 @@ class Overlap:
         around = xp.asarray(np.concatenate((np.ones(1, dtype), fetched_values)))
         values[rows.own.nnz + rows.other.nnz :] = around[self._source]
         shape = (len(self.indptr) - 1,) * 2
-        self.matrix = admitted(canonical_csr(values, self.indices, self.indptr, shape, self.backend), finite=True)
+        self.matrix, _ = admit(canonical_csr(values, self.indices, self.indptr, shape, self.backend), finite=True)
 
     def _open_scatter(self, A: Any) -> None:
         from petsc4py import PETSc

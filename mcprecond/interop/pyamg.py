@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse
 
 from mcprecond.backends.arguments import flag, integer, one_of, real, shown
-from mcprecond.matrix import admitted
 from mcprecond.multigrid import SmoothedAggregation, from_pyamg
 from mcprecond.multigrid.hierarchy import Multigrid
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
+from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import ColoringMethod, DeviceArray, HostArray, Matrix, Sweep
 
 __all__ = ["Smoother", "change_smoothers", "from_pyamg", "ruge_stuben_solver", "smoothed_aggregation_solver"]
@@ -254,7 +254,7 @@ def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any 
     """
     from pyamg.classical import ruge_stuben_solver as theirs
 
-    matrix = admitted(A, finite=True)
+    matrix, _ = admit(A, finite=True)
     csr = scipy.sparse.csr_array(matrix.csr if matrix.backend.name == "cpu" else matrix.csr.get())
     left_out: list[str] = []
     smoothing = _smoothing(presmoother, postsmoother, left_out)

@@ -14,8 +14,8 @@ from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import shown
 from mcprecond.interop.adjoint import System, refuse_unfit
 from mcprecond.interop.streams import stream_at
-from mcprecond.matrix import csr_form
 from mcprecond.solvers import pcg
+from mcprecond.solvers.solver import system_matrix
 
 __all__ = ["solve"]
 
@@ -124,7 +124,7 @@ def _solution() -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, A: Any, b: Any, *arguments: Any) -> Any:
             with _current_stream(b):
-                ctx.system = System(*csr_form(A.detach()), *arguments)
+                ctx.system = System(*system_matrix(A.detach()), *arguments)
                 x = torch.from_dlpack(ctx.system.solve(_array(b))).reshape(b.shape)
             ctx.save_for_backward(A, x)
             return x

@@ -14,7 +14,7 @@ from mcprecond.backends import get_backend
 from mcprecond.backends.beside import compiled_beside, is_kept
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_rows
@@ -22,6 +22,7 @@ from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.strength import strong_connections
 from mcprecond.multigrid.transfer import tentative
 from mcprecond.multigrid.units import narrowed
+from mcprecond.preconditioners.setup import admit
 
 N = 60
 
@@ -70,4 +71,4 @@ def rehearse_level(dtype: Any) -> None:
 
 def _line() -> AdmittedMatrix:
     """A Laplacian on a line."""
-    return admitted(sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(N, N)).tocsr()).canonical()
+    return admit(sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(N, N)).tocsr())[0].canonical()

@@ -50,7 +50,7 @@ LARGE = 0.5  # of the rows of the largest color
 CUDA_CONSTANTS = {"MOST_COLORS": MOST_COLORS, "SAMPLED_ENTRIES": SAMPLED_ENTRIES}
 
 
-def swept_coloring(A: Any, coloring: Any) -> Coloring:
+def swept_coloring(matrix: AdmittedMatrix, coloring: Any) -> Coloring:
     """Return the coloring that a preconditioner's `coloring` argument stands for, its colors in the order of sweeps.
 
     A method's name leaves the order open, so it is chosen; a Coloring or an array has given it.
@@ -60,7 +60,6 @@ def swept_coloring(A: Any, coloring: Any) -> Coloring:
     TypeError, ValueError
         As `coloring_of`.
     """
-    matrix = admitted(A)
     found = coloring_of(matrix, coloring)
     return reordered(matrix, found) if isinstance(coloring, str) else found
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mcprecond.matrix import AdmittedMatrix, admitted, place_of
+from mcprecond.matrix import AdmittedMatrix, place_of, refuse_not_finite_entry
 from mcprecond.storage.fingerprint import Fingerprint
 
 
@@ -30,7 +30,7 @@ def refuse_singular(blocks: Any) -> NoReturn:
 def refuse_values(blocks: Any, A: Any, found: Fingerprint) -> None:
     """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
     if found.not_finite:
-        admitted(A.csr if isinstance(A, AdmittedMatrix) else A, finite=True)  # raises and says where
+        refuse_not_finite_entry(A.csr if isinstance(A, AdmittedMatrix) else A, blocks.backend)
     if not blocks._narrows:
         return
     smallest, largest = found.magnitudes

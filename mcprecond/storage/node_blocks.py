@@ -148,7 +148,9 @@ class NodeBlocks(ColorBlocks):
 
     def _where_other(self, csr: Any) -> str:
         """Which entries of a block A had is not known, only which blocks."""
-        node, b = first_other_row(self, node_pattern(admitted(csr), self.block_size)), self.block_size
+        b = self.block_size
+        matrix = AdmittedMatrix.computed(csr, self.backend, self.longest_row, is_symmetric=False)
+        node = first_other_row(self, node_pattern(matrix, b))
         return "inside of its blocks" if node is None else f"in rows {b * node} to {b * node + b - 1}"
 
     def _values_by_rows(self, triangle: Triangle) -> Any:

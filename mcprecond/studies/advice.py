@@ -16,9 +16,10 @@ from mcprecond.backends.arguments import flag, function, integer, real
 from mcprecond.backends.inputs import refuse_not_finite, shaped_vector
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.smoothed_aggregation import near_null_space
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import gmres
 from mcprecond.solvers.automatic import predicted_for
 from mcprecond.solvers.nullspace import null_space_basis
@@ -147,7 +148,7 @@ def advise(
     SGS greedy 2 25
     ILU0 row order 31 18
     """
-    matrix = admitted(A, finite=True)
+    matrix, _ = admit(A, finite=True)
     if not matrix.shape[0]:
         raise ValueError("A has no rows; there is nothing to solve")
     block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)

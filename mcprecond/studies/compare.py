@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import function, integer, labeled, names, real, shown
 from mcprecond.coloring import Coloring, Graph, color, coloring_of
-from mcprecond.matrix import admitted
+from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.measure import Timing, peak_bytes, timed
 from mcprecond.studies.table import Record, Table
@@ -132,7 +132,7 @@ def coloring(
         found: list[Any] = []
         peak = peak_bytes(lambda: found.append(call.color(A)), backend.name)
         time = timed(lambda: call.color(A), backend.synchronize, repeats)
-        coloring = found[0] if isinstance(found[0], Coloring) else coloring_of(A, found[0])
+        coloring = found[0] if isinstance(found[0], Coloring) else coloring_of(admit(A)[0], found[0])
         facts = {"colors": coloring.n_colors, "rounds": coloring.rounds, **time.columns("seconds")}
         proper = coloring.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, coloring)
         return {**facts, "spread": time.spread, "peak_bytes": peak, "verified": proper}
@@ -219,7 +219,7 @@ def convergence(
 
 def system_with(A: Any, seed: int, repeats: int) -> tuple[System, dict[str, Any]]:
     """A system with a random solution, and the columns that all its cases share."""
-    matrix = admitted(A, finite=True)
+    matrix, _ = admit(A, finite=True)
     csr, backend = matrix.csr, matrix.backend
     A = csr.copy()  # CuPy's products sort the rows of a matrix in place
     exact = np.random.default_rng(seed).standard_normal(A.shape[0]).astype(A.dtype)

@@ -24,7 +24,7 @@ import numpy as np
 
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.coloring.auto import fronts_expected
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.ordering.color_order import reordered
 from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
 from mcprecond.typing import ColoringMethod, Integers
@@ -140,20 +140,14 @@ class Choice:
         return "\n".join(lines)
 
 
-def chosen(A: Any, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
+def chosen(matrix: AdmittedMatrix, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
     """Return the method of least time, where "auto" or an `AutoColoring` asks for it, and the choice; another coloring
     as it is, and None. On a CPU first-fit follows a compact order of the rows where their own is bad.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `ColorBlocks`, for a bad A.
     """
     if isinstance(coloring, str) and coloring == "auto":
         coloring = AutoColoring()
     if not isinstance(coloring, AutoColoring):
         return coloring, None
-    matrix = admitted(A, floats=True)  # whether they are finite is found out where they are stored
     speeds = speeds_of(matrix.backend)
     choice = choose(matrix, int(coloring.expected_iterations), speeds, block_size)
     # First-fit has few colors on a mesh, if one neighbor after the other is visited.
