@@ -32,6 +32,7 @@ __all__ = [
     "SmootherName",
     "SparseMatrix",
     "StoredDType",
+    "StrengthName",
     "Sweep",
     "SystemMatrix",
 ]
@@ -160,6 +161,7 @@ PivotRule: TypeAlias = Literal["positive", "raise", "shift"]
 #: Orders of rows, of `ILU0`.
 RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
 #: Smoothers of multigrid.
+StrengthName: TypeAlias = Literal["symmetric"]
 SmootherName: TypeAlias = Literal["auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
 #: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]

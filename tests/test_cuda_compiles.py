@@ -78,6 +78,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial_columns.cu": [{}, {"LONG_ROWS": 1}],
+    "multigrid/interpolation.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/galerkin.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"LANES": 256, "UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/patterns.cu": [{}, {"WIDE": 1, "LANES": 256}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],

@@ -211,8 +211,7 @@ def test_cut_rows_are_covered_once(backend):
 
 
 @pytest.mark.parametrize("hubs", [1, 2])
-@pytest.mark.parametrize("first_rest", [1500, 900])
-def test_a_split_in_pieces_is_that_of_whole_rows(hubs, first_rest, monkeypatch):
+def test_a_split_in_pieces_is_that_of_whole_rows(hubs):
     """What a GPU does with rows that are longer than a piece, by the functions of the CPU."""
     n, rng = 1500, np.random.default_rng(hubs)
     A = sp.lil_array((n, n))
@@ -227,7 +226,7 @@ def test_a_split_in_pieces_is_that_of_whole_rows(hubs, first_rest, monkeypatch):
     assert longest > split.PIECE
 
     def found():
-        *triangles, diagonal, _ = split.split((A.indptr, A.indices), perm, inverse, longest, first_rest, backend)
+        *triangles, diagonal, _ = split.split((A.indptr, A.indices), perm, inverse, longest, backend)
         parts = [sp.csr_array((t.source.astype(int) + 1, t.columns, t.indptr), shape=A.shape) for t in triangles]
         return *(part.toarray() for part in parts), diagonal
 

@@ -26,12 +26,14 @@ from mcprecond.matrix import admitted
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SPREAD, aggregates, independent_set_of, vertex_at
 from mcprecond.multigrid.filtered import FilteredMatrix
-from mcprecond.multigrid.galerkin import LEAST_SHARING, OMEGA, diagonal_places, lanes_that_hold
+from mcprecond.multigrid.galerkin import LEAST_SHARING, diagonal_places, lanes_that_hold
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
+from mcprecond.multigrid.interpolation import OMEGA
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import product_pattern, transposed_pattern
-from mcprecond.multigrid.strength import refuse_unsymmetric, strong_connections
-from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.setup import STRENGTHS
+from mcprecond.multigrid.strength import refuse_unsymmetric, symmetric_strength
+from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.multigrid.units import narrowed
 
@@ -110,7 +112,7 @@ def test_aggregates_are_the_same_in_every_run_and_of_a_good_size(to_device, back
 def test_weak_connections_are_left_out(to_device, backend):
     A = sp.csr_matrix(sp.kron(sp.eye_array(20), grid5(20)) + 1e-3 * sp.kron(grid5(20)[:20, :20], sp.eye_array(400)))
     M = SmoothedAggregation(to_device(A), theta=0.1, max_coarse=10)
-    labels = backend.to_host(M._coarsenings[0].labels)
+    labels = backend.to_host(M.levels[0].T.labels)
     assert all(
         len(np.unique(part)) == len(np.unique(labels)) // 20 or part.min() >= 0 for part in labels.reshape(20, -1)
     )
@@ -124,11 +126,11 @@ def test_connections_at_the_limit_are_strong(to_device, backend, dtype):
     scale = sp.diags_array(np.random.default_rng(0).uniform(0.1, 10, 144))
     scaled = sp.csr_matrix(scale @ A @ scale).astype(dtype)
     matrix = admitted(to_device(scaled))
-    graph = strong_connections(matrix, matrix, 0.25).graph
+    graph = symmetric_strength(matrix, matrix, 0.25).graph
     np.testing.assert_array_equal(backend.to_host(graph.degrees), np.diff(A.indptr) - 1)
     scaled.data[scaled.indices != np.repeat(np.arange(144), np.diff(scaled.indptr))] *= 1 - 1e-4
     matrix = admitted(to_device(scaled))
-    assert not strong_connections(matrix, matrix, 0.25).graph.degrees.any()
+    assert not symmetric_strength(matrix, matrix, 0.25).graph.degrees.any()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -143,7 +145,7 @@ def test_neighbors_in_a_graph_without_weights_are_strong(to_device, backend, A, 
     scale = sp.diags_array(10 ** np.random.default_rng(seed).uniform(-3, 3, A.shape[0]))
     laplacian = sp.csr_matrix(scale @ (sp.diags_array(np.diff(graph.indptr) + 0.0) - graph) @ scale)
     matrix = admitted(to_device(laplacian)).canonical()
-    strong = backend.to_host(strong_connections(matrix, matrix, None).graph.degrees)
+    strong = backend.to_host(symmetric_strength(matrix, matrix, None).graph.degrees)
     np.testing.assert_array_equal(strong, np.diff(graph.indptr))
 
 
@@ -152,9 +154,9 @@ def test_a_given_limit_falls_from_level_to_level(to_device, monkeypatch):
 
     def noted(matrix, nodes, theta):
         limits.append(theta)
-        return strong_connections(matrix, nodes, theta)
+        return symmetric_strength(matrix, nodes, theta)
 
-    monkeypatch.setattr("mcprecond.multigrid.coarsening.strong_connections", noted)
+    monkeypatch.setitem(STRENGTHS, "symmetric", noted)
     SmoothedAggregation(to_device(grid5(40)), theta=0.2, max_coarse=5)
     assert limits[:3] == [0.2, 0.1, 0.05]
 
@@ -184,10 +186,10 @@ def test_tentative_and_galerkin(to_device, backend, block_size, n):
     B[: A.shape[0] // 2, 1] = 2 * B[: A.shape[0] // 2, 0]
     M = SmoothedAggregation(to_device(A), to_device(B), block_size=block_size, max_coarse=10)
     candidates = B
-    for level, coarser, aggregation in zip(M.levels, M.levels[1:], M._coarsenings, strict=False):
-        product, labels = aggregation.product, backend.to_host(aggregation.labels)
-        Q, k, b = backend.to_host(product.Q).reshape(-1, product.k), product.k, product.b
-        T = np.zeros((len(Q), product.count * k))
+    for level, coarser in pairwise(M.levels):
+        Q, labels, b = backend.to_host(level.T.Q), backend.to_host(level.T.labels), level.interpolation.b
+        k = Q.shape[1]
+        T = np.zeros((len(Q), level.T.count * k))
         for i in range(len(Q)):
             if labels[i // b] >= 0:
                 T[i, labels[i // b] * k : (labels[i // b] + 1) * k] = Q[i]
@@ -399,7 +401,7 @@ def test_graphs_without_a_geometry_have_sparse_levels(to_device, backend, degree
 @pytest.mark.parametrize("name", ["2d", "3d", "27 points", "anisotropic", "triangles"])
 def test_prolongators_of_meshes_are_smooth(to_device, name):
     M = SmoothedAggregation(to_device(FAMILIES[name]()))
-    assert M._coarsenings and all(aggregation.product.smooths for aggregation in M._coarsenings)
+    assert len(M.levels) > 1 and all(level.interpolation.smooths for level in M.levels[:-1])
 
 
 def test_cycles_alone(to_device, backend):
@@ -778,8 +780,8 @@ def test_tentative_prolongators_reproduce_the_candidates(to_device, backend, nod
     B = rng.uniform(-1, 1, (nodes * b, k)).astype(dtype)
     if np.dtype(dtype).kind == "c":
         B += 1j * rng.uniform(-1, 1, B.shape)
-    own = to_device(np.arange(nodes + 1)), to_device(labels)
-    Q, coarse, vanished = tentative(own, count, to_device(B), b, backend)
+    found = fit_tentative(to_device(np.where(labels < count, labels, -1)), count, to_device(B), b, backend)
+    Q, coarse, vanished = found.Q, found.B, found.vanished
     T, kept = np.zeros((nodes * b, count, k), dtype), np.repeat(labels < count, b)
     T[np.flatnonzero(kept), np.repeat(labels, b)[kept]] = backend.to_host(Q)[kept]
     T = T.reshape(nodes * b, count * k)
@@ -991,7 +993,8 @@ def bits_of(M, backend):
 
 STEPS = [
     "multigrid.filtered.FilteredMatrix.values",
-    "multigrid.galerkin.GalerkinProduct.compute",
+    "multigrid.interpolation.SmoothedInterpolation.update",
+    "multigrid.galerkin.Galerkin.update",
     "multigrid.hierarchy.Level.replace_transfers",
     "linalg.dense.inverse_of",
     "multigrid.smoothers.GaussSeidel.update",
@@ -1060,7 +1063,7 @@ def test_odd_matrices(to_device, A, max_coarse):
 def test_dirichlet_rows_stay_out(to_device, backend):
     A = problems.fenl(8).jacobian(problems.fenl(8).initial())
     M = SmoothedAggregation(to_device(A), max_coarse=20)
-    labels = backend.to_host(M._coarsenings[0].labels)
+    labels = backend.to_host(M.levels[0].T.labels)
     alone = np.diff(sp.csr_matrix(abs(A) > 0).indptr) == 1
     assert alone.sum() == 2 * 81
     np.testing.assert_array_equal(labels < 0, alone)

@@ -47,9 +47,10 @@ HIERARCHY = """
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
     multigrid.patterns OFFSET=int64 LANES=1,8,16,32
     multigrid.patterns OFFSET LANES=1,8,16,32
-    multigrid.transfer VALUE LANES=4,8,16
+    multigrid.tentative VALUE LANES=4,8,16
     multigrid.filtered OFFSET VALUE LANES=4,8,16,32
     multigrid.filtered OFFSET VALUE=SINGLE LANES=4,8,16,32
+    multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256 UNKNOWNS=1 CANDIDATES=1
     multigrid.units VALUE STORED=SINGLE
     multigrid.polynomial OFFSET VALUE STORED=SINGLE LANES=1,2,4

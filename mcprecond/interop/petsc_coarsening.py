@@ -19,11 +19,11 @@ from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_overlap import Overlap, Rows, over
 from mcprecond.matrix import AdmittedMatrix, canonical_csr
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.coarsening import MOST_KEPT, nodes_of, tentative_pattern
-from mcprecond.multigrid.filtered import FilteredMatrix
-from mcprecond.multigrid.galerkin import GalerkinProduct, diagonal_places
-from mcprecond.multigrid.strength import Connections, strong_connections
-from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.galerkin import Galerkin, diagonal_places
+from mcprecond.multigrid.interpolation import SmoothedInterpolation
+from mcprecond.multigrid.setup import MOST_KEPT, nodes_of
+from mcprecond.multigrid.strength import Connections, symmetric_strength
+from mcprecond.multigrid.tentative import Tentative, fit_tentative
 from mcprecond.multigrid.units import CANCELED, NOT_DEFINITE, without_couplings
 
 
@@ -66,20 +66,18 @@ class Step:
         b: int,
     ) -> None:
         A, matrix, backend, k = around.rows.A, around.matrix, around.backend, B.shape[1]
-        xp, self.around, self.own = backend.xp, around, count * k
-        Q, self.B, vanished = tentative(tentative_pattern(labels, count, xp), count, B, b, backend)
+        self.around, self.own = around, count * k
+        T = fit_tentative(labels, count, B, b, backend)
+        self.B = T.B
         first, self.sizes = layout_of(A, self.own)
         #: The global numbers of the coarse unknowns of other ranks.
         labels, self.numbers = self._labels_around(labels, count, first // k, b, k)
         total = count + len(self.numbers) // k
-        filters = b == k == 1  # as `coarsen`
-        pattern = (strong.indptr, strong.indices) if filters else (matrix.indptr, matrix.indices)
-        filtered = FilteredMatrix(matrix, *pattern, around.extended(B))
-        self.product = GalerkinProduct(
-            *(matrix, nodes, filtered, labels, tentative_pattern(labels, total, xp), total, around.extended(Q)),
-            vanished,
-            in_all=lambda entries: over(A, "sum", entries),
+        T = Tentative(labels, total, around.extended(T.Q), None, T.vanished)
+        self.interpolation = SmoothedInterpolation(
+            matrix, nodes, strong, T, around.extended(B), in_all=lambda entries: over(A, "sum", entries)
         )
+        self.galerkin = Galerkin(nodes, self.interpolation)
         self._P: Share | None = None
         self._coarse: Share | None = None
 
@@ -109,9 +107,10 @@ class Step:
         """
         if rows is not self.around.rows:
             self.around.take(rows)
-        self.product.compute(self.around.matrix)
+        self.interpolation.update(self.around.matrix)
+        self.galerkin.update(self.around.matrix)
         self._fill_diagonal(rows.A, self.around.matrix, level)
-        P, coarse = self.product.P, self.product.coarse.csr
+        P, coarse = self.interpolation.csr, self.galerkin.coarse.csr
         if self._P is None or self._coarse is None:
             own = self.own, self.numbers
             self._P = Share(rows, P, rows.n, *own, (rows.A.getSizes()[0], self.sizes))
@@ -124,7 +123,7 @@ class Step:
 
     def _fill_diagonal(self, A: Any, matrix: AdmittedMatrix, level: int) -> None:
         """Refuse negative diagonal entries of the coarse matrix, and replace zeros: see `refuse_indefinite`."""
-        xp, coarse, R = matrix.backend.xp, self.product.coarse, self.product.R
+        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse, self.galerkin.R
         rounding, diagonal = CANCELED * float(np.finfo(coarse.dtype).eps), coarse.diagonal()[: self.own]
         uncoupled = without_couplings(R, matrix.diagonal(), matrix.backend)[: self.own]
         if over(A, "sum", int(xp.count_nonzero(~(diagonal >= -rounding * uncoupled)))):
@@ -150,7 +149,7 @@ def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
     around = Overlap(rows, b)
     nodes = nodes_of(around.matrix, b)
     for limit in (theta, 0.0):  # as `coarsen`
-        strong = strong_connections(around.matrix, nodes, limit)
+        strong = symmetric_strength(around.matrix, nodes, limit)
         labels, count = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
         if 0 < over(rows.A, "sum", count) * B.shape[1] <= MOST_KEPT * rows.A.getSize()[0]:
             return Step(around, nodes, strong, labels, count, B, b)

@@ -19,7 +19,11 @@ from mcprecond.linalg.powers import exponent_of, times_power
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import diagonal_of
 from mcprecond.multigrid.acceleration import accelerated
+from mcprecond.multigrid.galerkin import Galerkin
+from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.smoothers import Smoother
+from mcprecond.multigrid.strength import Connections
+from mcprecond.multigrid.tentative import Tentative
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners.base import LinearOperator, Preconditioner
 from mcprecond.solvers.result import SolveResult
@@ -57,9 +61,15 @@ class Level:
         None on a coarsest level that is solved by a dense matrix.
     P, R : sparse matrices, or None
         To this level from the next coarser one, and to that one; None on the coarsest level.
-    aggregates : array of int32, or None
-        The aggregate of each node, which is a node of the next coarser level, or -1 where it is in none; None on the
-        coarsest level, and where another package has built the levels.
+    C : Connections, or None
+        The strong connections between nodes. It, and what follows, is None on the coarsest level, and where another
+        package has built the levels.
+    T : Tentative, or None
+        The aggregates and the tentative prolongator.
+    interpolation : Interpolation, or None
+        Computes P.
+    galerkin : Galerkin, or None
+        Computes R and the matrix of the next coarser level.
     """
 
     A: Any
@@ -70,7 +80,15 @@ class Level:
     R: Any = None
     prolongation: Csr | None = None
     restriction: Csr | None = None
-    aggregates: Any = None
+    C: Connections | None = None
+    T: Tentative | None = None
+    interpolation: Interpolation | None = None
+    galerkin: Galerkin | None = None
+
+    @property
+    def aggregates(self) -> Any:
+        """The aggregate of each node, which is a node of the next coarser level, or -1 where it is in none."""
+        return None if self.T is None else self.T.labels
 
     @property
     def AggOp(self) -> Any:  # as PyAMG names it

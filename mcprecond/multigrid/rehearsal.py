@@ -12,15 +12,16 @@ import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
 from mcprecond.backends.beside import compiled_beside, is_kept
+from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.filtered import FilteredMatrix
-from mcprecond.multigrid.galerkin import GalerkinProduct, restrict_rows
+from mcprecond.multigrid.galerkin import Galerkin, restrict_rows
+from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.polynomial import DEGREE, Polynomial
-from mcprecond.multigrid.strength import strong_connections
-from mcprecond.multigrid.transfer import tentative
+from mcprecond.multigrid.strength import Connections, symmetric_strength
+from mcprecond.multigrid.tentative import Tentative, fit_tentative
 from mcprecond.multigrid.units import narrowed
 from mcprecond.preconditioners.setup import admit
 
@@ -39,10 +40,13 @@ def rehearse_products() -> None:
     """P, R and R A P for aggregates of three neighbors, and what levels of single precision need."""
     matrix, count = _line(), N // 3
     labels = np.arange(N, dtype=np.int32) // 3
-    own, B = (np.arange(N + 1, dtype=np.int64), labels), np.ones((N, 1))
+    B = np.ones((N, 1))
     diagonal = np.arange(N + 1, dtype=matrix.indptr.dtype), np.arange(N, dtype=np.int32)
-    filtered = FilteredMatrix(matrix, *diagonal, B)
-    GalerkinProduct(matrix, matrix, filtered, labels, own, count, B, None).compute(matrix)
+    C = Connections(Graph.of(matrix), *diagonal)
+    P = SmoothedInterpolation(matrix, matrix, C, Tentative(labels, count, B, B[:count], None), B)
+    product = Galerkin(matrix, P)
+    P.update(matrix)
+    product.update(matrix)
     for of_vectors in (np.float64, np.float32):
         rehearse_level(of_vectors)
     for argument in (np.float64, np.float32):
@@ -53,9 +57,8 @@ def rehearse_products() -> None:
 def rehearse_others() -> None:
     """Aggregates, tentative prolongators, smoothers and cycles."""
     matrix, backend, b = _line(), get_backend("cpu"), np.ones(N)
-    aggregates(strong_connections(matrix, matrix, None).graph)
-    own = np.arange(N + 1, dtype=np.int64), np.zeros(N, np.int32)
-    tentative(own, 1, np.ones((N, 1)), 1, backend)
+    aggregates(symmetric_strength(matrix, matrix, None).graph)
+    fit_tentative(np.zeros(N, np.int32), 1, np.ones((N, 1)), 1, backend)
     product = Csr(matrix.csr, backend, stored=np.float32, argument=np.float32)
     product.enqueue(product.new_state(), b.astype(np.float32), np.empty(N))
     Dense(matrix.csr, backend).enqueue(None, b, np.empty(N))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,32 +12,21 @@ from mcprecond.backends import Backend, backend_of
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.backends.inputs import first_place, numbers_of
 from mcprecond.backends.updates import one_at_a_time
-from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError
-from mcprecond.multigrid.coarsening import Coarsening, coarsen
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
-from mcprecond.multigrid.named_smoothers import is_polynomial, known_smoother, new_smoother
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
+from mcprecond.multigrid.named_smoothers import known_smoother
 from mcprecond.multigrid.rehearsal import rehearse
+from mcprecond.multigrid.setup import STRENGTHS, Options, build_levels, update_candidates, update_levels
 from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import (
-    NOT_DEFINITE,
-    has_contrasts,
-    narrowed,
-    scaled,
-    scaled_candidates,
-    scales_of,
-    without_couplings,
-)
+from mcprecond.multigrid.units import has_contrasts, scaled, scaled_candidates, scales_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit, admit_values
-from mcprecond.tuning.least_time import AutoColoring, ColoringArgument
-from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType
+from mcprecond.tuning.least_time import ColoringArgument
+from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType, StrengthName
 
-STRENGTHS = ("symmetric",)
 #: Unknowns of the coarsest level, where they are not given: how long a dense inverse takes depends on the device.
 MAX_COARSE = {"cpu": 300, "gpu": 500}
-FALL = 0.5  # of a given limit of strength, from level to level
 
 
 class SmoothedAggregation(Multigrid):
@@ -128,7 +116,7 @@ class SmoothedAggregation(Multigrid):
         B: HostArray | DeviceArray | None = None,
         *,
         block_size: int = 1,
-        strength: Literal["symmetric"] = "symmetric",
+        strength: StrengthName = "symmetric",
         theta: float | None = None,
         smoother: SmootherName | Callable[[Any], Any] = "auto",
         coloring: ColoringArgument = "auto",
@@ -141,69 +129,48 @@ class SmoothedAggregation(Multigrid):
         device: Device | None = None,
     ) -> None:
         self.block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
-        one_of(strength, "strength", STRENGTHS)
         self.theta = None if theta is None else real(theta, "theta", 0, 1)
         self.cycle = one_of(cycle, "cycle", CYCLES)
         self.smoother = known_smoother(smoother)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
         if self.presweeps + self.postsweeps == 0:
             raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
+        strength = one_of(strength, "strength", STRENGTHS)
         self.max_levels = integer(max_levels, "max_levels", 1)
         matrix, origin = admit(A, device, finite=True)
-        matrix = matrix.canonical()
-        most = MAX_COARSE[matrix.backend.name] if max_coarse is None else max_coarse
+        matrix, backend = matrix.canonical(), matrix.backend
+        most = MAX_COARSE[backend.name] if max_coarse is None else max_coarse
         self.max_coarse = integer(most, "max_coarse", 0, MOST_DENSE)
-        if matrix.backend.name == "cpu" and matrix.dtype == np.float64:
+        if backend.name == "cpu" and matrix.dtype == np.float64:
             rehearse()
         own = stored_dtype(dtype, matrix.dtype)
-        #: The dtype of the levels below the finest one, unless the diagonal of A has high contrasts.
         self._narrowest = single(own) if dtype is None and not callable(smoother) else own
         narrow = own if dtype is None and has_contrasts(matrix) else self._narrowest
-        self._coloring = coloring
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
-        candidates = near_null_space(B, matrix, self.block_size)
-        self._given = None if B is None else candidates
-        super().__init__(*self._build(matrix, candidates, own, narrow), matrix.backend, origin)
-
-    def _build(self, matrix: AdmittedMatrix, B: Any, own: Any, narrow: Any) -> tuple[list[Level], Dense | None]:
-        """Make the levels, until one is small enough or cannot be made coarser.
-
-        Vectors have the dtype `own` on the finest level, and `narrow` on the others.
-        """
+        self._B = None if B is None else near_null_space(B, matrix, self.block_size)
         refuse_unfit(matrix)
-        backend, block_size, coloring, coarse = matrix.backend, self.block_size, self._coloring, None
-        stored = narrow if is_polynomial(self.smoother, coloring) else own
-        levels = [Level(matrix.csr, own, stored)]
-        self._coarsenings: list[Coarsening] = []
-        self._scales, A = scales_of(matrix, self._narrowest), matrix
-        if self._scales is not None:
-            A, B = scaled(matrix, self._scales), scaled_candidates(B, self._scales)
-        first = A
-        while True:
-            level, coarsening = levels[-1], None
-            if A.shape[0] > self.max_coarse and len(levels) < self.max_levels:
-                theta = None if self.theta is None else self.theta * FALL ** (len(levels) - 1)
-                coarsening = coarsen(A, B, block_size, theta)
-            if coarsening is None and A.shape[0] <= MOST_DENSE:
-                # Where A is nearly singular, rounding would make the inverse indefinite in single precision.
-                coarse, level.dtype = Dense(A.csr, backend, sizes=partial(self._sizes, first)), matrix.dtype
-                break
-            values = narrowed(A, level.stored, len(levels) - 1, NOT_DEFINITE)
-            with naming_level(len(levels) - 1):
-                level.smoother = new_smoother(self.smoother, values, coloring, block_size, level.dtype)
-            if coarsening is None:
-                break
-            A = coarsening.coarse_matrix(A, len(levels), self._narrowest)
-            B, block_size = coarsening.B, coarsening.B.shape[1]
-            level.aggregates = coarsening.labels
-            levels.append(Level(A.csr, narrow, narrow))
-            self._coarsenings.append(coarsening)
-            coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
-        for level, coarser, coarsening in zip(levels, levels[1:], self._coarsenings, strict=False):
-            product = coarsening.product
-            level.connect(coarser, product.P, product.R, product.longest_rows, backend)
-        return levels, coarse
+        self._scales = scales_of(matrix, self._narrowest)
+        how = Options(
+            self.block_size,
+            strength,
+            self.theta,
+            self.smoother,
+            coloring,
+            self.max_levels,
+            self.max_coarse,
+            own,
+            narrow,
+            self._narrowest,
+        )
+        levels, coarse = build_levels(in_scales(matrix, self._scales), self._candidates(matrix, self._scales), how)
+        levels[0].A = matrix.csr
+        super().__init__(levels, coarse, backend, origin)
+
+    def _candidates(self, matrix: AdmittedMatrix, scales: Any) -> Any:
+        """The near-null space of the scaled matrix."""
+        B = near_null_space(None, matrix, self.block_size) if self._B is None else self._B
+        return B if scales is None else scaled_candidates(B, scales)
 
     @one_at_a_time
     def update(self, A: Matrix) -> None:
@@ -231,42 +198,16 @@ class SmoothedAggregation(Multigrid):
         scales = scales_of(matrix, self._narrowest)
         self.is_halfway = True
         if scales is not None or self._scales is not None:
-            self._take_candidates(matrix, scales)
-        self._take_values(matrix if scales is None else scaled(matrix, scales))
+            update_candidates(self.levels, self._candidates(matrix, scales), self.block_size, self.backend)
+        update_levels(self.levels, self._coarse, in_scales(matrix, scales), self._narrowest)
         self.levels[0].A, self._scales = matrix.csr, scales
         self._free = {}  # graphs that were captured hold the damping of before
         self.is_halfway = False
 
-    def _sizes(self, A: AdmittedMatrix) -> Any:
-        """The diagonal that the coarsest matrix would have if nothing canceled, for this A on the finest level."""
-        sizes = A.diagonal().real
-        for coarsening in self._coarsenings:
-            sizes = without_couplings(coarsening.product.R, sizes, A.backend)
-        return sizes
 
-    def _take_candidates(self, matrix: AdmittedMatrix, scales: Any) -> None:
-        """The tentative prolongators of A in another scaling."""
-        B = self._given
-        if B is None:
-            B = near_null_space(None, matrix, self.block_size)
-        if scales is not None:
-            B = scaled_candidates(B, scales)
-        for coarsening in self._coarsenings:
-            B = coarsening.take_candidates(B, self.backend)
-
-    def _take_values(self, A: AdmittedMatrix) -> None:
-        """Level by level, into the arrays that are there: captured applications read them."""
-        first = A
-        for number, level in enumerate(self.levels):
-            if level.smoother is not None:
-                values = narrowed(A, level.stored, number, NOT_DEFINITE)
-                with naming_level(number):
-                    level.smoother.update(values)
-            if number < len(self._coarsenings):
-                A = self._coarsenings[number].coarse_matrix(A, number + 1, self._narrowest)
-                level.replace_transfers()
-        if self._coarse is not None:
-            self._coarse.update(A.csr, self.backend, partial(self._sizes, first))
+def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
+    """diag(s) A diag(s), or A itself where there are no scales."""
+    return matrix if scales is None else scaled(matrix, scales)
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:

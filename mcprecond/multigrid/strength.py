@@ -39,7 +39,7 @@ class Connections(NamedTuple):
     indices: Any
 
 
-def strong_connections(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None) -> Connections:
+def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None) -> Connections:
     """Return the strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``.
 
     Where unknowns come in nodes the Frobenius norms of the blocks are compared, and the vertices are nodes.

@@ -1,4 +1,4 @@
-// Tentative prolongators: a team of LANES threads per aggregate, which share its rows. See transfer.py.
+// Tentative prolongators: a team of LANES threads per aggregate, which share its rows. See tentative.py.
 
 #include "cuda/numbers.cuh"
 #include "multigrid/team.cuh"

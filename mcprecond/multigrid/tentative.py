@@ -8,6 +8,7 @@ Computing 56, 1996, Algorithm 5.1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,36 +23,54 @@ KERNELS = KernelSet(__file__, "VALUE LANES")
 DEPENDENT = {"f": 1e-5, "d": 1e-10}
 
 
-def tentative(own: Pattern, count: int, B: Any, block_size: int, backend: Backend) -> tuple[Any, Any, Any]:
-    """Return the rows of the tentative prolongator and the candidates of the coarse level, so that T B_c = B.
+@dataclass(frozen=True)
+class Tentative:
+    """T of a level, by its rows.
 
-    Parameters
+    Attributes
     ----------
-    own : pattern
-        Of nodes: each has the column of its aggregate, or column `count` if it has none.
+    labels : array of int32, shape (n_nodes,)
+        The aggregate of each node, or -1.
     count : int
         How many aggregates there are.
-    B : array, shape (n, k)
-
-    Returns
-    -------
     Q : array, shape (n, k)
         Row i of T: its entries in columns k a .. k a + k - 1 of its aggregate a. Zero where there is none.
-    coarse : array, shape (count * k, k)
+    B : array, shape (count * k, k)
+        The candidates of the coarse level.
     vanished : array of int, or None
         Unknowns of the coarse level that stand for nothing: aggregates do without the candidates that depend on others.
     """
+
+    labels: Any
+    count: int
+    Q: Any
+    B: Any
+    vanished: Any
+
+    def pattern(self, xp: Any) -> Pattern:
+        """A column for each node: its aggregate, or `count` if it has none."""
+        return pattern_of(self.labels, self.count, xp)
+
+
+def pattern_of(labels: Any, count: int, xp: Any) -> Pattern:
+    """See `Tentative.pattern`."""
+    return xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
+
+
+def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> Tentative:
+    """Return T for some aggregates and candidates B of shape (n, k)."""
     xp, k = backend.xp, B.shape[1]
-    (offsets, members), _ = transposed_pattern(own, count, backend)
+    (offsets, members), _ = transposed_pattern(pattern_of(labels, count, xp), count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
     run = backend.kernels(KERNELS, VALUE=B.dtype, LANES=lanes_for(B.shape[0] / max(count, 1)))
     tiny = DEPENDENT[B.dtype.char.lower()]
     run.fit_candidates(
         count, offsets, members, block_size, k, tiny, B.reshape(-1), Q.reshape(-1), coarse.reshape(-1), any_vanished
     )
-    if not int(any_vanished[0]):
-        return Q, coarse, None
-    return Q, coarse, xp.flatnonzero(xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1) == 0)
+    vanished = None
+    if int(any_vanished[0]):
+        vanished = xp.flatnonzero(xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1) == 0)
+    return Tentative(labels, count, Q, coarse, vanished)
 
 
 # On the CPU.

@@ -1,0 +1,35 @@
+// Smoothed prolongators: a team of LANES threads per row. See interpolation.py.
+
+#include "cuda/numbers.cuh"
+#include "multigrid/blocks.cuh"
+#include "multigrid/team.cuh"
+
+// Each thread of a team adds up one number of the row at a time; the team reads the entries of A together.
+extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
+                                       const int* indices, const VALUE* values, double factor, const VALUE* dinv,
+                                       const int* labels, const VALUE* Q, const long long* P_indptr,
+                                       const int* P_columns, VALUE* P) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    KNOWN_SIZES;
+    long long v = i / b, list = P_indptr[v];
+    int width = (int)k, numbers = (int)(P_indptr[v + 1] - list) * width;
+    VALUE *own = P + begin_of(v, i - v * b, b, k, P_indptr), scale = (REAL)factor * dinv[i];
+    for (int first = 0; first < numbers; first += LANES) {
+        int q = first + team_lane(), label = q < numbers ? P_columns[list + q / width] : -1, c = q % width;
+        VALUE sum = VALUE();
+        for (OFFSET before = indptr[i]; before < indptr[i + 1]; before += LANES) {
+            OFFSET e = before + team_lane();
+            int j = e < indptr[i + 1] ? indices[e] : -1, theirs = j < 0 ? -1 : labels[j / UNKNOWNS];
+            VALUE a = j < 0 ? VALUE() : scale * values[e];
+            for (int s = 0; s < LANES; ++s) {
+                int lane = lane_id() / LANES * LANES + s, column = __shfl_sync(team_mask(), j, lane);
+                bool same = __shfl_sync(team_mask(), theirs, lane) == label;
+                VALUE shown = a;
+                each_part(shown, [&](REAL& part) { part = __shfl_sync(team_mask(), part, lane); });
+                if (column >= 0 && label >= 0 && same) sum -= shown * Q[column * k + c];
+            }
+        }
+        if (label >= 0) own[q] = label == labels[v] ? sum + Q[i * k + c] : sum;
+    }
+}

@@ -1,0 +1,183 @@
+"""Setup of a hierarchy, level by level: A -> strength C -> aggregates -> T -> P -> A_c = P^H A P, and its smoother.
+
+Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
+Computing 56, 1996, Algorithm 2.1 and Section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from mcprecond.backends import Backend
+from mcprecond.linalg.dense import Dense
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.galerkin import Galerkin
+from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
+from mcprecond.multigrid.interpolation import SmoothedInterpolation
+from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
+from mcprecond.multigrid.patterns import longest_rows
+from mcprecond.multigrid.strength import Connections, symmetric_strength
+from mcprecond.multigrid.tentative import fit_tentative
+from mcprecond.multigrid.units import NOT_DEFINITE, narrowed, refuse_indefinite, without_couplings
+from mcprecond.storage.node_blocks import node_pattern
+from mcprecond.tuning.least_time import AutoColoring
+from mcprecond.typing import StrengthName
+
+#: Strength of connection, by name: ``strength(A, nodes, theta)`` returns the strong connections.
+STRENGTHS: dict[StrengthName, Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections]] = {
+    "symmetric": symmetric_strength
+}
+FALL = 0.5  # of a given limit of strength, from level to level
+MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to make levels.
+
+    Attributes
+    ----------
+    block_size : int
+        Unknowns of a node of the finest level.
+    strength : str
+        A name in `STRENGTHS`.
+    theta : float or None
+        The limit of strength on the finest level.
+    smoother, coloring
+        As in `SmoothedAggregation`.
+    max_levels, max_coarse : int
+    dtype, narrow, narrowest : dtype
+        Of the vectors of the finest level, of those of the others, and of those where contrasts are low.
+    """
+
+    block_size: int
+    strength: StrengthName
+    theta: float | None
+    smoother: Any
+    coloring: Any
+    max_levels: int
+    max_coarse: int
+    dtype: Any
+    narrow: Any
+    narrowest: Any
+
+
+def build_levels(first: AdmittedMatrix, B: Any, how: Options) -> tuple[list[Level], Dense | None]:
+    """Make levels until one is small enough or cannot be made coarser; return them and the inverse of the last one."""
+    backend, A, block_size, coloring = first.backend, first, how.block_size, how.coloring
+    stored = how.narrow if is_polynomial(how.smoother, coloring) else how.dtype
+    levels, coarse = [Level(A.csr, how.dtype, stored)], None
+    while True:
+        number, level = len(levels) - 1, levels[-1]
+        if A.shape[0] > how.max_coarse and len(levels) < how.max_levels:
+            theta = None if how.theta is None else how.theta * FALL**number
+            coarsen(level, A, B, block_size, STRENGTHS[how.strength], theta)
+        if level.galerkin is None and A.shape[0] <= MOST_DENSE:
+            # Where A is nearly singular, rounding would make the inverse indefinite in single precision.
+            level.dtype = A.dtype
+            coarse = Dense(A.csr, backend, sizes=partial(sizes_without_couplings, first, levels))
+            break
+        values = narrowed(A, level.stored, number, NOT_DEFINITE)
+        with naming_level(number):
+            level.smoother = new_smoother(how.smoother, values, coloring, block_size, level.dtype)
+        if level.T is None:
+            break
+        A = coarse_matrix(level, A, number + 1, how.narrowest)
+        B, block_size = level.T.B, level.T.B.shape[1]
+        levels.append(Level(A.csr, how.narrow, how.narrow))
+        coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
+    for level, coarser in pairwise(levels):
+        assert level.interpolation is not None and level.galerkin is not None
+        longest = level.interpolation.longest_row, level.galerkin.longest_row
+        level.connect(coarser, level.interpolation.csr, level.galerkin.R, longest, backend)
+    return levels, coarse
+
+
+def coarsen(
+    level: Level,
+    A: AdmittedMatrix,
+    B: Any,
+    block_size: int,
+    strength: Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections],
+    theta: float | None,
+) -> None:
+    """A -> C -> aggregates -> T -> P -> pattern of A_c. The level stays the last one where the next one would hardly be
+    smaller.
+    """
+    nodes, k = nodes_of(A, block_size), B.shape[1]
+    for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
+        C = strength(A, nodes, limit)
+        labels, count = aggregates(C.graph)
+        if count * k <= MOST_KEPT * A.shape[0]:
+            break
+    else:
+        return
+    if count == 0:
+        return
+    T = fit_tentative(labels, count, B, block_size, A.backend)
+    P = SmoothedInterpolation(A, nodes, C, T, B)
+    level.C, level.T, level.interpolation, level.galerkin = C, T, P, Galerkin(nodes, P)
+
+
+def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:
+    """Compute P, R and A_c, the matrix of the level of that number, with the values of A.
+
+    Raises
+    ------
+    ValueError
+        If A_c has a negative diagonal entry, so that A is not positive definite.
+    """
+    assert level.interpolation is not None and level.galerkin is not None
+    level.interpolation.update(A)
+    level.galerkin.update(A)
+    refuse_indefinite(level.galerkin.coarse, level.galerkin.R, A.diagonal().real, number, narrowest)
+    return level.galerkin.coarse
+
+
+def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatrix, narrowest: Any) -> None:
+    """Take the values of a matrix with the same pattern into the arrays that are there: captured applications read
+    them.
+    """
+    A = first
+    for number, level in enumerate(levels):
+        if level.smoother is not None:
+            values = narrowed(A, level.stored, number, NOT_DEFINITE)
+            with naming_level(number):
+                level.smoother.update(values)
+        if level.galerkin is not None:
+            A = coarse_matrix(level, A, number + 1, narrowest)
+            level.replace_transfers()
+    if coarse is not None:
+        coarse.update(A.csr, first.backend, partial(sizes_without_couplings, first, levels))
+
+
+def update_candidates(levels: list[Level], B: Any, block_size: int, backend: Backend) -> None:
+    """Take other candidates, as those of A in another scaling; the values of P follow by `update_levels`."""
+    for level in levels:
+        if isinstance(level.interpolation, SmoothedInterpolation) and level.T is not None:
+            level.T = fit_tentative(level.T.labels, level.T.count, B, block_size, backend)
+            level.interpolation.take(level.T, B)
+            B, block_size = level.T.B, level.T.B.shape[1]
+
+
+def nodes_of(A: AdmittedMatrix, block_size: int) -> AdmittedMatrix:
+    """Return A with the pattern of its nodes; A itself where a node has one unknown."""
+    if block_size == 1:
+        return A
+    pattern = node_pattern(A, block_size)
+    longest = longest_rows(A.backend, pattern.indptr)[0]
+    return AdmittedMatrix.computed(pattern, A.backend, longest, is_symmetric=A.is_symmetric)
+
+
+def sizes_without_couplings(first: AdmittedMatrix, levels: list[Level]) -> Any:
+    """The diagonal that the coarsest matrix would have if nothing canceled."""
+    sizes = first.diagonal().real
+    for level in levels:
+        if level.galerkin is not None:
+            sizes = without_couplings(level.galerkin.R, sizes, first.backend)
+    return sizes
