@@ -244,7 +244,7 @@ def test_all_columns_count_as_running_while_one_does(backend, to_device, monkeyp
 
     def noted(self, ahead=0):
         state = read_state(self, ahead)
-        seen.append((state == RUNNING, [column.is_running for column in self.columns]))
+        seen.append((state == RUNNING, [column.state == RUNNING for column in self.columns]))
         return state
 
     monkeypatch.setattr(ColumnsIteration, "read_state", noted)

@@ -8,10 +8,8 @@ starts it over, is what `Iteration` has for a single system.
 from __future__ import annotations
 
 import math
-import time
 import weakref
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,19 +18,8 @@ from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part, c
 from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
-from mcprecond.linalg.powers import exponent_of, power_times
+from mcprecond.linalg.powers import exponent_of
 from mcprecond.solvers.cg import ConjugateGradients
-from mcprecond.solvers.driver import (
-    EXAMINED,
-    MOST_PER_READ,
-    RARER,
-    Watch,
-    _iterations_left,
-    choose_units,
-    solution_of,
-    stalls,
-    verdict,
-)
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -52,7 +39,7 @@ from mcprecond.solvers.iteration import (
     take_rz,
     wide,
 )
-from mcprecond.solvers.result import CAUSES, ColumnsResult, Reason, SolveResult, worst
+from mcprecond.solvers.result import ColumnsResult, SolveResult, worst
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LONG_ROWS=0")
 
@@ -80,17 +67,15 @@ class Column(ConjugateGradients):
         block = of.host[number]
         self.control, self.scalars = block[:CONTROL], block[CONTROL : CONTROL + SCALARS].view(np.float64)
         self._fetch_control_block = lambda: lambda: block
-        self._state, self.count, self.shift, self.home = EXHAUSTED, 0, 0, 0
+        self._state = self.state = EXHAUSTED
         self.control[STATE] = EXHAUSTED  # so that its residual is found
-        self.residuals, self.true_residual_norm, self.limit_of_caller = [], math.inf, 0.0
+        self.count = self.shift = self.home = self.breakdowns = 0
+        self.residuals, self.true_residual_norm = [], math.inf
         self.best, self.best_norm, self.largest_norm, self.guess = None, math.inf, math.inf, None
-        #: Why it has stopped, where it has for good.
-        self.reason: Reason | None = None
 
-    @property
-    def is_running(self) -> bool:
-        """Whether it goes on, as far as the host knows."""
-        return self._state == RUNNING
+    def part_of(self, v: Any) -> Any:
+        """See `Iteration`."""
+        return None if v is None else v[:, self.number]
 
     def dot(self, a: Any) -> float:
         """See `Iteration`."""
@@ -122,10 +107,6 @@ class Column(ConjugateGradients):
     def begin(self) -> None:
         """See `Iteration`; the others of its kind begin with it."""
         self.scalars[RZ] = 0
-
-    def stop(self) -> None:
-        """Let it change no longer."""
-        self._go_to(EXHAUSTED)
 
 
 class ColumnsIteration(Iteration):
@@ -164,6 +145,22 @@ class ColumnsIteration(Iteration):
         self.columns = [Column(self, number) for number in range(self.k)]
         for column in self.columns:
             column.guess = None if x0 is None else x0[:, column.number]
+
+    @property
+    def systems(self) -> Sequence[Iteration]:
+        """See `Iteration`."""
+        return self.columns
+
+    def stop(self, systems: Sequence[Iteration], state: int) -> None:
+        """See `Iteration`: on the device, too, where the others go on."""
+        for column in systems:
+            column._go_to(EXHAUSTED)
+            column.state = state
+        self._write()
+
+    def find_residuals(self) -> None:
+        """See `Iteration`."""
+        self.find_residual()
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -207,9 +204,9 @@ class ColumnsIteration(Iteration):
         """Bring what the host has decided to the device, which is idle."""
         self._blocks.view(np.float64)[...] = self.backend.xp.asarray(self.host.view(np.float64))
 
-    def begin(self) -> None:
+    def begin_together(self) -> None:
         """See `Iteration`: the columns that the host has let run."""
-        beginning = [column for column in self.columns if column.is_running]
+        beginning = [column for column in self.columns if column.state == RUNNING]
         if beginning and self.M is not None and self.exponent_of_M is None:
             self.M.enqueue(self._of_M, self.r, self.z)
             number, xp = beginning[0].number, self.backend.xp
@@ -237,125 +234,14 @@ class ColumnsIteration(Iteration):
         fetched = self._fetch_blocks()
         self.enqueue(ahead)
         self.host[...] = fetched()
-        states = [column.read_state() for column in self.columns if column.is_running]
-        return RUNNING if RUNNING in states else EXHAUSTED
+        for column in self.columns:
+            if column.state == RUNNING:
+                column.state = column.read_state()
+        return RUNNING if any(column.state == RUNNING for column in self.columns) else EXHAUSTED
 
-
-def iterate_columns(
-    iteration: ColumnsIteration,
-    callback: Callable[[Any], object] | None,
-    progress: Callable[[int, float], object] | None,
-    cause: Callable[[Column], Reason | None],
-) -> list[Reason]:
-    """Enqueue iterations until each column has a reason to stop; see `iterate`, which does so for one system.
-
-    Columns whose recurrence was optimistic start over once all of them have stopped.
-    """
-    iterations = 1 if callback else iteration.backend.iterations_per_read
-    adapts = iterations > 1
-    ahead = iteration.ahead if adapts and iteration.captures else 0
-    takes_long = iteration.bundle == 1
-    if takes_long:
-        iterations = 1
-    running, called, examined, watch = ahead, 0, EXAMINED, Watch()
-    columns = iteration.columns
-    while True:
-        state = iteration.read_state(running)
-        watch.look(iteration.count, max((column.residuals for column in columns), key=lambda norms: norms[-1]))
-        if callback and iteration.count > called:
-            called = iteration.count
-            callback(iteration)
-        if progress:
-            progress(iteration.count, max(column.norm_in_units(column.residuals[-1]) for column in columns))
-        if state == RUNNING and iteration.count >= examined:
-            examined *= RARER
-            _stop(
-                iteration, [(column, found) for column in columns if _is_stalling(column) and (found := cause(column))]
-            )
-        _stop(iteration, [(column, Reason.DIVERGED) for column in columns if column.is_running and column.has_diverged])
-        active = [column for column in columns if column.is_running]
-        if active:
-            if adapts:
-                more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
-                left = [_iterations_left(column.residuals, column.limit, more) for column in active]
-                most = min(MOST_PER_READ, max(column.maxiter - column.count for column in active))
-                known = [number for number in left if number is not None]
-                all_known = len(known) == len(left)
-                iterations = min(max(max(known) - running, least) if all_known else more, most)
-                running = 0 if takes_long and all_known and max(known) <= MOST_PER_READ else ahead
-            iteration.enqueue(iterations)
-            continue
-        iteration.find_residual()
-        for column in columns:
-            if column.reason is None:
-                before = column.true_residual_norm
-                column.measure_residual()
-                column.reason = verdict(column, column._state, before)
-                if column.reason is None:
-                    column.keep_best()
-                    column.start_over()
-        reasons = [column.reason for column in columns if column.reason is not None]
-        if len(reasons) == len(columns):
-            return reasons
-        iteration.begin()
-
-
-def solve_columns(
-    iteration: ColumnsIteration,
-    b: Any,
-    guess: Any,
-    exponent_of_A: int,
-    exponent_of_product: Callable[[int], int],
-    limits: tuple[float, float, int],
-    callback: Callable[[Any], object] | None,
-    progress: Callable[[int, float], object] | None,
-    cause: Callable[..., Reason | None],
-    detail: Callable[[Reason, Any, float], str],
-    started: float,
-) -> ColumnsResult[Any]:
-    """Solve for right-hand sides that the iteration has loaded.
-
-    Parameters
-    ----------
-    exponent_of_product : function
-        See `choose_units`; of the number of a column.
-    limits : (float, float, int)
-        rtol, atol and maxiter.
-    cause : function
-        ``cause(b, column, limit, reason)`` for one column of b, its `Column` and its limit in the caller's units.
-    detail : function
-        ``detail(reason, b, limit)`` likewise.
-    started : float
-        When the solve began.
-    """
-    (rtol, atol, maxiter), columns = limits, iteration.columns
-    norms = []
-    for number, column in enumerate(columns):
-        of_product = partial(exponent_of_product, number)
-        norm, is_zero = choose_units(column, b, guess, exponent_of_A, iteration.backend, of_product)
-        if norm == 0 and not is_zero:
-            column.x.fill(0)
-            is_zero = True
-        norms.append((norm, is_zero))
-    if guess is not None:
-        iteration.find_residual()
-    for column, (norm, is_zero) in zip(columns, norms, strict=True):
-        limit = max(rtol * norm, power_times(float(atol), column.shift))
-        column.limit_of_caller = column.norm_in_units(limit)
-        column.start(limit, maxiter, norm, is_zero)
-    iteration.begin()
-    why = lambda column, *reason: cause(b[:, column.number], column, column.limit_of_caller, *reason)  # noqa: E731
-    ready = time.perf_counter()
-    stopped_by = iterate_columns(iteration, callback, progress, why)
-    results: list[SolveResult[Any]] = []
-    for column, reason in zip(columns, stopped_by, strict=True):
-        x, norm, reason = solution_of(column, reason, b[:, column.number])
-        if reason not in (Reason.CONVERGED, *CAUSES):
-            reason = why(column, reason) or reason
-        residuals = np.array([column.norm_in_units(norm) for norm in column.residuals])
-        more = detail(reason, b[:, column.number], column.limit_of_caller)
-        results.append(SolveResult(x, reason, column.count, residuals, norm, 0.0, 0.0, detail=more))
-    return joined(results, iteration.backend, ready - started, time.perf_counter() - ready)
+    def begin(self) -> None:
+        """See `begin_together`."""
+        self.begin_together()
 
 
 def joined(
@@ -378,24 +264,6 @@ def joined(
         reasons=reasons,
         detail=details[0] if details else "",
     )
-
-
-def _is_stalling(column: Column) -> bool:
-    """Whether a column is running and has not won much."""
-    return column.is_running and stalls(column.residuals)
-
-
-def _stop(iteration: ColumnsIteration, found: Sequence[tuple[Column, Reason]]) -> None:
-    """Stop columns for the reasons that were found."""
-    if not found:
-        return
-    iteration.read_state()  # after those that have run ahead
-    for column, _ in found:
-        column.stop()
-    iteration.find_residual()
-    for column, reason in found:
-        column.measure_residual()
-        column.reason = Reason.CONVERGED if column.true_residual_norm <= column.limit else reason
 
 
 # On the CPU. A control block is a row of `blocks`. Vectors are taken number by number, ROWS_AT_ONCE rows after another,

@@ -115,15 +115,17 @@ def iterate(
     iteration: Iteration,
     callback: Callable[[Iteration], object] | None,
     progress: Callable[[int, float], object] | None,
-    cause: Callable[[], Reason | None],
+    cause: Callable[[Iteration], Reason | None],
     leaves: Callable[[Iteration], bool] | None = None,
-) -> Reason:
-    """Enqueue iterations, read the state, and start over from the true residual if the recurrence was optimistic.
+) -> None:
+    """Enqueue iterations and read the states until each system has a reason to end.
 
-    After many iterations that have not won much, or do not win anything any more, ``cause()`` examines why. If
+    Systems whose recurrence was optimistic start over from the true residual once all of them have stopped. After many
+    iterations that have not won much, or do not win anything any more, ``cause(system)`` examines why. If
     ``leaves(iteration)`` says so, the iterations end as if there were no more. After a breakdown a method that can
     start in another way does so from the best iterate, a few times.
     """
+    systems = iteration.systems
     iterations = 1 if callback else iteration.backend.iterations_per_read
     adapts = iterations > 1
     ahead = iteration.ahead if adapts and iteration.captures else 0
@@ -133,45 +135,72 @@ def iterate(
     running = ahead
     called, examined, watch = 0, EXAMINED, Watch()
     while True:
-        state = iteration.read_state(running)
-        watch.look(iteration.count, iteration.residuals)
+        iteration.state = iteration.read_state(running)
+        watch.look(iteration.count, max((system.residuals for system in systems), key=lambda norms: norms[-1]))
         if callback and iteration.count > called:
             called = iteration.count
             callback(iteration)
         if progress:
-            progress(iteration.count, iteration.norm_in_units(iteration.residuals[-1]))
-        if state == RUNNING and iteration.count >= examined:
+            progress(iteration.count, max(system.norm_in_units(system.residuals[-1]) for system in systems))
+        active = running_of(systems)
+        if active and iteration.count >= examined:
             examined *= RARER
-            if stalls(iteration.residuals) and (found := cause()):
-                iteration.read_state()  # after those that have run ahead
-                iteration.measure_residual()
-                return Reason.CONVERGED if iteration.true_residual_norm <= iteration.limit else found
-        if state == RUNNING:
-            is_left = leaves is not None and leaves(iteration)
-            if is_left or iteration.has_diverged:
-                state = iteration.read_state()  # after those that have run ahead
-                if state == RUNNING:
-                    state = EXHAUSTED if is_left else DIVERGED
-        if state == RUNNING:
+            end_for_causes(iteration, {system: cause(system) for system in active if stalls(system.residuals)})
+            active = running_of(systems)
+        is_left = bool(active) and leaves is not None and leaves(iteration)
+        if ending := [system for system in active if is_left or system.has_diverged]:
+            iteration.state = iteration.read_state()  # after those that have run ahead
+            iteration.stop(running_of(ending), EXHAUSTED if is_left else DIVERGED)
+            active = running_of(systems)
+        if active:
             if adapts:
                 more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
-                left = _iterations_left(iteration.residuals, iteration.next_limit, more)
-                most = min(MOST_PER_READ, iteration.room)
+                most = min(MOST_PER_READ, max(system.room for system in active))
+                left = iterations_left(active, more)
                 iterations = min(more if left is None else max(left - running, least), most)
                 running = 0 if takes_long and left is not None and left <= MOST_PER_READ else ahead
             iteration.enqueue(iterations)
             continue
-        before = iteration.true_residual_norm
-        iteration.measure_residual()
-        reason = verdict(iteration, state, before)
-        if reason in (Reason.BREAKDOWN, Reason.DIVERGED) and iteration.breakdowns < iteration.most_breakdowns:
-            iteration.breakdowns += 1
-            iteration.return_to_best()
-        elif reason:
-            return reason
-        else:
-            iteration.keep_best()
-        iteration.start_over()
+        stopped = [(system, system.state, system.true_residual_norm) for system in systems if system.reason is None]
+        iteration.find_residuals()
+        for system, state, before in stopped:
+            system.measure_residual()
+            settle(system, state, before)
+        if all(system.reason for system in systems):
+            return
+        iteration.begin_together()
+
+
+def running_of(systems: Sequence[Iteration]) -> list[Iteration]:
+    """The systems that go on, as far as the host knows."""
+    return [system for system in systems if system.state == RUNNING]
+
+
+def end_for_causes(iteration: Iteration, causes: dict[Iteration, Reason | None]) -> None:
+    """End the systems whose failure has a cause, unless they have just converged."""
+    found = [(system, reason) for system, reason in causes.items() if reason]
+    if found:
+        iteration.state = iteration.read_state()  # after those that have run ahead
+        iteration.stop([system for system, _ in found], EXHAUSTED)
+        iteration.find_residuals()
+    for system, reason in found:
+        system.measure_residual()
+        system.state = EXHAUSTED
+        system.reason = Reason.CONVERGED if system.true_residual_norm <= system.limit else reason
+
+
+def settle(system: Iteration, state: int, before: float) -> None:
+    """Find the reason why a system has ended, its true residual measured, or let it start over."""
+    reason = verdict(system, state, before)
+    if reason in (Reason.BREAKDOWN, Reason.DIVERGED) and system.breakdowns < system.most_breakdowns:
+        system.breakdowns += 1
+        system.return_to_best()
+    elif reason:
+        system.reason = reason
+        return
+    else:
+        system.keep_best()
+    system.start_over()
 
 
 class Watch:
@@ -212,13 +241,19 @@ def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:
     return None
 
 
-def _iterations_left(residuals: list[float], limit: float, window: int) -> int | None:
-    """How many iterations are left at the rate of the last ones, as many as `window`; None if that is unknown."""
-    window = min(window, len(residuals) - 1)
-    if window < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - window]:
-        return None
-    rate = math.log(residuals[-1 - window] / residuals[-1]) / window
-    return math.ceil(min(max(math.log(residuals[-1] / limit) / rate, 1), 2 * MOST_PER_READ))
+def iterations_left(systems: Sequence[Iteration], window: int) -> int | None:
+    """How many iterations the slowest system has left at the rate of the last ones, as many as `window`; None if that
+    is unknown of one of them.
+    """
+    most = 0
+    for system in systems:
+        residuals, limit = system.residuals, system.next_limit
+        last = min(window, len(residuals) - 1)
+        if last < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - last]:
+            return None
+        rate = math.log(residuals[-1 - last] / residuals[-1]) / last
+        most = max(most, math.ceil(min(max(math.log(residuals[-1] / limit) / rate, 1), 2 * MOST_PER_READ)))
+    return most
 
 
 def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, float, Reason]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times, times_power
+from mcprecond.solvers.result import Reason
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -142,6 +143,8 @@ class Iteration:
         # As floats, for which CuPy has compiled a copy.
         self._control_block.view(np.float64)[...] = self._first_block.view(np.float64)
         self._state, self.count = RUNNING, 0
+        #: The state as the driver knows it, and why the solve has ended, once it has.
+        self.state, self.reason = RUNNING, None
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
         # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
@@ -152,6 +155,31 @@ class Iteration:
         self.guess = None
         self.best_norm = self.largest_norm = math.inf
         self.breakdowns = 0
+
+    # What the driver sees: systems with one matrix, which advance together. Here it is a single one.
+
+    #: Why the solve has ended; None while it goes on.
+    reason: Reason | None = None
+
+    @property
+    def systems(self) -> Sequence[Iteration]:
+        """The systems."""
+        return [self]
+
+    def part_of(self, v: Any) -> Any:
+        """What belongs to this system of an array for all of them, or of None."""
+        return v
+
+    def stop(self, systems: Sequence[Iteration], state: int) -> None:
+        """Let systems end in a state, although they could go on; no iterations run ahead."""
+        for system in systems:
+            system.state = state
+
+    def find_residuals(self) -> None:
+        """Find the residuals of systems that have stopped, where `measure_residual` does not find that of each."""
+
+    def begin_together(self) -> None:
+        """Begin what systems have prepared by `begin`, where they begin together."""
 
     @property
     def next_limit(self) -> float:
@@ -350,6 +378,7 @@ class Iteration:
 
     def _go_to(self, state: int) -> None:
         """Set the state, unless the host has read that it is so already; iterations change it on the device."""
+        self.state = state
         if state != self._state:
             self.control[STATE] = self._state = state
 

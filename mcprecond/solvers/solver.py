@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from mcprecond.linalg.operator import Operator, Scaled, operator_for
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, with_floats
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.columns import ColumnsIteration, solve_columns
+from mcprecond.solvers.columns import joined
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration, near_exponent
@@ -116,7 +116,7 @@ class Solver:
         host has read the residuals, the solve ends as if `maxiter` were reached.
         """
         started, self.started = self.started or time.perf_counter(), 0.0
-        backend, n = self._backend, self.shape[0]
+        backend = self._backend
         b, guess, rtol, atol, maxiter = self.admitted_arguments(b, x0, rtol, atol, maxiter)
         operands = [self._A, b, *([] if guess is None else [guess])]
         if isinstance(self._M, AdmittedMatrix):
@@ -124,39 +124,55 @@ class Solver:
         dtype, columns = promoted(*(operand.dtype for operand in operands)), b.shape[1] if b.ndim == 2 else 1
         key, iteration, stack, exponent_of_A = self._borrow(dtype, columns)
         iteration.load(b, guess)
-        if isinstance(iteration, ColumnsIteration):
-            limits, of_column = (rtol, atol, maxiter), lambda k: exponent_of_product(self.matrix, guess[:, k])
-            hooks = callback, progress, self._cause_of, self._detail
-            result = solve_columns(iteration, b, guess, exponent_of_A, of_column, limits, *hooks, started)
-            self._free.setdefault(key, []).append((iteration, stack))
-            return result
-        of_product = None if self.A_is_operator else lambda: exponent_of_product(self.matrix, guess)
-        norm, starts_at_zero = choose_units(iteration, b, guess, exponent_of_A, backend, of_product)
-        b = self._projected(b, iteration)
-        if self.knows_zero and norm == 0 and not bool(b.any()):
-            ready = time.perf_counter()
-            self._free.setdefault(key, []).append((iteration, stack))
-            zero = backend.xp.zeros(n, iteration.dtype)
-            return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, ready - started, 0.0)
-        limit = max(rtol * norm, power_times(atol, iteration.shift))
-        limit_of_caller = iteration.norm_in_units(limit)
-        iteration.start(limit, maxiter, norm, starts_at_zero)
+        own_b, limits = [], []
+        for system in iteration.systems:
+            own_guess = system.part_of(guess)
+            of_product = None if self.A_is_operator else partial(exponent_of_product, self.matrix, own_guess)
+            norm, is_zero = choose_units(system, b, guess, exponent_of_A, backend, of_product)
+            own_b.append(self._projected(system.part_of(b), system))
+            if self.knows_zero and norm == 0 and not bool(own_b[-1].any()):
+                if b.ndim == 1:
+                    self._free.setdefault(key, []).append((iteration, stack))
+                    elapsed = time.perf_counter() - started
+                    zero = backend.xp.zeros(len(b), iteration.dtype)
+                    return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, elapsed, 0.0)
+                system.x.fill(0)
+                is_zero = True
+            limits.append((max(rtol * norm, power_times(atol, system.shift)), norm, is_zero))
+        if guess is not None:
+            iteration.find_residuals()
+        of_caller = {}
+        for system, v, (limit, norm, is_zero) in zip(iteration.systems, own_b, limits, strict=True):
+            of_caller[system] = v, system.norm_in_units(limit)
+            system.start(limit, maxiter, norm, is_zero)
+        iteration.begin_together()
         ready = time.perf_counter()
-        reason = iterate(iteration, callback, progress, lambda: self._cause(b, iteration, limit_of_caller), leaves)
-        x, true_norm, reason = solution_of(iteration, reason, b)
-        narrow = iteration.dtype_of_steps
-        # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
-        is_left = narrow or (leaves is not None and reason is Reason.MAX_ITERATIONS)
-        if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and iteration.count < maxiter):
-            reason = self._cause(b, iteration, limit_of_caller, reason) or reason
-        finished = time.perf_counter()
-        residuals = np.array([iteration.norm_in_units(norm) for norm in iteration.residuals])
+        cause = lambda system: self._cause(of_caller[system][0], system, of_caller[system][1])  # noqa: E731
+        iterate(iteration, callback, progress, cause, leaves)
+        results = [
+            self._result(system, *of_caller[system], maxiter, may_go_on=leaves is not None)
+            for system in iteration.systems
+        ]
         # Not after an exception: it may have been left halfway.
         self._free.setdefault(key, []).append((iteration, stack))
-        stages = (Stage(str(narrow), iteration.count),) if narrow else ()
-        seconds = ready - started, finished - ready
-        detail = self._detail(reason, b, limit_of_caller)
-        return SolveResult(x, reason, iteration.count, residuals, true_norm, *seconds, stages=stages, detail=detail)
+        seconds = ready - started, time.perf_counter() - ready
+        if b.ndim == 2:
+            return joined(results, backend, *seconds)
+        return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
+
+    def _result(self, system: Iteration, b: Any, limit: float, maxiter: int, *, may_go_on: bool) -> SolveResult[Any]:
+        """What a system has come to, by its right-hand side and its limit in the caller's units."""
+        assert system.reason is not None
+        x, norm, reason = solution_of(system, system.reason, b)
+        narrow = system.dtype_of_steps
+        # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
+        is_left = narrow or (may_go_on and reason is Reason.MAX_ITERATIONS)
+        if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and system.count < maxiter):
+            reason = self._cause(b, system, limit, reason) or reason
+        residuals = np.array([system.norm_in_units(norm) for norm in system.residuals])
+        stages = (Stage(str(narrow), system.count),) if narrow else ()
+        detail = self._detail(reason, b, limit)
+        return SolveResult(x, reason, system.count, residuals, norm, 0.0, 0.0, stages=stages, detail=detail)
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""
@@ -253,10 +269,6 @@ class Solver:
         """Drop what depends on the values of A and M."""
         self._free = {}
         self.__dict__.pop("matrix", None)
-
-    def _cause_of(self, b: Any, column: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
-        """See `_cause`, for a column."""
-        return self._cause(self._projected(b, column), column, limit, reason)
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""
