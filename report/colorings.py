@@ -13,7 +13,7 @@ from typing import Any
 from report import opponents
 from report.noise import Range, verdict
 from report.noise import mean as mean_of
-from report.pictures import picture, plain_ticks
+from report.pictures import over_size, picture, plain_ticks
 from report.results import MARKS, PAPERS, RESULTS, Document, origin, runs
 from report.studies import of_methods_alone
 from report.tables import by_name, mean, render
@@ -412,18 +412,15 @@ def draw_scaling(cases: list[Case]) -> Any:
     """For each family time and colors over the number of vertices."""
     import matplotlib.pyplot as plt
 
-    from mcprecond.studies import plots
-
     methods = names_of(cases)
     families = list(dict.fromkeys(case["family"] for case in cases))
     figure, panels = plt.subplots(
         len(families), 2, figsize=(8, 3.2 * len(families)), squeeze=False, layout="constrained"
     )
     for family, (times, colors) in zip(families, panels, strict=True):
-        rows = as_table([case for case in cases if case["family"] == family], methods)
-        plots.scaling(rows, times).set(title=family)
-        counts = type(rows)([row | {"seconds": row["colors"]} for row in rows.rows])
-        plots.scaling(counts, colors).set(title=family, ylabel="colors")
+        rows = as_table([case for case in cases if case["family"] == family], methods).rows
+        over_size(rows, "seconds", times).set(title=family)
+        over_size(rows, "colors", colors).set(title=family)
         plain_ticks(colors.yaxis)
     return with_one_legend(figure, 6)
 

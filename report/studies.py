@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from mcprecond.coloring import COLORINGS
 from report.noise import Range, average, verdict
 from report.noise import mean as mean_of
-from report.pictures import picture, plain_ticks
+from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, origin, runs
 from report.tables import TEMPLATES, by_name, mean, number, render, table, yes_or_no
 
@@ -402,10 +402,8 @@ def draw_ii_iii(rows: Rows, axes: Any) -> None:
 
 
 def draw_rmat(rows: Rows, axes: Any) -> None:
-    from mcprecond.studies import Table, plots
-
     per_edge = [row | {"seconds": row["seconds"] / (row["entries"] / 2e6)} for row in rows]
-    plots.scaling(Table(in_ms(per_edge)), axes)
+    over_size(in_ms(per_edge), "seconds", axes)
     axes.set(ylabel="time per million edges [ms]")
     plain_ticks(axes.yaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
@@ -424,8 +422,9 @@ def draw_quality(rows: Rows, axes: Any) -> None:
 def draw_effect(rows: Rows, left: Any, right: Any) -> None:
     from mcprecond.studies import Table, plots
 
-    plots.iterations_against_colors(Table(rows), left)
-    left.set_ylim(0, 1.1 * max(row["iterations"] for row in rows))
+    plots.draw_methods(Table(rows), "colors", "iterations", left, linestyle="none")
+    most = max(row["iterations"] for row in rows)
+    left.set(xscale="log", xlabel="colors", ylabel="iterations", ylim=(0, 1.1 * most))
     left.get_legend().remove()
     plots.time_against_colors(Table(in_ms(rows, "solve_seconds")), right)
     right.set(ylabel="time of the solve [ms]")
@@ -434,12 +433,10 @@ def draw_effect(rows: Rows, left: Any, right: Any) -> None:
 
 
 def draw_multigrid(rows: Rows, left: Any, right: Any) -> None:
-    from mcprecond.studies import Table, plots
-
     by_family = [row | {"method": f"{row['matrix'].split()[0]}, {row['method']}"} for row in rows]
-    plots.iterations_against_size(Table(by_family), left)
+    over_size(by_family, "iterations", left).set(xlabel="unknowns")
     left.get_legend().remove()
-    plots.scaling(Table(in_ms(by_family)), right)
+    over_size(in_ms(by_family), "seconds", right)
     right.set(xlabel="unknowns", ylabel="time with setup [ms]")
     plain_ticks(right.yaxis)
     right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
@@ -465,9 +462,7 @@ def bars(rows: Rows, axes: Any, column: str, label: str, scale: float = 1.0) -> 
 
 
 def scaled(rows: Rows, axes: Any) -> None:
-    from mcprecond.studies import Table, plots
-
-    plots.scaling(Table(in_ms(rows)), axes)
+    over_size(in_ms(rows), "seconds", axes)
     axes.set(ylabel="time [ms]")
     plain_ticks(axes.yaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
