@@ -89,11 +89,12 @@ coverage: .venv/dev
 	$(BIN)/python -m coverage report
 
 # What users install: their licenses, and what is known of their weaknesses, for which pip-audit asks pypi.org.
-EXTRAS := cli graphblas pyamg studies gpu-cuda13
-audit: .venv/dev .venv-audit/ready
-	$(BIN)/python tools/supply.py licenses $(EXTRAS)
-	$(BIN)/python tools/supply.py pins $(EXTRAS) > .venv-audit/pins.txt
-	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement .venv-audit/pins.txt \
+USERS := .venv-users/bin/python
+LICENSES := 0BSD;Apache;BSD;CC0;Historical Permission Notice;HPND;ISC;MIT;PSF;Python Software Foundation;Zlib
+audit: .venv-users/ready .venv-audit/ready
+	.venv-audit/bin/pip-licenses --python $(USERS) --partial-match --allow-only "$(LICENSES)"
+	$(USERS) -m pip freeze --exclude mcprecond > .venv-users/pins.txt
+	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement .venv-users/pins.txt \
 	|| { echo "audit: a dependency has a weakness, or pypi.org could not be asked; see above"; exit 1; }
 
 readme: .venv/dev
@@ -136,7 +137,12 @@ petsc-python:
 
 .venv-audit/ready:
 	$(PYTHON) -m venv .venv-audit
-	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3'
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7,<3' 'pip-licenses>=5,<6'
+	touch $@
+
+.venv-users/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-users
+	$(USERS) -m pip install --quiet --disable-pip-version-check '.[cli,graphblas,pyamg,studies,gpu-cuda13]'
 	touch $@
 
 .venv/docs: .venv/package
@@ -144,4 +150,4 @@ petsc-python:
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit .venv-petsc .venv-torch
+	rm -rf .venv .venv-audit .venv-petsc .venv-torch .venv-users

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from families import mycielskian, random_geometric, random_regular, road_like
+from scipy.spatial import Delaunay
 
 from mcprecond import problems
 from mcprecond.backends import get_backend
 from mcprecond.problems import graphs
 from mcprecond.problems.placing import placed
-from mcprecond.problems.triangulation import delaunay_triangles
 from mcprecond.studies.demo import triangulation
 
 SEED = 0
@@ -91,8 +92,7 @@ def linear_elements(n: int, stretch: float = 1) -> sp.csr_matrix:
     afterwards; the hull's points are fixed.
     """
     points = np.random.default_rng(SEED).random((n, 2))
-    corner = delaunay_triangles(points)
-    corner = np.unique(np.sort(corner, axis=1), axis=0)  # a triangle may occur more than once
+    corner = np.unique(np.sort(Delaunay(points).simplices, axis=1), axis=0)
     corners = (points * [stretch, 1])[corner]
     sides = np.roll(corners, -1, axis=1) - np.roll(corners, 1, axis=1)
     areas = abs(np.linalg.det(sides[:, :2])) / 2
@@ -198,7 +198,7 @@ SOLVED = {
     "p1_delaunay": Matrix(on_the_host(linear_elements), 10**6, 2000, 10**5),
     "jumping": Matrix(on_the_host(jumping), 100, 12, 50),
     "anisotropic": Matrix(on_the_host(anisotropic), 1024, 40, 300),
-    "rgg": Matrix(on_the_host(lambda s: laplacian_of(graphs.random_geometric(2**s, seed=SEED))), 20, 10, 16),
+    "rgg": Matrix(on_the_host(lambda s: laplacian_of(random_geometric(2**s, seed=SEED))), 20, 10, 16),
     "delaunay": Matrix(on_the_host(lambda s: laplacian_of(graphs.delaunay(2**s, seed=SEED))), 20, 10, 17),
     "rmat_18": Matrix(on_the_host(lambda s: laplacian_of(graphs.rmat(s, seed=SEED))), 18, 10, 16),
     "rmat_20": Matrix(on_the_host(lambda s: laplacian_of(graphs.rmat(s, seed=SEED))), 20, 11, 17),
@@ -213,10 +213,10 @@ BLOCK_SIZES = {"elasticity48": 3}
 GROWING: dict[str, Callable[[int], Any]] = {
     "grid2d": lambda scale: graphs.grid2d(2 ** (scale // 2)),
     "delaunay": lambda scale: graphs.delaunay(2**scale, seed=SEED),
-    "rgg": lambda scale: graphs.random_geometric(2**scale, seed=SEED),
+    "rgg": lambda scale: random_geometric(2**scale, seed=SEED),
     "rmat": lambda scale: graphs.rmat(scale, seed=SEED),
-    "random": lambda scale: graphs.random_regular(2**scale, 8, seed=SEED),
-    "road": lambda scale: graphs.road_like(2**scale, seed=SEED),
+    "random": lambda scale: random_regular(2**scale, 8, seed=SEED),
+    "road": lambda scale: road_like(2**scale, seed=SEED),
     "fenl": lambda scale: graphs.fenl(round(2 ** (scale / 3)) - 1),
 }
 GRAPHS = {
@@ -230,7 +230,7 @@ GRAPHS = {
     "rmat20": Graph(GROWING["rmat"], 20, 12),
     "rmat22": Graph(GROWING["rmat"], 22, 13),
     "random20": Graph(GROWING["random"], 20, 12),
-    "mycielskian15": Graph(graphs.mycielskian, 15, 9),
+    "mycielskian15": Graph(mycielskian, 15, 9),
     "elasticity48": Graph(graphs.elasticity_pattern, 48, 8),
     "road22": Graph(GROWING["road"], 22, 12),
 }

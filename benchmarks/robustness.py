@@ -21,11 +21,11 @@ import numpy as np
 import pyamg
 import scipy.sparse as sp
 from cases import SEED, diffusion, fenl, laplacian_of, linear_elements
+from families import random_geometric, random_regular
 from measure import MULTIGRID, measure_each, parser_of
 
 from mcprecond import SmoothedAggregation, pcg, problems
 from mcprecond.multigrid import rigid_body_modes
-from mcprecond.problems import graphs
 
 RTOL, MAXITER = 1e-8, 1000
 SWEEPS = "forward", "backward"
@@ -190,8 +190,8 @@ FAMILIES = {
     "neumann": Family(without_boundary, 180, 30),
     "random walker": Family(random_walker, 220, 30),
     "circuit": Family(problems.circuit, 150, 30),
-    "geometric graph": Family(lambda n: laplacian_of(graphs.random_geometric(n, seed=SEED), 1e-6), 20_000, 1000),
-    "random graph": Family(lambda n: laplacian_of(graphs.random_regular(n, 6, seed=SEED), 1e-3), 10_000, 1000),
+    "geometric graph": Family(lambda n: laplacian_of(random_geometric(n, seed=SEED), 1e-6), 20_000, 1000),
+    "random graph": Family(lambda n: laplacian_of(random_regular(n, 6, seed=SEED), 1e-3), 10_000, 1000),
     "tree": Family(random_tree, 30_000, 1000),
 }
 

@@ -6,9 +6,6 @@
 >>> x, info = pcg(A, A.sum(axis=1), M=MulticolorSGS(A))
 """
 
-from mcprecond import interrupts as _interrupts  # noqa: F401 - before all that takes time
-
-# isort: split
 from mcprecond import multigrid, problems, studies
 from mcprecond.backends.determinism import deterministic
 from mcprecond.coloring import COLORINGS, Coloring, color

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from mcprecond.interrupts import has_started
-
 
 def main() -> None:
     """Run the command line, or say in one line what it needs."""
@@ -16,5 +14,4 @@ def main() -> None:
             raise
         print("mcprecond: the command line needs rich; from a clone: pip install '.[cli]'", file=sys.stderr)
         sys.exit(2)
-    has_started()
     run()

@@ -1,22 +1,24 @@
 """The pages that are written from what the benchmarks have measured; no figure on them is typed.
 
-A page is a template of `templates`, in which its prose stands, and a module that makes the tables and pictures in it.
-What the papers print is in `papers.toml`. Of the pages README is committed, and git ignores the others.
+A page is a template of `templates`, in which its prose stands, and a file of `pages`, which describes the tables in
+it; a module of its name has what takes more than that. What the papers print is in `papers.toml`. Of the pages README
+is committed, and git ignores the others.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import tempfile
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 README = "readme"
-#: Where each goes. By its name there is a module with `load()`, which reads the runs, and `page` of what it returns,
-#: the text; one with pictures has `draw` of that and a folder.
+#: Where each goes. A page has `load()`, which reads the runs, and `page` of what it returns, the text; one with
+#: pictures has `draw` of that and a folder.
 PAGES = {
     README: ROOT / "README.md",
     "fenl": DOCS / "benchmarks" / "fenl.md",
@@ -32,13 +34,13 @@ PAGES = {
     "opponents": DOCS / "opponents.md",
     "bounds": DOCS / "development" / "bounds.md",
     "variants": DOCS / "development" / "compile-time-choices.md",
-    "map": DOCS / "development" / "map.md",
 }
 
 
-def page_module(name: str) -> ModuleType:
-    """Return the module of a page."""
-    return importlib.import_module(f"report.{name}")
+def page_module(name: str) -> Any:
+    """Return what has `load` and `page`: the module of a page, or what pages/NAME.toml describes."""
+    module = importlib.import_module(f"report.{name}") if importlib.util.find_spec(f"report.{name}") else None
+    return module if hasattr(module, "page") else importlib.import_module("report.generic").Page(name, module)
 
 
 def write(name: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from report.noise import fastest, total, total_ms
 from report.pictures import COLORS, plain_ticks
 from report.results import RESULTS, Document, runs
-from report.tables import mean, number, table
+from report.tables import mean
 
 Case = dict[str, Any]
 
@@ -33,8 +33,8 @@ def fitted(results: Path = RESULTS) -> set[str]:
     return {case["name"] for document in runs(["sweeps-gpu"], results).values() for case in document["cases"]}
 
 
-def with_candidates(document: Document, results: Path = RESULTS) -> Document:
-    """A run of solves whose cases have the candidates of "auto": its own, or those of choices.py for that matrix."""
+def with_candidates(document: Document, results: Path = RESULTS) -> list[Case]:
+    """The cases of a run of solves with the candidates of "auto": their own, or those of choices.py."""
     name = f"choices-{'gpu' if document['machine']['gpu'] else 'cpu'}"
     found = {case["name"]: case for other in runs([name], results).values() for case in other["cases"]}
 
@@ -42,27 +42,10 @@ def with_candidates(document: Document, results: Path = RESULTS) -> Document:
         other = found.get(case["name"], {})
         return (case["unknowns"], case["nnz"]) == (other.get("unknowns"), other.get("nnz"))
 
-    cases = [
+    return [
         case if "candidates" in case or not same(case) else case | {"candidates": found[case["name"]]["candidates"]}
         for case in document["cases"]
     ]
-    return document | {"cases": cases}
-
-
-def facts(cases: list[Case], known: set[str]) -> dict[str, Any]:
-    """The mean regret on matrices that the model does not know, the worst one of all, and the table of all."""
-    outside = [case for case in cases if case["name"] not in known] or cases
-    worst = max(cases, key=regret)
-    return {
-        "matrices": len(outside),
-        "mean": percent(mean([1 + regret(case) for case in outside]) - 1),
-        "worst": f"{percent(regret(worst))} on {worst['name']}",
-        "lost": [case["name"] for case in outside if is_best(case) == "no"],
-        "undecided": sum(is_best(case) == "not decided" for case in outside),
-        "single": singles(outside),
-        "off": off(points(outside, known)),
-        "table": choices(cases, known),
-    }
 
 
 def sgs(case: Case) -> dict[str, Case]:
@@ -128,18 +111,9 @@ def off(found: list[Point]) -> str:
     return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most, on {worst}"
 
 
-def choices(cases: list[Case], known: set[str]) -> str:
-    """A line for each matrix."""
-    header = ["matrix", "fitted", "auto takes", "best", "regret", "auto is best"]
-    header += ["iteration predicted, ms", "measured, ms", "coloring and solve predicted, ms", "with setup measured, ms"]
-    lines = []
-    for case in cases:
-        rows, taken = sgs(case), sgs(case)["auto"]["method"]
-        found = next((p for p in of_case(case, known) if p.method == taken), None)
-        cells = [number(value) for value in (*found.iteration, *found.total)] if found else [""] * 4
-        place = [case["name"], "yes" if case["name"] in known else "", rows["auto"]["method"], best(case)]
-        lines.append([*place, percent(regret(case)), is_best(case), *cells])
-    return table(header, lines, names=4)
+def taken(case: Case, known: set[str]) -> Point | None:
+    """Of the method that "auto" took."""
+    return next((point for point in of_case(case, known) if point.method == sgs(case)["auto"]["method"]), None)
 
 
 def percent(share: float) -> str:

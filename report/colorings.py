@@ -13,12 +13,11 @@ from typing import Any
 from report import opponents
 from report.noise import Range, verdict
 from report.noise import mean as mean_of
-from report.pictures import picture, plain_ticks
-from report.results import MARKS, PAPERS, RESULTS, Document, origin, runs
+from report.pictures import over_size, picture, plain_ticks
+from report.results import MARKS, PAPERS, RESULTS, Document, runs
 from report.studies import of_methods_alone
-from report.tables import by_name, mean, render
+from report.tables import by_name, mean
 
-RUNS = ["coloring-gpu", "coloring-steps", "coloring-rounds", "coloring-scaling-gpu", "coloring-cpu"]
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
 
@@ -31,76 +30,44 @@ OF_EACH_KIND = ["csrcolor", "eb", "vb_bit", "sirg", "chen_wlc", "ecl_gc", "jp na
 TRADE_OFF_ON = ["fenl_100", "delaunay20", "rgg20", "rmat20"]
 
 
-def load(results: Path = RESULTS) -> dict[str, Document]:
-    """The runs that exist, by name."""
+def runs_beside(results: Path = RESULTS) -> dict[str, Document]:
+    """The runs of the authors' codes and of studies, by name."""
     studies = [paper["study"] for paper in PAPERS["compared"].values()]
     alone = {name: of_methods_alone(run) for name, run in runs(studies, results / "studies").items()}
-    return runs(RUNS, results) | runs([AUTHORS], results / "opponents") | alone
+    return runs([AUTHORS], results / "opponents") | alone
 
 
-def page(documents: dict[str, Document]) -> str:
-    """The whole page, in Markdown."""
-    sections = {"gpu": on_a_gpu, "steps": steps, "rounds": rounds, "scaling": scaling, "cpu": on_a_cpu}
-    found = {
-        name: section(documents[run]) if run in documents else None
-        for run, (name, section) in zip(RUNS, sections.items(), strict=True)
-    }
-    if found["gpu"]:
-        found["gpu"]["compared"] = {method: compared(method, documents) for method in PAPERS["compared"]}
-    return render("colorings.md", **found)
+def singles(cases: list[Case]) -> list[list[Case]]:
+    """Each case by itself, and then all of them, of which a table has the mean."""
+    return [*([case] for case in cases), cases]
 
 
-def on_a_gpu(document: Document) -> dict[str, Any]:
-    cases = document["cases"]
-    names, rows = [case["name"] for case in cases], names_of(cases)
-    compared = [row for row in rows if row != "csrcolor"]
-    relations = {
-        relation["sentence"]: held(cases, relation)
-        for relation in PAPERS["relations"]
-        if together(cases, [relation["above"], relation["below"]])
-    }
-    return {
-        "origin": origin(document),
-        "graphs": graphs(cases),
-        "times": by_name("method", names, {r: [cell(case["methods"].get(r)) for case in cases] for r in rows}),
-        "ratios": by_name(
-            "method",
-            [*names, "geometric mean"],
-            {row: [*(ratio([case], row) for case in cases), ratio(cases, row)] for row in compared},
-        ),
-        "asked": asked(cases),
-        "table_ii": table_ii(cases),
-        "table_iii": table_iii(cases),
-        "table_5": table_5(cases),
-        "relations": by_name("relation", ["asked", "found", "holds"], relations),
-    }
+def label(some: list[Case]) -> str:
+    return some[0]["name"] if len(some) == 1 else "geometric mean"
 
 
-def asked(cases: list[Case]) -> str | None:
-    """What was asked for and what was found, where all of it was run."""
-    marks = MARKS["colorings"]
-    cases = [case for case in together(cases, ["csrcolor", "eb", "ecl_gc", "jp natural"]) if case["name"] in marked()]
-    if not cases:
-        return None
-    cells: dict[str, list[str]] = {what: [] for what in marks}
-    for case in cases:
-        methods = case["methods"]
-        most = methods["ecl_gc"]["colors"] + 1
-        few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
-        fastest = min(few, key=lambda row: row["ms"])
-        beside = Range.of(methods["csrcolor"])
-        found = {"fastest with one color more than ecl_gc at most": Range.of(fastest) / beside}
-        for name in ("eb", "ecl_gc", "jp natural"):
-            found[f"{name}, ms"] = Range.of(methods[name])
-            found[f"{name}, time relative to csrcolor"] = found[f"{name}, ms"] / beside
-            found[f"{name}, colors"] = Range.of(methods[name], "colors")
-        for what, limits in marks.items():
-            if (limit := limits.get(case["name"])) is None:
-                cells[what].append("")
-                continue
-            holds = verdict(found[what], limit, at_most=True)
-            cells[what].append(f"{found[what].found:.3g} (at most {limit:g}): {holds}")
-    return by_name("", [case["name"] for case in cases], cells)
+def asked_cases(cases: list[Case]) -> list[Case]:
+    """Where something was asked for, and all of it was run."""
+    return [c for c in together(cases, ["csrcolor", "eb", "ecl_gc", "jp natural"]) if c["name"] in marked()]
+
+
+def asked(case: Case) -> dict[str, Range]:
+    """What was found of each quantity that has a bound."""
+    methods = case["methods"]
+    most = methods["ecl_gc"]["colors"] + 1
+    few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
+    beside = Range.of(methods["csrcolor"])
+    quickest = min(few, key=lambda row: row["ms"])
+    found = {"fastest with one color more than ecl_gc at most": Range.of(quickest) / beside}
+    for name in ("eb", "ecl_gc", "jp natural"):
+        found[f"{name}, ms"] = Range.of(methods[name])
+        found[f"{name}, time relative to csrcolor"] = found[f"{name}, ms"] / beside
+        found[f"{name}, colors"] = Range.of(methods[name], "colors")
+    return found
+
+
+def said(found: Range, limit: float) -> str:
+    return f"{found.found:.3g} (at most {limit:g}): {verdict(found, limit, at_most=True)}"
 
 
 def marked() -> set[str]:
@@ -108,61 +75,10 @@ def marked() -> set[str]:
     return {name for limits in MARKS["colorings"].values() for name in limits}
 
 
-def table_ii(cases: list[Case]) -> str:
-    """Deveci et al., Table II: colors."""
-    compared = together(cases, TABLE_II_ROWS)
-    found = {case["name"]: [case["methods"][row]["colors"] for row in TABLE_II_ROWS] for case in compared}
-    found["geometric mean"] = [mean(list(column)) for column in zip(*found.values(), strict=True)]
-    theirs = {name: PAPERS["table_ii"].get(name, {}) for name in found}
-    return by_name(
-        "graph",
-        [*TABLE_II_ROWS, "in the paper", "cuSPARSE", "VB", "EB", "first-fit"],
-        {
-            name: [
-                *map(count, row),
-                theirs[name].get("graph", ""),
-                *(count(theirs[name].get(method)) for method in TABLE_II_ROWS),
-            ]
-            for name, row in found.items()
-        },
-    )
-
-
-def table_iii(cases: list[Case]) -> dict[str, Any]:
-    """Deveci et al., Table III: geometric means of times; Figure 3: performance profiles."""
-    paper = PAPERS["table_iii"]
-    rows = [row for row in paper if together(cases, [row])]
-    compared = together(cases, rows)
-    means = {row: mean([case["methods"][row]["ms"] for case in compared]) for row in rows}
-    cells = {
-        "here, ms": [ms(means[row]) for row in rows],
-        "here, relative to csrcolor": [f"{means[row] / means['csrcolor']:.2f}" for row in rows],
-        "paper, s": [f"{paper[row]:.2f}" for row in rows],
-        "paper, relative to csrcolor": [f"{paper[row] / paper['csrcolor']:.2f}" for row in rows],
-    }
-    return {"table": by_name("", rows, cells), "graphs": len(compared)}
-
-
-def table_5(cases: list[Case]) -> str | None:
-    """Alabandi et al., Table 5: what the shortcuts save."""
-    paper = PAPERS["table_5"]
-    rows = [column["row"] for column in paper.values()]
-    compared = together(cases, [WITHOUT_SHORTCUTS, *rows])
-    if not compared:
-        return None
-
-    def speedups(some: list[Case]) -> list[str]:
-        return [f"{gain(some, WITHOUT_SHORTCUTS, row, 'ms'):.2f}" for row in rows]
-
-    cells = {case["name"]: speedups([case]) for case in compared} | {"geometric mean": speedups(compared)}
-    cells["paper, Titan V"] = [column["paper"] for column in paper.values()]
-    return by_name("graph", list(paper), cells)
-
-
 def compared(method: str, documents: dict[str, Document]) -> str:
     """A method beside csrcolor and Chen et al.: ours, the authors' own, in both schedules, and in the paper."""
     paper = PAPERS["compared"][method]
-    cases = together(documents[RUNS[0]]["cases"], [method])
+    cases = together(documents["coloring-gpu"]["cases"], [method])
 
     def cells(some: list[Case], name: str = method) -> list[str]:
         faster = [(other, name, "ms") for other in paper["over"]]
@@ -207,124 +123,37 @@ def of_a_study(document: Document | None) -> list[Case]:
     return list(cases.values())
 
 
-def steps(document: Document) -> dict[str, Any]:
-    """Alabandi et al., Table 4: the parallelism that the shortcuts add."""
-    rows = {}
-    for case in document["cases"]:
-        without, shortened, vertices = case["steps"], case["steps_with_shortcuts"], case["vertices"]
-        ours = [f"{without:,}", f"{shortened:,}", f"{vertices / without:,.0f}", f"{vertices / shortened:,.0f}"]
-        paper = PAPERS["table_4"].get(case["name"])
-        theirs = ["", "", "", ""]
-        if paper:
-            theirs = [paper["graph"], count(paper["without"]), count(paper["with"])]
-            theirs.append(f"{paper['without'] / paper['with']:.2f}")
-        rows[case["name"]] = [*ours, f"{without / shortened:.2f}", *theirs]
-    average = fmean(case["steps"] / case["steps_with_shortcuts"] for case in document["cases"])
-    printed = PAPERS["table_4_mean"]
-    theirs = [f"their {printed['graphs']} graphs", "", "", f"{printed['ratio']}"]
-    rows["arithmetic mean"] = ["", "", "", "", f"{average:.2f}", *theirs]
-    pair = ["steps", "with shortcuts"]
-    return {
-        "table": by_name(
-            "graph", [*pair, "vertices a step", "with shortcuts", "ratio", "in the paper", *pair, "ratio"], rows
-        ),
-        "ways": ways(document["cases"]),
-        "drawn": document["cases"][drawn_steps(document["cases"])]["name"],
-    }
+def arithmetic_mean(cases: list[Case]) -> Case:
+    """The last line of Table 4 of Alabandi et al."""
+    ratio, printed = fmean(case["steps"] / case["steps_with_shortcuts"] for case in cases), PAPERS["table_4_mean"]
+    theirs = {"paper": f"their {printed['graphs']} graphs", "printed": printed["ratio"]}
+    return {"name": "arithmetic mean", "ratio": ratio} | theirs
 
 
-def ways(cases: list[Case]) -> str:
-    """Alabandi et al., Figure 8: how vertices got their colors, in percent."""
-    columns = {"at first": "at_first", "by shortcuts": "by_shortcut", "conventionally": "conventionally"}
-    shares = {case["name"]: [100 * case[key] / case["vertices"] for key in columns.values()] for case in cases}
-    shares["mean"] = [sum(column) / len(cases) for column in zip(*shares.values(), strict=True)]
-    cells = {name: [f"{share:.1f}" for share in row] for name, row in shares.items()}
-    cells["paper, mean"] = [f"{PAPERS['figure_8'][key]:.1f}" for key in columns.values()]
-    return by_name("% of the vertices", list(columns), cells)
+def most_steps(cases: list[Case]) -> Case:
+    """The case that shows best what shortcuts do."""
+    return max(cases, key=lambda case: case["steps"])
 
 
-def drawn_steps(cases: list[Case]) -> int:
-    """The number of the case with the most steps: it shows best what shortcuts do."""
-    return max(range(len(cases)), key=lambda k: cases[k]["steps"])
+def fewer(found: dict[str, Any], slow: tuple[str, int], fast: tuple[str, int]) -> str:
+    """The share of the rounds that another size of chunks, or another rule, saves."""
+    ratio = mean([rows[fast]["rounds"] / rows[slow]["rounds"] for rows in found.values()])
+    return f"{100 * (1 - ratio):.0f}%"
 
 
-def rounds(document: Document) -> dict[str, Any]:
-    """Deveci et al., Sections IV-C and IV-D: rounds by chunk size and by rule."""
-    cases = document["cases"]
-    columns = [(row["resolution"], row["chunk_size"]) for row in cases[0]["rounds"]]
-    found = {case["name"]: {(row["resolution"], row["chunk_size"]): row for row in case["rounds"]} for case in cases}
-
-    def tabled(key: str) -> str:
-        cells = {name: [f"{rows[column][key]:,}" for column in columns] for name, rows in found.items()}
-        means = [mean([rows[column][key] for rows in found.values()]) for column in columns]
-        cells["geometric mean"] = [f"{value:,.1f}" for value in means]
-        return by_name(key, [f"{chunk}, by {rule}" for rule, chunk in columns], cells)
-
-    def fewer(slow: tuple[str, int], fast: tuple[str, int]) -> str:
-        ratio = mean([rows[fast]["rounds"] / rows[slow]["rounds"] for rows in found.values()])
-        return f"{100 * (1 - ratio):.0f}%"
-
-    return {
-        "threads": f"{document['threads']:,}",
-        "rounds": tabled("rounds"),
-        "colors": tabled("colors"),
-        "chunks": fewer(("index", 1), ("index", 8)),
-        "paper": PAPERS["chunks"]["fewer_rounds"],
-        "by_degree": fewer(("index", 8), ("degree", 8)),
-        "more": [name for name, rows in found.items() if rows["index", 8]["rounds"] > rows["index", 2]["rounds"]],
-    }
-
-
-def scaling(document: Document) -> dict[str, Any]:
-    """Osama et al., Figure 3, and Deveci et al., Figure 4."""
-    tables = {}
-    for family, title in (("rgg", "Random geometric graphs"), ("rmat", "R-MAT graphs")):
-        cases = [case for case in document["cases"] if case["family"] == family]
-        if not cases:
-            continue
-        rows = names_of(cases)
-        found = {
-            f"2^{case['scale']}": [f"{case['entries']:,}", *(cell(case["methods"].get(row)) for row in rows)]
-            for case in cases
+def growing(cases: list[Case]) -> list[Case]:
+    """The lines of a family, and one of how many times longer the largest graph takes than the smallest."""
+    lines = [
+        {
+            "label": f"2^{case['scale']}",
+            "entries": f"{case['entries']:,}",
+            "cells": {name: cell(case["methods"].get(name)) for name in names_of(cases)},
         }
-        first, last = cases[0], cases[-1]
-        found["growth"] = [
-            f"{last['entries'] / first['entries']:.0f}",
-            *(f"{last['methods'][row]['ms'] / first['methods'][row]['ms']:.1f}" for row in rows),
-        ]
-        tables[title] = by_name("vertices", ["entries", *rows], found)
-    return {"origin": origin(document), "tables": tables}
-
-
-def on_a_cpu(document: Document) -> dict[str, Any]:
-    cases = document["cases"]
-    rows = names_of(cases)
-    timed = [row for row in rows if row != "PyAMG JP"]
-    times = {
-        case["name"]: [
-            f"{case['load']:.1f}",
-            f"{case['vertices']:,}",
-            f"{case['entries']:,}",
-            ms(case["pattern_ms"]),
-            *(cell(case["methods"].get(row)) for row in rows),
-        ]
         for case in cases
-    }
-    ratios = {case["name"]: [ratio([case], row, "PyAMG JP") for row in timed] for case in cases}
-    return {
-        "origin": origin(document),
-        "threads": document["machine"]["threads"],
-        "times": by_name("graph", ["load", "vertices", "entries", "pattern, ms", *rows], times),
-        "ratios": by_name("graph", timed, ratios),
-    }
-
-
-def graphs(cases: list[Case]) -> str:
-    columns = ["vertices", "entries", "largest degree", "pattern, ms"]
-    sizes = ("vertices", "entries", "max_degree")
-    return by_name(
-        "graph", columns, {case["name"]: [*(f"{case[k]:,}" for k in sizes), ms(case["pattern_ms"])] for case in cases}
-    )
+    ]
+    first, *_, last = cases
+    growth = {name: f"{last['methods'][name]['ms'] / row['ms']:.1f}" for name, row in first["methods"].items()}
+    return [*lines, {"label": "growth", "entries": f"{last['entries'] / first['entries']:.0f}", "cells": growth}]
 
 
 def names_of(cases: list[Case]) -> list[str]:
@@ -412,18 +241,15 @@ def draw_scaling(cases: list[Case]) -> Any:
     """For each family time and colors over the number of vertices."""
     import matplotlib.pyplot as plt
 
-    from mcprecond.studies import plots
-
     methods = names_of(cases)
     families = list(dict.fromkeys(case["family"] for case in cases))
     figure, panels = plt.subplots(
         len(families), 2, figsize=(8, 3.2 * len(families)), squeeze=False, layout="constrained"
     )
     for family, (times, colors) in zip(families, panels, strict=True):
-        rows = as_table([case for case in cases if case["family"] == family], methods)
-        plots.scaling(rows, times).set(title=family)
-        counts = type(rows)([row | {"seconds": row["colors"]} for row in rows.rows])
-        plots.scaling(counts, colors).set(title=family, ylabel="colors")
+        rows = as_table([case for case in cases if case["family"] == family], methods).rows
+        over_size(rows, "seconds", times).set(title=family)
+        over_size(rows, "colors", colors).set(title=family)
         plain_ticks(colors.yaxis)
     return with_one_legend(figure, 6)
 
@@ -433,7 +259,7 @@ def draw_steps(cases: list[Case]) -> Any:
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-    case = cases[drawn_steps(cases)]
+    case = most_steps(cases)
     for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
         ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
     ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from report import colorings, studies
-from report.results import PAPERS, RESULTS
+from report.results import PAPERS, RESULTS, runs
 from report.tables import render, table
 
 HEADER = ["in the paper", "what it shows", "run", "holds", "where", "results", "what differs, what is missing"]
@@ -43,7 +43,7 @@ def load(results: Path = RESULTS) -> Found:
         if document := studies.load(results / "studies").get(study["name"]):
             rows = [row for row in document["cases"] if row["verified"]]
             verdicts += [(study["name"], cells[0], cells[-1]) for cells in studies.relations_of(study, rows)]
-    if document := colorings.load(results).get("coloring-gpu"):
+    if document := runs(["coloring-gpu"], results).get("coloring-gpu"):
         for relation in PAPERS["relations"]:
             if colorings.together(document["cases"], [relation["above"], relation["below"]]):
                 holds = colorings.held(document["cases"], relation)[-1]

@@ -31,6 +31,15 @@ def picture(path: Path, *, salt: str | None = None) -> Iterator[Any]:
         plt.close()
 
 
+def over_size(rows: list[dict[str, Any]], column: str, ax: Any) -> Any:
+    """Draw a column over the number of vertices, a line for each method."""
+    from mcprecond.studies import Table, plots
+
+    ax = plots.draw_methods(Table(rows), "vertices", column, ax)
+    ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time [s]" if column == "seconds" else column)
+    return ax
+
+
 def plain_ticks(axis: Any) -> None:
     """Ticks of a logarithmic axis as 1, 2, 5, 10, ..."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter

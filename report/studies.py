@@ -8,12 +8,13 @@ import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcprecond.coloring import COLORINGS
+from report.generic import HELPERS, made, text_of
 from report.noise import Range, average, verdict
 from report.noise import mean as mean_of
-from report.pictures import picture, plain_ticks
+from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, origin, runs
 from report.tables import TEMPLATES, by_name, mean, number, render, table, yes_or_no
 
@@ -59,8 +60,8 @@ def page(found: dict[str, Document]) -> str:
             rows = document["cases"]
             run = {
                 "origin": origin(document),
-                "picture": f"images/study-{study['name']}.svg" if SHOWN[study["name"]].draw else None,
-                "tables": SHOWN[study["name"]].tables(rows),
+                "picture": f"images/study-{study['name']}.svg" if study["name"] in DRAWN else None,
+                "tables": tables_of(study, rows),
                 "unverified": [f"{row['matrix']}: {row['method']}" for row in rows if not row["verified"]],
             }
             relations += relations_of(study, [row for row in rows if row["verified"]])
@@ -130,47 +131,44 @@ def beside(above: Range | None, below: Range | None) -> Range | None:
     return above / below if above and below else None
 
 
-def pivot(rows: Rows, cell: Callable[[Row], str], title: str) -> str:
+def tables_of(study: dict[str, Any], rows: Rows) -> list[str]:
+    """The tables of a study, as studies.toml describes them."""
+    made_by = {"means_beside_the_paper": means_beside_the_paper, "throughput": throughput}
+    tables = []
+    for spec in study["tables"]:
+        if isinstance(spec, str):
+            tables.append(made_by[spec](rows))
+        else:
+            tables.append(pivot(rows, *spec) if isinstance(spec, list) else made(spec, SCOPE | {"rows": rows}))
+    return [text for text in tables if text]
+
+
+def pivot(rows: Rows, title: str, cell: str) -> str:
     """A column for each matrix, a row for each method."""
-    matrices = names(rows, "matrix")
-    by_case = {(row["matrix"], row["method"]): cell(row) for row in rows}
-    methods = {method: [by_case.get((matrix, method), "") for matrix in matrices] for method in names(rows, "method")}
-    return by_name(title, matrices, methods)
+    by_case = {(row["matrix"], row["method"]): text_of(cell, SCOPE | row) for row in rows}
+    lines = [{"each": "method in methods", "lines": [["{method}", "{by_case.get((matrix, method), '')}"]]}]
+    spec = {"corner": title, "across": "matrix in matrices", "head": "{matrix}", "lines": lines}
+    both = {"matrices": names(rows, "matrix"), "methods": names(rows, "method")}
+    return made(spec, {"by_case": by_case} | both)
 
 
 def ms(seconds: float) -> str:
     return number(1e3 * seconds)
 
 
-def time_and_colors(row: Row) -> str:
-    return f"{ms(row['seconds'])} / {row['colors']}"
-
-
-def times_and_colors(rows: Rows) -> list[str]:
-    return [pivot(rows, time_and_colors, "ms / colors")]
-
-
 # The tables of each study, and the numbers of its relations that are more than a ratio of two methods.
 
 
-def tables_v(rows: Rows) -> list[str]:
-    columns = {"colors": "colors", "iterations": "iterations", "sgs_seconds": "SGS, s", "seconds": "PCG, s"}
-    lines = {}
-    for row in rows:
-        theirs = PAPERS["table_v"].get(row["matrix"].removesuffix(" stand-in"), {}).get(row["method"], {})
-        cells = [shown(row[name]) + (f" ({shown(theirs[name])})" if name in theirs else "") for name in columns]
-        lines[f"{row['matrix']}, {row['method']}"] = [*cells, number(row["assembly_seconds"])]
-    return [by_name("matrix and method", [*(f"{title} (paper)" for title in columns.values()), "assembly, s"], lines)]
+def beside_paper(row: Row, name: str) -> str:
+    """A figure, and that of Table V of Deveci et al. in parentheses."""
+    theirs = PAPERS["table_v"].get(row["matrix"].removesuffix(" stand-in"), {}).get(row["method"], {})
+    return shown(row[name]) + (f" ({shown(theirs[name])})" if name in theirs else "")
 
 
 def shown(cell: float | None) -> str:
     if cell is None:
         return ""
     return f"{cell:,}" if isinstance(cell, int) else number(cell)
-
-
-def tables_ii_iii(rows: Rows) -> list[str]:
-    return [*times_and_colors(rows), means_beside_the_paper(rows)]
 
 
 def means_beside_the_paper(rows: Rows) -> str:
@@ -188,42 +186,18 @@ def means_beside_the_paper(rows: Rows) -> str:
     return by_name("geometric means", ["colors", "paper", "ms", "paper, s"], lines)
 
 
-def rounds(rows: Rows, title: str = "rounds") -> str:
-    """Empty for csrcolor, which does not tell them."""
-    return pivot(rows, lambda row: shown(row["rounds"] or None), title)
-
-
-def tables_published(rows: Rows) -> list[str]:
-    return [rounds(rows), *times_and_colors(rows), means_beside_the_paper(rows)]
-
-
-def tables_gunrock(rows: Rows) -> list[str]:
-    return [rounds(rows), *times_and_colors(rows)]
-
-
-def tables_colors(rows: Rows) -> list[str]:
-    return [pivot(rows, lambda row: f"{row['colors']:,}", "colors"), pivot(rows, lambda row: ms(row["seconds"]), "ms")]
-
-
-def tables_cpu_codes(rows: Rows) -> list[str]:
-    """Colors and throughput, with that of ecl_gc on a GPU where it was run."""
+def throughput(rows: Rows) -> str:
+    """Vertices in a second, with those of ecl_gc on a GPU where it was run."""
     beside = [row for row in rows_of("table-ii-iii-gpu") if row["method"] == "ecl_gc"]
     there = names(rows, "matrix")
     more = [row | {"method": "ecl_gc on a GPU"} for row in beside if row["matrix"] in there]
-    throughput = pivot(
-        [*rows, *more], lambda row: number(row["vertices"] / row["seconds"] / 1e6), "millions per second"
-    )
-    return [pivot(rows, lambda row: f"{row['colors']:,}", "colors"), throughput]
+    return pivot([*rows, *more], "millions per second", "{number(vertices / seconds / 1e6)}")
 
 
 def rows_of(run: str) -> Rows:
     """The verified rows of a run, none if it does not exist."""
     found = runs([run], RESULTS / "studies")
     return [of_method_alone(row) for document in found.values() for row in document["cases"] if row["verified"]]
-
-
-def per_million_edges(rows: Rows) -> list[str]:
-    return [pivot(rows, lambda row: ms(row["seconds"] / (row["entries"] / 2e6)), "ms per million edges")]
 
 
 def per_edge(rows: Rows, matrix: str, method: str) -> Range | None:
@@ -247,29 +221,11 @@ def vb_growth(rows: Rows) -> Found:
     return beside(per_edge(rows, last, "vb"), per_edge(rows, first, "vb"))
 
 
-def tables_sirg(rows: Rows) -> list[str]:
-    """Times, and Figures 9 and 10: the most memory that the published schedules allocate."""
-    large, doubling, of_vertices = "published, Opt1", "published, Opt1 and Opt2", "published, palettes of vertices"
-    lines = {}
-    for matrix in names(rows, "matrix"):
-        peaks = [value(rows, matrix, method, "peak_bytes") for method in (large, doubling, of_vertices)]
-        if all(peaks):
-            saved = [f"{100 * (1 - peaks[1] / peak):.1f}%" for peak in (peaks[0], peaks[2])]
-            lines[matrix] = [*(number(peak / 2**20) for peak in peaks), *saved]
-    columns = [
-        "for the largest degree",
-        "doubling",
-        "doubling, of vertices",
-        "saved by doubling",
-        "by those of threads",
-    ]
-    return [*times_and_colors(rows), *([by_name("palettes: MiB at most", columns, lines)] if lines else [])]
-
-
-def tables_ecl(rows: Rows) -> list[str]:
-    of_ecl_gc = [row for row in rows if row["coloring"] == "ecl_gc"]
-    parallelism = pivot(of_ecl_gc, lambda row: f"{row['vertices'] / row['rounds']:,.1f}", "vertices per step")
-    return [rounds(of_ecl_gc, "steps"), parallelism, *times_and_colors(rows)]
+def peaks_of(rows: Rows, matrix: str) -> list[list[int]]:
+    """The most memory that the published schedules of SIRG allocate, if all were measured: Figures 9 and 10."""
+    methods = ("published, Opt1", "published, Opt1 and Opt2", "published, palettes of vertices")
+    peaks = [value(rows, matrix, method, "peak_bytes") for method in methods]
+    return [peaks] if all(peaks) else []
 
 
 def degrees_and_shortcut_1(rows: Rows) -> Found:
@@ -289,37 +245,6 @@ def degrees_and_shortcut_1(rows: Rows) -> Found:
 def same_colors(rows: Rows) -> Found:
     colors = {(row["matrix"], row["colors"]) for row in rows if row["coloring"] == "ecl_gc"}
     return len(colors) == len(names(rows, "matrix"))
-
-
-def tables_levels(rows: Rows) -> list[str]:
-    powers = [column for column in rows[0] if column.endswith("+")]
-    used = [column for column in powers if any(row[column] for row in rows)]
-    columns = ["levels", "rows per level", "largest", *(f"of {column} rows" for column in used)]
-    columns += ["factors, ms", "solves, ms", "iterations", "PCG, ms"]
-    lines = {}
-    for row in rows:
-        sizes = [f"{row['levels']:,}", f"{row['mean_level']:,.0f}", f"{row['largest_level']:,}"]
-        times = [ms(row["update_seconds"]), ms(row["application_seconds"]), str(row["iterations"]), ms(row["seconds"])]
-        lines[f"{row['matrix']}, {row['method']}"] = sizes + [f"{row[column]:,}" for column in used] + times
-    return [by_name("matrix and order", columns, lines)]
-
-
-def tables_ordering(rows: Rows) -> list[str]:
-    return [pivot(rows, lambda row: f"{row['iterations']} ({row['colors']})", "iterations (colors or levels)")]
-
-
-def tables_effect(rows: Rows) -> list[str]:
-    columns = ["colors", "iterations", "one application, relative to A @ x", "solve, ms"]
-    cells = {
-        row["method"]: [
-            str(row["colors"]),
-            str(row["iterations"]),
-            number(row["application"]),
-            ms(row["solve_seconds"]),
-        ]
-        for row in sorted(rows, key=lambda row: row["colors"])
-    }
-    return [by_name("coloring", columns, cells)]
 
 
 def parts_of(rows: Rows) -> tuple[Rows, Row | None]:
@@ -342,21 +267,6 @@ def parts_to_whole(rows: Rows) -> Found:
     return Range.of(most, "application") / Range.of(base, "application")
 
 
-def tables_multigrid(rows: Rows) -> list[str]:
-    """A line for each system, with both methods side by side."""
-    columns = ["unknowns", "iterations", "setup, ms", "solve, ms"]
-    lines = {}
-    for matrix in names(rows, "matrix"):
-        there = [row for row in rows if row["matrix"] == matrix]
-        cells = [
-            " / ".join(f"{row['iterations']:,}" for row in there),
-            " / ".join(ms(row["setup_seconds"]) for row in there),
-            " / ".join(ms(row["solve_seconds"]) for row in there),
-        ]
-        lines[matrix] = [f"{there[0]['vertices']:,}", *cells]
-    return [by_name(" / ".join(names(rows, "method")), columns, lines)]
-
-
 def growths(rows: Rows, method: str) -> list[float]:
     """How many times more iterations the finest mesh of each family takes than the coarsest one."""
     families: dict[str, list[int]] = {}
@@ -370,6 +280,11 @@ def growth_of_sgs_to_multigrid(rows: Rows) -> Found:
     one_level, levels = growths(rows, "SGS"), growths(rows, "multigrid")
     return Range(*[mean(one_level) / mean(levels)] * 3) if one_level and levels else None
 
+
+#: What the expressions of studies.toml see.
+SCOPE: dict[str, Any] = HELPERS | {
+    function.__name__: function for function in (beside_paper, ms, names, peaks_of, shown)
+}
 
 COMPUTED: dict[str, Callable[[Rows], Found]] = {
     function.__name__: function
@@ -402,10 +317,8 @@ def draw_ii_iii(rows: Rows, axes: Any) -> None:
 
 
 def draw_rmat(rows: Rows, axes: Any) -> None:
-    from mcprecond.studies import Table, plots
-
     per_edge = [row | {"seconds": row["seconds"] / (row["entries"] / 2e6)} for row in rows]
-    plots.scaling(Table(in_ms(per_edge)), axes)
+    over_size(in_ms(per_edge), "seconds", axes)
     axes.set(ylabel="time per million edges [ms]")
     plain_ticks(axes.yaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
@@ -424,8 +337,9 @@ def draw_quality(rows: Rows, axes: Any) -> None:
 def draw_effect(rows: Rows, left: Any, right: Any) -> None:
     from mcprecond.studies import Table, plots
 
-    plots.iterations_against_colors(Table(rows), left)
-    left.set_ylim(0, 1.1 * max(row["iterations"] for row in rows))
+    plots.draw_methods(Table(rows), "colors", "iterations", left, linestyle="none")
+    most = max(row["iterations"] for row in rows)
+    left.set(xscale="log", xlabel="colors", ylabel="iterations", ylim=(0, 1.1 * most))
     left.get_legend().remove()
     plots.time_against_colors(Table(in_ms(rows, "solve_seconds")), right)
     right.set(ylabel="time of the solve [ms]")
@@ -434,12 +348,10 @@ def draw_effect(rows: Rows, left: Any, right: Any) -> None:
 
 
 def draw_multigrid(rows: Rows, left: Any, right: Any) -> None:
-    from mcprecond.studies import Table, plots
-
     by_family = [row | {"method": f"{row['matrix'].split()[0]}, {row['method']}"} for row in rows]
-    plots.iterations_against_size(Table(by_family), left)
+    over_size(by_family, "iterations", left).set(xlabel="unknowns")
     left.get_legend().remove()
-    plots.scaling(Table(in_ms(by_family)), right)
+    over_size(in_ms(by_family), "seconds", right)
     right.set(xlabel="unknowns", ylabel="time with setup [ms]")
     plain_ticks(right.yaxis)
     right.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="x-small")
@@ -465,45 +377,33 @@ def bars(rows: Rows, axes: Any, column: str, label: str, scale: float = 1.0) -> 
 
 
 def scaled(rows: Rows, axes: Any) -> None:
-    from mcprecond.studies import Table, plots
-
-    plots.scaling(Table(in_ms(rows)), axes)
+    over_size(in_ms(rows), "seconds", axes)
     axes.set(ylabel="time [ms]")
     plain_ticks(axes.yaxis)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
 
 
-class Shown(NamedTuple):
-    """What the page shows of a study: tables, and a picture drawn into the Axes of so many panels."""
-
-    tables: Callable[[Rows], list[str]]
-    draw: Callable[..., None] | None = None
-    panels: int = 1
-
-
-SHOWN = {
-    "table-v": Shown(tables_v, partial(bars, column="seconds", label="time of PCG with setup [ms]", scale=1e3)),
-    "table-ii-iii": Shown(tables_ii_iii, draw_ii_iii),
-    "published-schedules": Shown(tables_published, partial(bars, column="seconds", label="time [ms]", scale=1e3)),
-    "rmat-scaling": Shown(per_million_edges, draw_rmat),
-    "sirg-ablation": Shown(tables_sirg, partial(bars, column="seconds", label="time [ms]", scale=1e3)),
-    "ecl-shortcuts": Shown(tables_ecl, partial(bars, column="seconds", label="time [ms]", scale=1e3)),
-    "orders": Shown(tables_colors),
-    "cpu-codes": Shown(tables_cpu_codes),
-    "level-histogram": Shown(tables_levels, partial(bars, column="levels", label="levels")),
-    "rgg-scaling": Shown(times_and_colors, scaled),
-    "time-quality": Shown(times_and_colors, draw_quality),
-    "gunrock": Shown(tables_gunrock),
-    "ordering": Shown(tables_ordering),
-    "coloring-effect": Shown(tables_effect, draw_effect, 2),
-    "multigrid": Shown(tables_multigrid, draw_multigrid, 2),
+#: What is drawn of a study, into the Axes of so many panels.
+in_bars = partial(bars, column="seconds", scale=1e3)
+DRAWN: dict[str, tuple[Callable[..., None], int]] = {
+    "table-v": (partial(in_bars, label="time of PCG with setup [ms]"), 1),
+    "table-ii-iii": (draw_ii_iii, 1),
+    "published-schedules": (partial(in_bars, label="time [ms]"), 1),
+    "rmat-scaling": (draw_rmat, 1),
+    "sirg-ablation": (partial(in_bars, label="time [ms]"), 1),
+    "ecl-shortcuts": (partial(in_bars, label="time [ms]"), 1),
+    "level-histogram": (partial(bars, column="levels", label="levels"), 1),
+    "rgg-scaling": (scaled, 1),
+    "time-quality": (draw_quality, 1),
+    "coloring-effect": (draw_effect, 2),
+    "multigrid": (draw_multigrid, 2),
 }
 
 
 def draw(found: dict[str, Document], folder: Path) -> None:
     """A picture for each study that was run."""
-    for name, (_, drawn, panels) in SHOWN.items():
-        if drawn is not None and name in found:
+    for name, (drawn, panels) in DRAWN.items():
+        if name in found:
             with picture(folder / f"study-{name}.svg", salt=name) as plt:
                 _, axes = plt.subplots(1, panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
                 drawn(found[name]["cases"], *axes.flat)

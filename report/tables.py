@@ -35,13 +35,6 @@ def by_name(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[str
     return table([corner, *columns], [[name, *cells] for name, cells in rows.items()])
 
 
-def by_case(title: str, cases: Sequence[Mapping[str, Any]], columns: Sequence[Mapping[str, str]]) -> str:
-    """A table with a column for each case and a row for each name that a case has; other cells are empty."""
-    names = dict.fromkeys(name for column in columns for name in column)
-    header = [f"{case['name']}, {case['unknowns']:,} unknowns" for case in cases]
-    return by_name(title, header, {name: [column.get(name, "") for column in columns] for name in names})
-
-
 def number(value: float) -> str:
     """Three significant digits, no exponent."""
     if 0 < value < 0.001:
@@ -49,7 +42,12 @@ def number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
 
 
-TEMPLATES.filters["number"] = number
+def only(decided: Mapping[str, str], word: str) -> list[str]:
+    """The names of what was decided so."""
+    return [name for name, said in decided.items() if said == word]
+
+
+TEMPLATES.filters |= {"number": number, "only": only}
 
 
 def yes_or_no(holds: bool) -> str:

@@ -3,10 +3,10 @@
     python -m pytest -p interpreted -m "not gpu" tests/test_orders.py
 
 What it is for: to see which lines of these functions tests reach (`make coverage`), and to change such a line and run
-tests without compiling anew (`tools/mutate.py`). NUMBA_DISABLE_JIT would not do: loops that the team of threads shares,
-and atomic updates, are made by code that only Numba's compiler can call. So three modules of `mcprecond.backends` are
-replaced before the package is imported. A loop runs as one chunk, hence sums may differ in their last bits, and nothing
-runs in parallel. Tests of threads, of caches and of bits have no meaning under it.
+tests without compiling anew, as tools for mutation testing do. NUMBA_DISABLE_JIT would not do: loops that the team of
+threads shares, and atomic updates, are made by code that only Numba's compiler can call. So three modules of
+`mcprecond.backends` are replaced before the package is imported. A loop runs as one chunk, hence sums may differ in
+their last bits, and nothing runs in parallel. Tests of threads, of caches and of bits have no meaning under it.
 """
 
 from __future__ import annotations

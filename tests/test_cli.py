@@ -339,17 +339,6 @@ def test_without_rich_it_says_what_to_install(tmp_path):
     assert result.stderr == "mcprecond: the command line needs rich; from a clone: pip install '.[cli]'\n"
 
 
-@pytest.mark.parametrize("module", ["numba", "rich"])
-def test_interrupted_imports_end_in_one_line(tmp_path, module):
-    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")
-    script = tmp_path / "mcprecond"
-    script.write_text("from mcprecond.command import main; main()")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
-    result = subprocess.run([sys.executable, script, "info"], capture_output=True, text=True, env=environment)
-    assert (result.returncode, result.stdout) == (130, "")
-    assert result.stderr == "interrupted while starting\n"
-
-
 def started(tmp_path, *arguments: str, **environment: str) -> tuple[int, str, str]:
     """The command as it is installed, in another environment."""
     script = tmp_path / "mcprecond"
@@ -359,28 +348,15 @@ def started(tmp_path, *arguments: str, **environment: str) -> tuple[int, str, st
     return result.returncode, result.stdout, result.stderr
 
 
-@pytest.mark.parametrize(
-    ("raised", "said"),
-    [
-        ("ImportError('Numba needs NumPy 2.3 or less,\\nand there is 2.9')", "NumPy 2.3 or less, and there is 2.9"),
-        ("OSError(28, 'No space left on device')", "No space left on device"),
-        ("ValueError('a variable is wrong')", "ValueError: a variable is wrong"),
-    ],
-)
-@pytest.mark.parametrize("module", ["numba", "rich"])
-def test_errors_while_importing_end_in_one_line(tmp_path, module, raised, said):
-    (tmp_path / f"{module}.py").write_text(f"raise {raised}")
-    code, out, complaint = started(tmp_path, "info")
-    assert (code, out) == (2, "")
-    assert (
-        complaint.startswith("mcprecond: it cannot be started: ") and complaint.count("\n") == 1 and said in complaint
-    )
-
-
 def test_a_variable_that_turns_numba_off_is_named(tmp_path):
     code, out, complaint = started(tmp_path, "info", NUMBA_DISABLE_JIT="1")
-    assert (code, out) == (2, "") and "unset that variable" in complaint and "NUMBA_DISABLE_JIT" in complaint
-    assert complaint.startswith("mcprecond: ") and complaint.count("\n") == 1
+    *_, last = complaint.splitlines()
+    assert (code, out) == (1, "") and "unset that variable" in last and "NUMBA_DISABLE_JIT" in last
+
+
+def test_importing_changes_nothing_outside_of_the_package(tmp_path):
+    program = "import sys; hook = sys.excepthook; import mcprecond.command; assert sys.excepthook is hook"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_mistakes_of_the_package_keep_their_traceback(tmp_path):

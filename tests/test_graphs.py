@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graphs import grid5, stencil27
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import ConvexHull, Delaunay
+from scipy.spatial import ConvexHull
 
-from mcprecond import color, problems
+from mcprecond import problems
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.problems import graphs
 from mcprecond.problems.graphs import networks
-from mcprecond.problems.triangulation import delaunay_triangles
+from mcprecond.problems.graphs.points import random_points
 
 WITH_DIAGONAL = {
     "fenl": lambda: graphs.fenl(4),
@@ -31,21 +28,12 @@ WITH_DIAGONAL = {
 SEEDED = {
     "rmat": lambda seed=0: graphs.rmat(9, seed=seed),
     "rmat odd": lambda seed=0: graphs.rmat(5, edges=300, seed=seed, probabilities=[0.25] * 4),
-    "random_geometric": lambda seed=0: graphs.random_geometric(500, seed),
-    "random_geometric wide": lambda seed=0: graphs.random_geometric(60, seed, radius=0.6),
     "delaunay": lambda seed=0: graphs.delaunay(400, seed),
-    "random_regular": lambda seed=0: graphs.random_regular(301, 6, seed),
-    "road_like": lambda seed=0: graphs.road_like(2000, seed),
 }
 SIMPLE = SEEDED | {
     "rmat without edges": lambda: graphs.rmat(3, edges=0),
     "rmat of one entry": lambda: graphs.rmat(3, probabilities=(0, 1, 0, 0)),
-    "one point": lambda: graphs.random_geometric(1),
     "triangle": lambda: graphs.delaunay(3),
-    "mycielskian": lambda: graphs.mycielskian(6),
-    "matching": lambda: graphs.random_regular(10, 1),
-    "degree 0": lambda: graphs.random_regular(3, 0),
-    "smallest road": lambda: graphs.road_like(4),
 }
 
 
@@ -76,7 +64,7 @@ def test_a_seed_gives_one_graph(name):
     assert not same(make(), make(seed=1)) and not same(make(), make(seed=2**40))
 
 
-@pytest.mark.parametrize("name", ["rmat", "random_geometric", "random_regular"])
+@pytest.mark.parametrize("name", ["rmat", "delaunay"])
 def test_any_number_of_threads_gives_the_same_graph(name):
     expected, threads = SEEDED[name](), get_threads()
     set_threads(1)
@@ -149,99 +137,22 @@ def test_rmat_draws_the_quarters_with_their_probabilities():
         np.testing.assert_allclose(np.bincount(quarter, minlength=4) / 20000, p, atol=0.015)
 
 
-@pytest.mark.parametrize(("n", "radius"), [(300, None), (300, 0.31), (300, 0.001), (300, 1e-320), (50, 2.0)])
-def test_geometric_neighbors_are_the_pairs_within_the_radius(n, radius):
-    A = graphs.random_geometric(n, 3, radius)
-    if radius is None:
-        radius = 0.55 * np.sqrt(np.log(n) / n)
-    points = graphs.random_points(n, graphs.geometric_cells(n, radius), 3)
-    square = ((points[:, None] - points) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(A.toarray(), (square < radius**2) & ~np.eye(n, dtype=bool))
-
-
-def test_geometric_degree_is_that_of_the_radius():
-    n = 20000
-    mean = graphs.random_geometric(n).nnz / n
-    assert 0.9 < mean / (0.55**2 * np.pi * np.log(n)) < 1
-
-
 def test_points_are_sorted_by_cell_and_the_cells_do_not_move_them():
-    points = graphs.random_points(1000, 8, 5)
+    points = random_points(1000, 8, 5)
     x, y = (points * 8).astype(int).T
     assert (np.diff(x + 8 * y) >= 0).all()
-    other = graphs.random_points(1000, 3, 5)
+    other = random_points(1000, 3, 5)
     np.testing.assert_array_equal(np.sort(points, axis=0), np.sort(other, axis=0))
 
 
 def test_delaunay_is_a_triangulation():
     n = 400
     A = graphs.delaunay(n, 2)
-    hull = ConvexHull(graphs.random_points(n, 20, 2)).simplices
+    hull = ConvexHull(random_points(n, 20, 2)).simplices
     # Euler's formula for a triangulated convex polygon.
     assert A.nnz // 2 == 3 * n - 3 - len(hull)
     assert (A[hull[:, 0], hull[:, 1]] == 1).all()
     assert A.getnnz(axis=1).min() >= 2
-
-
-def sides(triangles: np.ndarray) -> set[tuple[int, ...]]:
-    return {tuple(sorted(pair)) for k in range(3) for pair in np.delete(triangles, k, axis=1).tolist()}
-
-
-@given(
-    n=st.integers(3, 400), part=st.integers(8, 100), seed=st.integers(0, 2**32 - 1), power=st.sampled_from([1, 1, 4])
-)
-def test_triangulation_in_parts_is_that_of_the_whole(n, part, seed, power):
-    """Also of points that are much closer to each other in some places."""
-    points = np.random.default_rng(seed).uniform(size=(n, 2)) ** power
-    assert sides(delaunay_triangles(points, part)) == sides(Delaunay(points).simplices)
-
-
-@pytest.mark.parametrize("k", range(2, 9))
-def test_mycielskian(k):
-    A = graphs.mycielskian(k)
-    assert A.shape[0] == 3 * 2 ** (k - 2) - 1
-    assert A.nnz == 7 * 3 ** (k - 2) + 1 - 3 * 2 ** (k - 1)
-    assert k == 2 or (A @ A).multiply(A).nnz == 0
-    assert color(A, "greedy").n_colors >= k
-    if k > 2:
-        B = graphs.mycielskian(k - 1)
-        ones = np.ones((B.shape[0], 1))
-        assert same(A, sp.bmat([[B, B, None], [B, None, ones], [None, ones.T, None]], "csr"))
-
-
-def test_the_small_mycielskians_are_the_known_graphs():
-    assert (graphs.mycielskian(3).getnnz(axis=1) == 2).all()
-    groetzsch = graphs.mycielskian(4)
-    assert groetzsch.shape[0] == 11 and groetzsch.nnz == 40
-    assert sorted(groetzsch.getnnz(axis=1)) == [3] * 5 + [4] * 5 + [5]
-
-
-@pytest.mark.parametrize(("n", "degree"), [(2000, 4), (2000, 7), (2001, 7), (8, 7)])
-def test_random_regular_has_at_most_its_degree(n, degree):
-    degrees = graphs.random_regular(n, degree, 1).getnnz(axis=1)
-    assert degrees.max() <= degree
-    assert (degrees < degree).sum() < degree**2 + degree
-
-
-def test_road_like():
-    n = 20000
-    A = graphs.road_like(n)
-    degrees = A.getnnz(axis=1)
-    assert A.shape == (n, n)
-    assert connected_components(A)[0] == 1
-    assert degrees.min() >= 1 and degrees.max() <= 4
-    assert 2.05 < degrees.mean() < 2.15 and (degrees == 2).mean() > 0.85
-    rows, columns = A.nonzero()
-    assert (abs(rows - columns) == 1).mean() > 0.8
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_small_roads_are_connected(seed):
-    # Up to 89 vertices there are 2 x 2 junctions: what remains of their square is a path or all of it.
-    for n, most in [(4, 2), (5, 2), (9, 2), (89, 2), (90, 4), (300, 4), (1000, 4)]:
-        A = graphs.road_like(n, seed)
-        assert A.shape[0] == n and connected_components(A)[0] == 1
-        assert A.getnnz(axis=1).max() <= most
 
 
 #: By the name of the argument: generators of one size. What follows are no sizes for any of them.
@@ -251,15 +162,9 @@ SIZES = [
     ("n", graphs.grid3d),
     ("n", graphs.elasticity_pattern),
     ("scale", graphs.rmat),
-    ("n", partial(graphs.random_points, cells=3)),
-    ("cells", partial(graphs.random_points, 5)),
-    ("n", graphs.random_geometric),
-    ("n", partial(graphs.geometric_cells, radius=0.1)),
+    ("n", partial(random_points, cells=3)),
+    ("cells", partial(random_points, 5)),
     ("n", graphs.delaunay),
-    ("k", graphs.mycielskian),
-    ("n", partial(graphs.random_regular, degree=2)),
-    ("degree", partial(graphs.random_regular, 6)),
-    ("n", graphs.road_like),
 ]
 NO_SIZES = [-1, 10**30, 2.0, np.nan, np.inf, 2j, True, None, "4", b"4", [4], np.array([4, 4]), object()]
 
@@ -284,26 +189,14 @@ NO_SIZES = [-1, 10**30, 2.0, np.nan, np.inf, 2j, True, None, "4", b"4", [4], np.
         ("probabilities", lambda: graphs.rmat(4, probabilities=(0.1, 0.1, 0.1, 0.1))),
         ("probabilities", lambda: graphs.rmat(4, probabilities="abcd")),
         ("probabilities", lambda: graphs.rmat(4, probabilities=(np.nan,) * 4)),
-        ("n", lambda: graphs.random_geometric(0)),
-        ("radius", lambda: graphs.random_geometric(10, radius=0)),
-        ("radius", lambda: graphs.random_geometric(10, radius=np.nan)),
-        ("radius", lambda: graphs.random_geometric(10, radius="wide")),
-        ("cells", lambda: graphs.random_points(10, 0)),
+        ("cells", lambda: random_points(10, 0)),
         ("n", lambda: graphs.delaunay(2)),
-        ("k", lambda: graphs.mycielskian(1)),
-        ("n", lambda: graphs.random_regular(0, 0)),
-        ("degree", lambda: graphs.random_regular(4, 4)),
-        ("n", lambda: graphs.road_like(3)),
         *((name, partial(call, value)) for name, call in SIZES for value in NO_SIZES),
-        ("radius", lambda: graphs.geometric_cells(4, 0)),
-        ("radius", lambda: graphs.geometric_cells(4, -1.0)),
-        ("radius", lambda: graphs.geometric_cells(4, None)),
         ("points", lambda: graphs.grid2d(4, "5")),
         ("points", lambda: graphs.grid3d(4, 7.0)),
         ("elements", lambda: graphs.elasticity_pattern(3, None)),
         ("elements", lambda: graphs.elasticity_pattern(3, ["hexahedra"])),
-        ("seed", lambda: graphs.road_like(9, 2**63)),
-        ("seed", lambda: graphs.random_points(9, 2, None)),
+        ("seed", lambda: random_points(9, 2, None)),
         ("edges", lambda: graphs.rmat(4, 2.5)),
         ("probabilities", lambda: graphs.rmat(4, probabilities=None)),
     ],

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from mcprecond import ILU0, Coloring, SolveResult, color
+from mcprecond import ILU0, SolveResult
 from mcprecond.problems import graphs
 from mcprecond.solvers.result import Reason
 from mcprecond.studies import Table, plots
@@ -82,50 +82,17 @@ def test_a_method_that_fails_everywhere_and_a_matrix_without_a_winner():
     assert max(drawn["x"].get_ydata()) == 0.5 and max(drawn["y"].get_ydata()) == 0
 
 
-@pytest.mark.parametrize(
-    ("plot", "fast", "slow"),
-    [
-        (plots.time_against_colors, [(8, 1.0), (6, 2.0)], [(4, 4.0)]),
-        (plots.iterations_against_colors, [(8, 9), (6, 5)], [(4, 7)]),
-        (plots.scaling, [(10, 2.0), (1000, 1.0)], [(1000, 4.0)]),
-        (plots.iterations_against_size, [(10, 5), (1000, 9)], [(1000, 7)]),
-    ],
-)
-def test_points_of_verified_rows(plot, fast, slow):
-    ax = plot(TABLE)
+def test_points_of_verified_rows():
+    ax = plots.time_against_colors(TABLE)
     drawn = {label: [tuple(point) for point in line.get_xydata()] for label, line in lines(ax).items()}
-    assert drawn["fast"] == fast and drawn["slow"] == slow
-    assert ("none" in drawn) == (plot in (plots.scaling, plots.iterations_against_size))  # no preconditioner, no colors
+    assert drawn == {"fast": [(6, 2.0), (8, 1.0)], "slow": [(4, 4.0)]}  # no preconditioner, no colors
     assert_readable(ax)
 
 
-@pytest.mark.parametrize("plot", [plots.performance_profile, plots.time_against_colors, plots.scaling])
+@pytest.mark.parametrize("plot", [plots.performance_profile, plots.time_against_colors])
 def test_nothing_verified_is_nothing_to_draw(plot):
     with pytest.raises(ValueError, match="no verified row"):
         plot(Table([row("A", "x", 1.0, verified=False)]))
-
-
-def test_parallelism():
-    coloring = Coloring(np.zeros(9, np.int32), np.array([9]), "eb", np.array([[9, 4], [4, 0]]))
-    ax = plots.parallelism(coloring)
-    drawn = lines(ax)
-    assert drawn["colored"].get_xydata().tolist() == [[1, 9], [2, 4]]
-    assert drawn["in conflict"].get_ydata().tolist() == [4, 0]
-    assert_readable(ax)
-    assert list(lines(plots.parallelism(color(graphs.grid2d(4), "jpl")))) == ["colored"]
-    with pytest.raises(ValueError, match="'user' has no rounds"):
-        plots.parallelism(Coloring(coloring.colors, coloring.sizes, "user"))
-
-
-def test_class_sizes():
-    coloring = color(graphs.delaunay(200, seed=1), "greedy")
-    ax = plots.class_sizes(coloring)
-    assert [bar.get_height() for bar in ax.patches] == coloring.sizes.tolist()
-    assert all(bar.get_hatch() for bar in ax.patches)
-    assert lines(ax)["mean"].get_ydata()[0] == coloring.sizes.mean()
-    assert_readable(ax)
-    with pytest.raises(ValueError, match="no colors"):
-        plots.class_sizes(Coloring(np.empty(0, np.int32), np.empty(0, np.int64), "eb"))
 
 
 def test_level_sizes():
@@ -167,19 +134,19 @@ def test_multigrid():
 
 def test_many_methods_look_different():
     methods = [str(i) for i in range(25)]
-    ax = plots.scaling(Table([row("A", method, 1.0) for method in methods]))
+    ax = plots.time_against_colors(Table([row("A", method, 1.0) for method in methods]))
     assert list(lines(ax)) == methods
     assert_readable(ax)
 
 
 def test_axes_of_the_caller(pyplot):
     _, (left, right) = pyplot.subplots(1, 2)
-    assert plots.scaling(TABLE, ax=left) is left
-    assert len(left.get_lines()) == 3 and not right.get_lines() and pyplot.get_fignums() == [1]
+    assert plots.time_against_colors(TABLE, ax=left) is left
+    assert len(left.get_lines()) == 2 and not right.get_lines() and pyplot.get_fignums() == [1]
 
 
 def test_without_matplotlib_the_extra_is_named():
     program = "import sys; sys.modules['matplotlib'] = None; from mcprecond.studies import Table, plots\n"
-    program += "plots.scaling(Table([{'method': 'x', 'verified': True, 'vertices': 1, 'seconds': 1.0}]))"
+    program += "plots.time_against_colors(Table([{'method': 'x', 'verified': True, 'colors': 1, 'seconds': 1.0}]))"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "ImportError: plots need matplotlib; from a clone: pip install '.[studies]'" in result.stderr

@@ -173,7 +173,7 @@ def test_npz(tmp_path):
 
 @pytest.mark.parametrize("read", [problems.matrix_market, files.npz])
 def test_missing_file(tmp_path, read):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="none"):
         read(tmp_path / "none")
 
 
@@ -195,9 +195,7 @@ def test_a_stand_in_says_that_it_is_one_and_has_about_the_size():
     assert str(entries["Fenl_50"]).endswith("entries; Fenl_50")
 
 
-@pytest.mark.parametrize(
-    "call", ["circuit(1259)", "laplacian((1024, 1024))", "fenl(50)", "graphs.road", "graphs.mycielskian"]
-)
+@pytest.mark.parametrize("call", ["circuit(1259)", "laplacian((1024, 1024))", "fenl(50)", "graphs.rmat"])
 def test_catalog_has_the_sizes_right(call):
     (entry,) = (entry for entry in problems.catalog() if entry.call.startswith(call))
     A = entry.matrix()

@@ -147,10 +147,10 @@ def tried(
     version = package.name.split("-")[1].removesuffix(".tar.gz")
     ran = in_order(make, install, [own, ROOT / "tools" / "smoke.py", version, *names], cwd=empty)
     if ran.returncode == 0 and listed is not None:
-        bill = run([own, ROOT / "tools" / "supply.py", "bill", *EXTRAS.split(",")], cwd=empty, stderr=subprocess.PIPE)
-        if bill.returncode:
-            return subprocess.CompletedProcess(bill.args, bill.returncode, bill.stdout + bill.stderr)
-        listed.write_text(bill.stdout)
+        make, lister = environment(python, folder / "lister")
+        list_all = [lister, "-m", "cyclonedx_py", "environment", own, "--of", "JSON", "--output-file", listed]
+        listing = in_order(make, [lister, *PIP, "install", "cyclonedx-bom>=7,<8"], list_all)
+        ran = listing if listing.returncode else ran
     shutil.rmtree(folder)
     return ran
 

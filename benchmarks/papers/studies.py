@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.families import mycielskian, random_geometric, road_like
 from benchmarks.papers.csrcolor import csrcolor
 from benchmarks.papers.mesh_families import FAMILIES, Family
 from benchmarks.papers.table_v import table_v
@@ -194,7 +195,7 @@ def rmat_scaling(setting: Setting) -> Table:
 def rgg_scaling(setting: Setting) -> Table:
     """Figure 3 of Osama et al.: time of coloring random geometric graphs of growing size."""
     scales = range(8, 12) if setting.small else range(15, 25)
-    makers: Makers = {f"rgg_{s}": partial(graphs.random_geometric, 2**s) for s in scales}
+    makers: Makers = {f"rgg_{s}": partial(random_geometric, 2**s) for s in scales}
     methods = _by_name(["is_minmax", "graphblas_is", "graphblas_mis", "jpl", "cc", "eb", "ecl_gc", "greedy"])
     return setting.coloring("rgg-scaling", makers, methods)
 
@@ -485,8 +486,8 @@ def _families(small: bool) -> Makers:
         f"fenl_{n}": lambda: graphs.fenl(n),
         f"circuit_{mesh}": lambda: problems.circuit(mesh),
         f"delaunay_{scale}": lambda: graphs.delaunay(2**scale),
-        f"rgg_{scale}": lambda: graphs.random_geometric(2**scale),
-        f"road_{scale}": lambda: graphs.road_like(2**scale),
+        f"rgg_{scale}": lambda: random_geometric(2**scale),
+        f"road_{scale}": lambda: road_like(2**scale),
         f"rmat_{scale}": lambda: graphs.rmat(scale),
     }
     return {name: cache(make) for name, make in makers.items()}
@@ -495,4 +496,4 @@ def _families(small: bool) -> Makers:
 @cache
 def _mycielskian(small: bool) -> Makers:
     k = 9 if small else 15
-    return {f"mycielskian_{k}": cache(lambda: graphs.mycielskian(k))}
+    return {f"mycielskian_{k}": cache(lambda: mycielskian(k))}

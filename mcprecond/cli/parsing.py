@@ -62,7 +62,6 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """See `argparse.ArgumentParser`."""
         hint = ""
         if wrong := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             hint = did_you_mean(wrong[1], wrong[2].replace("'", "").split(", "))

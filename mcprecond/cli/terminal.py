@@ -36,7 +36,6 @@ class ToStderr(logging.Handler):
     """Prints what the package logs, such as that kernels are compiled."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
         beside().print(f"mcprecond: {record.getMessage()}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 

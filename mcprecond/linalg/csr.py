@@ -87,7 +87,6 @@ class Csr(Operator):
 
     @property
     def exponent(self) -> int | None:
-        """See `Operator`."""
         return self._exponent
 
     def times(self, v: Any) -> Any:

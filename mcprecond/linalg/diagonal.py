@@ -34,7 +34,6 @@ class Diagonal(Operator):
 
     @property
     def exponent(self) -> int:
-        """See `Operator`."""
         return self._exponent
 
     def beside(self, matrix: AdmittedMatrix) -> Diagonal:
@@ -53,7 +52,6 @@ class Diagonal(Operator):
     __matmul__ = matvec
 
     def enqueue(self, state: None, x: Any, y: Any) -> None:
-        """See `Operator`."""
         self._run.multiply(x.size, x.size // max(len(self._diagonal), 1), self._diagonal, x, y)
 
 

@@ -75,11 +75,9 @@ class Foreign(Operator):
 
     @property
     def exponent(self) -> int | None:
-        """See `Operator`."""
         return self.M.exponent if isinstance(self.M, Operator) else None
 
     def enqueue(self, state: None, x: Any, y: Any) -> None:
-        """See `Operator`."""
         y[...] = self._backend.xp.asarray(self.M @ x).reshape(y.shape)
 
 
@@ -97,21 +95,17 @@ class Converted(Operator):
 
     @property
     def exponent(self) -> int | None:
-        """See `Operator`."""
         return self.M.exponent
 
     @property
     def narrowest(self) -> np.dtype[Any]:
-        """See `Operator`."""
         return self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`."""
         return self.M.new_state(self._parts * columns), self._new_copies(columns)
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
-        """See `Operator`."""
         with self.M.lend_state(self._parts * columns) as state:
             yield state, self._new_copies(columns)
 
@@ -124,7 +118,6 @@ class Converted(Operator):
         return (self.shape[0], columns) if columns > 1 else (self.shape[0],)
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
-        """See `Operator`."""
         own, copies = state
         shape = self._shape(self._parts * (1 if x.ndim == 1 else x.shape[1]))
         x, y = (v.view(self._part).reshape(shape) for v in (x, y))
@@ -147,7 +140,6 @@ class Scaled(Operator):
 
     @property
     def narrowest(self) -> np.dtype[Any]:
-        """See `Operator`."""
         return self.dtype if self.M is None else self.M.narrowest
 
     @contextmanager
@@ -160,7 +152,6 @@ class Scaled(Operator):
             yield state
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
-        """See `Operator`."""
         if self.M is not None:
             self.M.enqueue(state, x, y)
             x = y

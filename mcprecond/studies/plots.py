@@ -20,16 +20,11 @@ from mcprecond.solvers import SolveResult
 from mcprecond.studies.table import Table
 
 __all__ = [
-    "class_sizes",
     "color_blocks",
-    "iterations_against_colors",
-    "iterations_against_size",
     "level_sizes",
     "multigrid",
-    "parallelism",
     "performance_profile",
     "residual_history",
-    "scaling",
     "time_against_colors",
 ]
 
@@ -112,87 +107,8 @@ def time_against_colors(table: Table, ax: Any = None) -> Any:
     ValueError
         If no row is left.
     """
-    return _against_colors(table, "seconds", "time [s]", "log", ax)
-
-
-def iterations_against_colors(table: Table, ax: Any = None) -> Any:
-    """Draw the iterations of the solver over colors, a point for each row, a marker for each method.
-
-    Parameters
-    ----------
-    table : Table
-        Of `convergence`. Rows without colors are left out.
-    ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ValueError
-        If no row is left.
-    """
-    return _against_colors(table, "iterations", "iterations", "linear", ax)
-
-
-def parallelism(coloring: Coloring, ax: Any = None) -> Any:
-    """Draw how many vertices each round of the method colored and how many it found in conflict.
-
-    Parameters
-    ----------
-    coloring : Coloring
-        With a history, so not a user's.
-    ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ValueError
-        If the coloring has no history.
-    """
-    if not coloring.rounds:
-        raise ValueError(f"the coloring by {coloring.method!r} has no rounds to draw")
-    ax = _axes(ax)
-    rounds = np.arange(1, coloring.rounds + 1)
-    for (name, look), counts in zip(_looks(["colored", "in conflict"]), coloring.history.T, strict=True):
-        if counts.any():
-            ax.plot(rounds, counts, label=name, **look)
-    ax.set(yscale="symlog", ylim=(0, None), xlabel="round", ylabel="vertices", title=coloring.method)
-    ax.locator_params(axis="x", integer=True)
-    ax.legend()
-    return ax
-
-
-def class_sizes(coloring: Coloring, ax: Any = None) -> Any:
-    """Draw the number of vertices of each color as bars, and their mean as a line.
-
-    Parameters
-    ----------
-    coloring : Coloring
-        Of at least one vertex.
-    ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ValueError
-        If the coloring is empty.
-    """
-    if not coloring.n_colors:
-        raise ValueError("the coloring has no colors to draw")
-    ax = _axes(ax)
-    ax.bar(np.arange(coloring.n_colors), coloring.sizes, color="lightgray", edgecolor="black", hatch="//", label="size")
-    ax.axhline(coloring.sizes.mean(), color="black", linestyle="--", label="mean")
-    ax.set(xlabel="color", ylabel="vertices", title=coloring.method)
-    ax.locator_params(axis="x", integer=True)
-    ax.legend()
+    ax = draw_methods(table, "colors", "seconds", ax, linestyle="none")
+    ax.set(xscale="log", yscale="log", xlabel="colors", ylabel="time [s]")
     return ax
 
 
@@ -365,66 +281,6 @@ def _histories(histories: Mapping[str, np.ndarray], ax: Any) -> Any:
     return ax
 
 
-def scaling(table: Table, ax: Any = None) -> Any:
-    """Draw time (`seconds`) over the number of vertices, a line for each method.
-
-    Parameters
-    ----------
-    table : Table
-        Of `coloring` or `convergence`, on matrices of one kind and several sizes.
-    ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ValueError
-        If no row is verified.
-    """
-    return _against_size(table, "seconds", "time [s]", ax)
-
-
-def iterations_against_size(table: Table, ax: Any = None) -> Any:
-    """Draw the iterations of the solver over the number of unknowns, a line for each method.
-
-    Parameters
-    ----------
-    table : Table
-        Of `convergence`, on matrices of one kind and several sizes.
-    ax : matplotlib.axes.Axes, optional
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ValueError
-        If no row is verified.
-    """
-    ax = _against_size(table, "iterations", "iterations", ax)
-    ax.set(xlabel="unknowns")
-    return ax
-
-
-def _against_size(table: Table, column: str, label: str, ax: Any) -> Any:
-    rows = sorted(_verified(table), key=lambda row: (row["vertices"], row[column]))
-    ax = _plot_methods(rows, _names(table, "method"), "vertices", column, _axes(ax))
-    ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel=label)
-    return ax
-
-
-def _against_colors(table: Table, column: str, label: str, scale: str, ax: Any) -> Any:
-    rows = [row for row in _verified(table) if row.get("colors") is not None and row.get(column) is not None]
-    if not rows:
-        raise ValueError(f"the table has no verified row with colors and {column}")
-    ax = _plot_methods(rows, _names(table, "method"), "colors", column, _axes(ax), linestyle="none")
-    ax.set(xscale="log", yscale=scale, xlabel="colors", ylabel=label)
-    return ax
-
-
 def save_picture(path: str | Path, draw: Callable[..., Any], *problem: Any) -> None:
     """Let ``draw(figure, *problem)`` draw on a new figure, and save that: what the examples of the gallery end with."""
     figure = _pyplot().figure(figsize=(6, 3.4), layout="constrained")
@@ -433,10 +289,14 @@ def save_picture(path: str | Path, draw: Callable[..., Any], *problem: Any) -> N
     _pyplot().close(figure)
 
 
-def _plot_methods(rows: list[dict[str, Any]], methods: list[str], x: str, y: str, ax: Any, **style: Any) -> Any:
-    """Plot one column over another, in the look of each method."""
-    for method, look in _looks(methods):
-        points = [(row[x], row[y]) for row in rows if row["method"] == method]
+def draw_methods(table: Table, x: str, y: str, ax: Any = None, **style: Any) -> Any:
+    """Draw one column of a table over another, in the look of each method; rows that are not verified are left out."""
+    rows = [row for row in _verified(table) if row.get(x) is not None and row.get(y) is not None]
+    if not rows:
+        raise ValueError(f"the table has no verified row with {x} and {y}")
+    ax = _axes(ax)
+    for method, look in _looks(_names(table, "method")):
+        points = sorted((row[x], row[y]) for row in rows if row["method"] == method)
         if points:
             ax.plot(*zip(*points, strict=True), label=method, **(look | style))
     ax.legend()

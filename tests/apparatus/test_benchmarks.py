@@ -184,3 +184,15 @@ def test_what_is_solved_is_positive_definite(name):
     A = SOLVED[name](True, "cpu")
     assert abs(A - A.T).max() <= 1e-12 * abs(A).max()
     np.linalg.cholesky(A.toarray())
+
+
+def test_records_of_benchmarks_are_written_whole(tmp_path, monkeypatch):
+    path = tmp_path / "results" / "run.json"
+    save({"cases": [1.23456]}, path)
+    written = path.read_text()
+    with pytest.raises(TypeError, match="JSON"):
+        save({"cases": [2.0, object()]}, path)
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        save({"cases": [3.0]}, path)
+    assert path.read_text() == written and list(path.parent.iterdir()) == [path]

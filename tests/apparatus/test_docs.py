@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import io
 import pkgutil
 import posixpath
@@ -108,3 +109,10 @@ def test_every_public_name_is_in_the_reference(built):
         if not name.startswith("__")
     }
     assert public - documented == set()
+
+
+@pytest.mark.parametrize("name", [name for name in mcprecond.__all__ if inspect.isclass(getattr(mcprecond, name))])
+def test_every_public_method_is_documented(name):
+    """By itself, or by the method of the base class that it overrides."""
+    members = inspect.getmembers(getattr(mcprecond, name), inspect.isfunction)
+    assert [member for member, method in members if member[0] != "_" and not inspect.getdoc(method)] == []

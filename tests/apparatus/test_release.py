@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 import tomllib
-from importlib.metadata import PathDistribution
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -18,8 +14,6 @@ from packaging.version import Version
 import mcprecond
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import supply  # noqa: E402
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, HATCH = PYPROJECT["project"], PYPROJECT["tool"]["hatch"]
@@ -58,7 +52,8 @@ def test_the_version_is_in_one_place():
 def test_workflows_run_targets_of_make(file):
     workflow = yaml.safe_load(file.read_text())
     assert workflow["name"] == file.stem and workflow["permissions"] == {"contents": "read"}
-    assert {"push", "pull_request"} <= set(workflow[True])  # to YAML "on" is a truth
+    triggers = {"schedule"} if file.stem == "nightly" else {"push", "pull_request"}
+    assert triggers <= set(workflow[True])  # to YAML "on" is a truth
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     targets = [step["run"].split()[1] for step in steps if "run" in step]
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -76,45 +71,8 @@ def test_actions_are_pinned_and_may_only_read(file):
     assert all("permissions" not in job for job in yaml.safe_load(text)["jobs"].values())
 
 
-@pytest.mark.parametrize(
-    ("license_", "allowed"),
-    [
-        ("MIT", True),
-        ("BSD-3-Clause AND 0BSD AND Zlib", True),
-        ("BSD-2-Clause AND Apache-2.0 WITH LLVM-exception", True),
-        ("GPL-3.0-only OR MIT", True),
-        ("GPL-3.0-only AND MIT", False),
-        ("MIT AND (GPL-3.0-only OR BSD-3-Clause)", False),
-        ("unknown", False),
-        ("", False),
-    ],
-)
-def test_which_licenses_are_allowed(license_, allowed):
-    assert supply.is_allowed(license_) is allowed
-
-
-def test_the_bill_of_materials_names_all_that_is_installed():
-    packages = supply.needed(["cli"])
-    bill = json.loads(json.dumps(supply.bill(packages)))
-    assert bill["bomFormat"] == "CycloneDX" and bill["metadata"]["component"]["version"] == mcprecond.__version__
-    found = {part["name"]: part for part in bill["components"]}
-    assert {"numpy", "scipy", "numba", "llvmlite", "rich"} <= set(found) == set(packages) - {"mcprecond"}
-    assert found["numpy"]["purl"] == f"pkg:pypi/numpy@{np.__version__}"
-    assert all(part["licenses"][0].get("expression") for part in bill["components"])
-
-
-def test_a_package_that_says_nothing_of_its_license_is_not_allowed(tmp_path):
-    (tmp_path / "x-1.dist-info").mkdir()
-    (tmp_path / "x-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: x\nVersion: 1\n")
-    silent = PathDistribution(tmp_path / "x-1.dist-info")
-    assert supply.license_of(silent) == "unknown"
-    assert supply.bill({"mcprecond": silent, "x": silent})["components"][0]["licenses"] == [
-        {"license": {"name": "unknown"}}
-    ]
-
-
 def test_there_is_a_workflow_for_each_task():
-    assert [file.stem for file in WORKFLOWS] == ["audit", "docs", "lint", "tests", "wheel"]
+    assert [file.stem for file in WORKFLOWS] == ["audit", "docs", "lint", "nightly", "tests", "wheel"]
 
 
 @pytest.mark.parametrize("file", FORMS, ids=lambda file: file.stem)

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from report import IMAGES, PAGES, README, ROOT, page_module
+from report.generic import HELPERS, made
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -138,6 +139,21 @@ def test_the_chart_has_the_librarys_cg_others_and_ours_of_the_same_system():
     assert len(readme.headline(found)) == 1
 
 
+def test_cells_are_expressions_over_the_fields_of_a_run_and_empty_where_one_is_missing():
+    cases = [{"name": "a", "rows": [{"name": "x", "ms": 1.5}]}, {"name": "b", "rows": [{"name": "y", "ms": 2.0}]}]
+    spec = {"each": "case in cases; row in rows", "columns": [["matrix", "{case.name}"], ["ms", "{number(ms)}"]]}
+    assert made(spec, HELPERS | {"cases": cases}).splitlines()[2:] == ["| a | 1.50 |", "| b | 2.00 |"]
+    with pytest.raises(ValueError, match="no cell under"):
+        made(spec | {"columns": [["colors", "{colors}"]]}, HELPERS | {"cases": cases})
+    across = {
+        "across": "case in cases",
+        "head": "{name}",
+        "lines": [{"each": "row in rows", "lines": [["{name}", "{ms}"]]}],
+    }
+    lines = made(across, HELPERS | {"cases": cases}).splitlines()
+    assert lines[0] == "|  | a | b |" and lines[2:] == ["| x | 1.5 |  |", "| y |  | 2.0 |"]
+
+
 def quartiles(ms: float, width: float = 0.0, repeats: int = 5) -> dict:
     return {"ms": ms, "ms_quartiles": [ms - width, ms + width], "ms_repeats": repeats}
 
@@ -233,8 +249,9 @@ def test_the_automatic_choice_is_compared_with_the_best_that_converged():
 
     cases = [case("lost", SGS=10.0, multigrid=20.0, auto=40.0), case("won", none=5.0, SGS=8.0, auto=5.0)]
     assert [automatic.multiple(one) for one in cases] == [4.0, 1.0]
-    assert automatic.multiples("SGS", cases) == [1.0, 1.6] and automatic.failures("none", cases) == 1
-    lost, won = automatic.chosen(cases).splitlines()[2:]
+    assert [automatic.multiple(one, "SGS") for one in cases] == [1.0, 1.6] and automatic.failures("none", cases) == 1
+    described = page_module("solves").described["automatic"]["tables"]["table"]
+    lost, won = made(described, page_module("solves").scope | {"cases": cases}).splitlines()[2:]
     assert "| no |" in lost and "| yes |" in won
 
 

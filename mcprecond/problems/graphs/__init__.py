@@ -11,20 +11,14 @@ simple graphs: ones, and nothing on the diagonal. The same arguments give the sa
 """
 
 from mcprecond.problems.graphs.grids import elasticity_pattern, fenl, grid2d, grid3d
-from mcprecond.problems.graphs.networks import mycielskian, random_regular, rmat, road_like
-from mcprecond.problems.graphs.points import delaunay, geometric_cells, random_geometric, random_points
+from mcprecond.problems.graphs.networks import rmat
+from mcprecond.problems.graphs.points import delaunay
 
 __all__ = [
     "delaunay",
     "elasticity_pattern",
     "fenl",
-    "geometric_cells",
     "grid2d",
     "grid3d",
-    "mycielskian",
-    "random_geometric",
-    "random_points",
-    "random_regular",
     "rmat",
-    "road_like",
 ]

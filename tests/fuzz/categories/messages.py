@@ -131,14 +131,6 @@ def table(t: Trial) -> dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, 
             lambda expected_iterations: MulticolorSGS(A, AutoColoring(expected_iterations)),
             {"expected_iterations": ("x", None, -1, [1], 1j)},
         ),
-        "geometric_cells": (
-            lambda n=9, radius=0.1: graphs.geometric_cells(n, radius),
-            {"n": ("x", None, -1, 1.5, 0), "radius": ("x", None, 0, -1.0, 1j)},
-        ),
-        "random_geometric": (
-            lambda n=9, radius=0.3, seed=0: graphs.random_geometric(n, seed, radius),
-            {"n": ("x", None, -1, 1.5), "radius": ("x", 0, -1.0, [1]), "seed": ("x", 1.5, None, [1])},
-        ),
         "rmat": (
             lambda scale=3, seed=0: graphs.rmat(scale, seed=seed),
             {"scale": ("x", None, -1, 1.5), "seed": ("x", 1.5, [1])},
@@ -148,11 +140,6 @@ def table(t: Trial) -> dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, 
             {"n": ("x", None, -1, 1.5, 0), "points": ("x", None, 7, [5])},
         ),
         "delaunay": (lambda n=9, seed=0: graphs.delaunay(n, seed), {"n": ("x", None, 2, 1.5), "seed": ("x", 1.5, [1])}),
-        "mycielskian": (lambda k: graphs.mycielskian(k), {"k": ("x", None, -1, 1.5)}),
-        "random_regular": (
-            lambda n=8, degree=3: graphs.random_regular(n, degree),
-            {"n": ("x", None, -1, 1.5), "degree": ("x", None, -1, 1.5)},
-        ),
         "laplacian": (
             lambda shape=(3, 3), points=None, device="cpu": problems.laplacian(shape, points=points, device=device),
             {"shape": (5, "33", (1,), (2, "x"), (0, 3), None), "points": ("x", 4, [5]), "device": ("tpu", 5)},
