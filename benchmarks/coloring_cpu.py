@@ -28,7 +28,7 @@ from mcprecond.matrix import admitted
 
 FAMILIES = ["grid2d", "delaunay", "rgg", "rmat", "fenl"]
 SCALE, NETWORKX_SCALE, SMALL_SCALE = 20, 14, 10
-METHODS = ["eb", "vb_bit", "jp", "ecl_gc", "greedy"]
+METHODS = ["eb", "jp", "ecl_gc", "greedy"]
 PYAMG = ["JP", "LDF", "MIS"]
 
 

@@ -41,22 +41,17 @@ VARIANTS = {
     "ipgc": ("ipgc", {}),
     "ipgc-degree": ("ipgc", {"resolution": "degree", "chunk_size": 1}),
     "vb": ("vb", {}),
+    "vb-pps": ("vb", {"worklist": "pps"}),
     "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}),
     "vb_bit": ("vb_bit", {}),
-    "vb_bit-filtering": ("vb_bit", {"edge_filtering": True, "chunk_size": 3}),
-    "ipgc-published": ("ipgc", {"published": True}),
-    "vb-published": ("vb", {"published": True, "worklist": "pps"}),
-    "vb-published-filtering": ("vb", {"published": True, "edge_filtering": True, "resolution": "degree"}),
-    "vb_bit-published": ("vb_bit", {"published": True, "chunk_size": 1}),
-    "vb_bit-published-filtering": ("vb_bit", {"published": True, "worklist": "pps", "edge_filtering": True}),
+    "vb_bit-alone": ("vb_bit", {"chunk_size": 1}),
+    "vb_bit-filtering": ("vb_bit", {"worklist": "pps", "edge_filtering": True, "chunk_size": 3}),
     "rig": ("rig", {}),
     "sirg": ("sirg", {}),
     "sirg-index": ("sirg", {"resolution": "index"}),
     "sirg-large": ("sirg", {"doubling": False}),
-    "rig-published": ("rig", {"published": True}),
-    "sirg-published": ("sirg", {"published": True}),
-    "sirg-published-baseline": ("sirg", {"published": True, "doubling": False, "long_words": False}),
-    "sirg-published-vertices": ("sirg", {"published": True, "palettes": "vertices", "resolution": "index"}),
+    "sirg-baseline": ("sirg", {"doubling": False, "long_words": False}),
+    "sirg-vertices": ("sirg", {"palettes": "vertices", "resolution": "index"}),
     "gm": ("gm", {}),
     "chen_topo": ("chen_topo", {}),
     "chen_wlc": ("chen_wlc", {}),
@@ -64,14 +59,11 @@ VARIANTS = {
     "cc": ("cc", {}),
     "cc-one": ("cc", {"hashes": 1, "seed": 4}),
     "is_minmax": ("is_minmax", {}),
-    "is_minmax-published": ("is_minmax", {"published": True}),
-    "is_minmax-one-set": ("is_minmax", {"published": True, "two_sets": False}),
-    "is_minmax-one-set-atomics": ("is_minmax", {"published": True, "two_sets": False, "atomics": True}),
+    "is_minmax-one-set": ("is_minmax", {"two_sets": False}),
+    "is_minmax-one-set-atomics": ("is_minmax", {"two_sets": False, "atomics": True}),
     "is_hash": ("is_hash", {}),
-    "is_hash-published": ("is_hash", {"published": True}),
     "is_hash-small": ("is_hash", {"table_size": 2}),
     "is_reduce": ("is_reduce", {}),
-    "is_reduce-published": ("is_reduce", {"published": True}),
     "graphblas_is": ("graphblas_is", {}),
     "graphblas_mis": ("graphblas_mis", {}),
     "graphblas_jp": ("graphblas_jp", {"seed": 3}),
@@ -97,8 +89,8 @@ def variant(request):
 
 
 def is_bounded(method: str, options: dict) -> bool:
-    """Whether a variant has at most one color more than the largest degree; not EB, VB and VB BIT as published."""
-    return COLORINGS[method].bounded and not (method in ("eb", "vb", "vb_bit") and options.get("published"))
+    """Whether a variant has at most one color more than the largest degree; not EB as published."""
+    return COLORINGS[method].bounded and not (method == "eb" and options.get("published"))
 
 
 def check(A, coloring: Coloring, colors: np.ndarray, bounded: bool | None = None) -> None:

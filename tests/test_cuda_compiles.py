@@ -72,8 +72,7 @@ TRUNCATED = {"TRUNCATED_VECTORS": 1}
 SHORT = {"LARGE_VECTORS": 1, **TRUNCATED}
 PITCHED = [{"PITCHED": 1}, {"PITCHED": 1, "RHS": 4}, {"PITCHED": 1, "RHS": 2, "BLOCK_SIZE": 3}]
 CHOICES: dict[str, list[dict[str, int]]] = {
-    "coloring/published/palettes.cu": [{"BITS": 32}, {"BITS": 64}],
-    "coloring/published/vertex_based.cu": [{"LONG_ROWS": 1}, {"LONG_ROWS": 0}],
+    "coloring/published/rig.cu": [{"BITS": 32}, {"BITS": 64}],
     "linalg/columns.cu": [{}, {"LONG_ROWS": 1}],
     "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],

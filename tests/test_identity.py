@@ -10,7 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +21,7 @@ from graphs import NAMED, complete, grid5, neighbors, stencil27
 from reference.first_fit import fronts, serial_first_fit
 from reference.independent_sets import Rounds, grown_sets, hashed_sets, proposals, serial_reuse, serial_sets, two_sets
 from reference.orders import at_random, by_degree, by_weight, largest_first
-from reference.speculation import losers, published_edges, ranks
+from reference.speculation import published_edges, ranks
 
 import mcprecond.backends
 from mcprecond import COLORINGS, color
@@ -31,8 +31,8 @@ from mcprecond.backends.gpu import compile_options
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
-from mcprecond.coloring.graph import UNCOLORED
-from mcprecond.coloring.published import vertex_based, vertices
+from mcprecond.coloring.published import vertex_based
+from mcprecond.coloring.published.speculation import gives_way
 
 eb = importlib.import_module("mcprecond.coloring.published.eb")
 
@@ -85,8 +85,8 @@ DEFINITIONS: dict[str, Any] = {
     "ipgc": lambda A: first_fit(A, natural(A)),
     "vb": lambda A: first_fit(A, natural(A)),
     "vb_bit": lambda A: first_fit(A, natural(A)),
-    "rig": lambda A: first_fit(A, by_stretches(A, 256), (0, 0)),
-    "sirg": lambda A: first_fit(A, by_stretches(A, 256), (0, 0)),
+    "rig": lambda A: first_fit(A, natural(A), (0, 0)),
+    "sirg": lambda A: first_fit(A, natural(A), (0, 0)),
     "gm": lambda A: first_fit(A, natural(A)),
     "chen_topo": lambda A: first_fit(A, natural(A)),
     "chen_wlc": lambda A: first_fit(A, natural(A)),
@@ -136,65 +136,9 @@ def test_deterministic_ones_do_on_every_device(method, backend, to_device):
         np.testing.assert_array_equal(found, renumbered(colors))
 
 
-@pytest.mark.parametrize("method", ["ipgc", "vb", "vb_bit"])
-def test_published_vertices_are_those_of_the_paper(method, serially):
-    """In one thread first-fit; a vertex in conflict keeps its color until it gets the next."""
-    for A in GRAPHS.values():
-        found = color(A, method, published=True)
-        np.testing.assert_array_equal(found.colors, serial_first_fit(A, natural(A)))
-        assert found.history.tolist() == [[A.shape[0], 0]]
-    for of_smaller_degree in (False, True):
-        A = stencil27(4)
-        graph, near = Graph.of(A), neighbors(A)
-        C, everyone = np.zeros(graph.n, np.int32), np.arange(graph.n)
-        lost = vertices.conflicts(everyone, graph.indptr, graph.indices, graph.degrees, of_smaller_degree, C)
-        rank = ranks(near, of_smaller_degree)
-        assert lost.tolist() == [v for v in everyone if any(rank[u] > rank[v] for u in near[v])]
-        assert not C.any()
-
-
-@pytest.mark.parametrize(
-    ("method", "kernel"), [("ipgc", "color_in_time"), ("vb", "color_by_flags"), ("vb_bit", "color_by_bits")]
-)
-def test_published_vertices_run_their_own_kernels(method, kernel, recorded, to_device):
-    names = {name for name, _ in recorded(to_device(grid5(9)), method, published=True)}
-    assert names & {"color_in_time", "color_by_flags", "color_by_bits"} == {kernel}
-    assert not names & {"color_ipgc", "color_vb", "color_vb_bit"}
-
-
-def test_published_palettes(recorded, to_device):
-    """Section 4 of Sistla and Nandivada: 32 bits a word or 64, which pays from 33 colors on; 256 colors that double."""
-
-    def words(A, method: str, **options: Any) -> list[int]:
-        calls = recorded(to_device(A), method, published=True, **options)
-        return [numbers[-1] for name, numbers in calls if name == "color_with_palettes"]
-
-    long_rows, short_rows = complete(600), grid5(9)
-    assert words(long_rows, "sirg", doubling=False, long_words=False) == words(long_rows, "rig") == [32]
-    assert words(long_rows, "sirg", doubling=False) == [16]
-    assert words(long_rows, "sirg") == [4, 8, 16]
-    assert words(long_rows, "sirg", long_words=False) == [8, 16, 32]
-    assert words(short_rows, "sirg") == [1]
-
-
-@pytest.mark.parametrize("method", ["rig", "sirg"])
-def test_published_palettes_in_one_thread(method, serially):
-    """The vertices of a thread are every so many, and one thread of a CPU takes the parts of all."""
-    for A in GRAPHS.values():
-        threads = -(-min(A.shape[0], 256) // 256) * 256
-        sequence = [v for t in range(threads) for v in range(t, A.shape[0], threads)]
-        found = color(A, method, published=True)
-        np.testing.assert_array_equal(found.colors, serial_first_fit(A, sequence))
-        assert found.history.tolist() == [[A.shape[0], 0], [0, 0]]
-
-
 def test_published_is_for_distance_one(to_device):
-    for method in ("eb", "vb", "vb_bit"):
-        message = "published works at distance 1 only, got distance=2; leave one of them out"
-        with pytest.raises(ValueError, match=message):
-            color(to_device(grid5(3)), method, published=True, distance=2)
-    with pytest.raises(ValueError, match="worklist must be 'atomic', or 'pps' with published=True, got 'pps'"):
-        color(to_device(grid5(3)), "vb", worklist="pps")
+    with pytest.raises(ValueError, match="published works at distance 1 only, got distance=2; leave one of them out"):
+        color(to_device(grid5(3)), "eb", published=True, distance=2)
 
 
 @pytest.mark.parametrize("worklist", ["pps", "atomic"])
@@ -288,19 +232,19 @@ OWN_KERNELS = {
     "ecl_gc": "color_in_rounds",
     "jpl": "color_by_sets",
     "jp": "color_fronts",
-    "ipgc": "color_ipgc",
-    "vb": "color_vb",
-    "vb_bit": "color_vb_bit",
-    "rig": "color_and_resolve",
-    "sirg": "color_and_resolve",
+    "ipgc": "color_in_time",
+    "vb": "color_by_flags",
+    "vb_bit": "color_by_bits",
+    "rig": "color_with_palettes",
+    "sirg": "color_with_palettes",
     "gm": "color_and_repair",
     "chen_topo": "color_by_topology",
     "chen_wlc": "color_by_worklist",
     "chen_pq": "color_by_worklist",
     "cc": "color_by_hashes",
-    "is_minmax": "color_by_two_sets",
-    "is_hash": "color_by_proposals",
-    "is_reduce": "color_by_reduction",
+    "is_minmax": "color_frontier",
+    "is_hash": "color_by_operators",
+    "is_reduce": "color_by_segments",
     "graphblas_is": "vxm",
     "graphblas_mis": "vxm",
     "graphblas_jp": "vxm",
@@ -330,92 +274,52 @@ def test_definitions_tell_methods_apart(recorded, to_device):
 # ---- How colors that are taken are kept.
 
 
-def test_vb_keeps_flags_and_vb_bit_a_word():
-    """FORBIDDEN after a vertex was colored, whose neighbors have the colors 0, 1 and 65."""
-    indptr, indices = np.array([0, 3, 4, 5, 6]), np.array([1, 2, 3, 0, 0, 0])
-    colors = np.array([UNCOLORED, 0, 1, 65], np.int32)
-    for bitwise in (False, True):
-        forbidden = np.full(1 if bitwise else vertex_based.MAXFORBID, 7, np.uint64)
-        fit = vertex_based.first_fit_by_ranges
-        assert fit(0, 1, indptr, indices, False, colors, forbidden, bitwise) == 2
-        assert np.flatnonzero(forbidden).tolist() == ([0] if bitwise else [0, 1])
-        assert forbidden.sum() == (0b11 if bitwise else 2)
-
-
-@pytest.mark.parametrize(
-    ("kernel_set", "choices", "flags", "bits"),
-    [
-        (vertex_based.KERNELS, {"LONG_ROWS": 0}, "color_vb", "color_vb_bit"),
-        (vertex_based.KERNELS, {"LONG_ROWS": 1}, "color_vb", "color_vb_bit"),
-        (vertices.KERNELS, {}, "color_by_flags", "color_by_bits"),
-    ],
-)
-def test_flags_lie_in_local_memory_and_the_word_in_a_register(kernel_set, choices, flags, bits):
+def test_flags_lie_in_local_memory_and_the_word_in_a_register():
     """NVRTC, which needs no GPU, says how many bytes of local memory a kernel has."""
     from cupy.cuda import nvrtc
 
-    options = compile_options(kernel_set.compiled({"OFFSET": np.int32, **choices}))
+    kernel_set = vertex_based.KERNELS
+    options = compile_options(kernel_set.compiled({"OFFSET": np.int32}))
     program = nvrtc.createProgram(cuda_source(kernel_set.source), kernel_set.source.name, [], [])
     nvrtc.compileProgram(program, (*options, "-arch=compute_90"))
     text = nvrtc.getPTX(program).decode()
     nvrtc.destroyProgram(program)
     kernels = {part.split("(")[0]: part for part in text.split(".entry ")[1:]}
     local = {name: re.findall(r"\.local .*\[(\d+)\];", part) for name, part in kernels.items()}
-    assert local[flags] == [str(vertex_based.MAXFORBID)] and local[bits] == []
+    assert local["color_by_flags"] == [str(vertex_based.MAXFORBID)] and local["color_by_bits"] == []
 
 
-@pytest.mark.parametrize(("kernel", "bitwise"), [("color_vb", False), ("color_vb_bit", True)])
-def test_vb_and_vb_bit_differ_in_that(kernel, bitwise, monkeypatch):
-    kept = []
-    monkeypatch.setattr(vertex_based, "color_by_ranges", lambda *arguments: kept.append(arguments[-1]))
-    getattr(vertex_based, kernel).py_func(*range(13))
-    assert kept == [bitwise]
+def test_palettes(recorded, backend, to_device):
+    """Section 4 of Sistla and Nandivada: 32 bits a word or 64, which pays from 33 colors on; 256 colors that double.
 
+    By equation (1) there is room for 1024 colors where the degree is 599. One thread of a CPU needs no palette, and so
+    asks for no larger one.
+    """
 
-def test_ipgc_keeps_a_time_for_every_color():
-    """Entries of earlier vertices mean nothing to the next one, so that nothing is cleared."""
-    indptr, indices = np.array([0, 3, 4, 5, 6]), np.array([1, 2, 3, 0, 0, 0])
-    forbidden = np.array(
-        [4, 4, 4, 4, 0, 4], np.int32
-    )  # a time for each of five colors, and the time of the vertex before
-    colors = np.array([UNCOLORED, 0, 1, 3], np.int32)
-    assert vertex_based.first_fit(0, indptr, indices, colors, forbidden) == 2
-    assert forbidden.tolist() == [5, 5, 4, 5, 0, 5]
+    def check(A, expected: list[int], method: str, **options: Any) -> None:
+        words = [numbers[-1] for name, numbers in recorded(A, method, **options) if name == "color_with_palettes"]
+        assert words == (expected if backend.resident_warps else expected[:1])
 
-
-def test_palettes_of_rig_have_all_colors_and_those_of_sirg_double(recorded, to_device):
-    """Words of 64 colors: by equation (1) 1024 colors for degree 599, or first 256, doubled while they are few."""
-    A = to_device(complete(600))
-
-    def words(method: str, **options: Any) -> list[int]:
-        return [given[-2] for name, given in recorded(A, method, **options) if name == "color_and_resolve"]
-
-    assert words("rig") == words("sirg", doubling=False) == [16]
-    assert words("sirg") == [4, 8, 16]
+    long_rows, short_rows = to_device(complete(600)), to_device(grid5(9))
+    check(long_rows, [32], "rig")
+    check(long_rows, [32], "sirg", doubling=False, long_words=False)
+    check(long_rows, [16], "sirg", doubling=False)
+    check(long_rows, [4, 8, 16], "sirg")
+    check(long_rows, [8, 16, 32], "sirg", long_words=False)
+    check(short_rows, [1], "sirg")
 
 
 # ---- Who gives way, and what else the options change.
 
 
-def conflicts(n: int, edges: list[tuple[int, int]]) -> sp.csr_matrix:
-    rows, columns = np.array(edges).T
-    return sp.csr_matrix((np.ones(len(edges)), (rows, columns)), shape=(n, n))
-
-
 @pytest.mark.parametrize("by_degree", [False, True])
-def test_the_end_that_gives_way(by_degree, serially):
+def test_the_end_that_gives_way(by_degree):
     """Section IV-D of Deveci et al.: the smaller index, or the smaller degree. For vertices, edges and rows."""
-    star = conflicts(6, [(0, v) for v in range(1, 6)])
-    expected = {False: [0], True: [1, 2, 3, 4, 5]}[by_degree]
-    for A in (star, stencil27(4), GRAPHS["unsymmetric"]):
-        graph = Graph.of(A)
-        ends = losers(A, by_degree)
-        assert A is not star or ends == expected
-        C = np.zeros(graph.n, np.int32)
-        everyone = np.arange(graph.n)
-        lost = vertex_based.detect_conflicts(everyone, 1, graph.indptr, graph.indices, graph.degrees, by_degree, C)
-        np.testing.assert_array_equal(lost, ends)
-        np.testing.assert_array_equal(np.flatnonzero(C == UNCOLORED), ends)
+    for A in GRAPHS.values():
+        graph, near = Graph.of(A), neighbors(A)
+        rank = ranks(near, by_degree)
+        for v, u in ((v, u) for v, around in enumerate(near) for u in around):
+            assert gives_way(v, u, by_degree, graph.degrees) == (rank[v] < rank[u])
 
 
 #: What an option changes in the launch: values of the option, with which the numbers given to the kernels differ.
@@ -429,11 +333,8 @@ OPTIONS = {
     ("ecl_gc", "published"): (False, True),
     ("ipgc", "chunk_size"): (8, 1),
     ("ipgc", "resolution"): ("index", "degree"),
-    ("ipgc", "published"): (False, True),
     ("ipgc", "worklist"): ("atomic", "pps"),
-    ("vb", "published"): (False, True),
     ("vb", "worklist"): ("atomic", "pps"),
-    ("vb_bit", "published"): (False, True),
     ("vb_bit", "worklist"): ("atomic", "pps"),
     ("vb", "edge_filtering"): (False, True),
     ("vb", "chunk_size"): (8, 1),
@@ -443,33 +344,17 @@ OPTIONS = {
     ("vb_bit", "resolution"): ("index", "degree"),
     ("sirg", "resolution"): ("degree", "index"),
     ("sirg", "doubling"): (True, False),
-    ("sirg", "published"): (False, True),
     ("sirg", "long_words"): (True, False),
     ("sirg", "palettes"): ("threads", "vertices"),
-    ("rig", "published"): (False, True),
     ("cc", "hashes"): (4, 2),
-    ("is_minmax", "published"): (False, True),
     ("is_minmax", "two_sets"): (True, False),
     ("is_minmax", "atomics"): (False, True),
     ("is_hash", "table_size"): (16, 2),
-    ("is_hash", "published"): (False, True),
-    ("is_reduce", "published"): (False, True),
     ("graphblas_is", "engine"): ("kernels", "suitesparse"),
     ("graphblas_mis", "engine"): ("kernels", "suitesparse"),
     ("graphblas_jp", "engine"): ("kernels", "suitesparse"),
     ("jp", "order"): ("random", "natural"),
     ("greedy", "order"): ("natural", "random"),
-}
-
-
-OF_PUBLISHED = {
-    ("ipgc", "worklist"),
-    ("vb", "worklist"),
-    ("vb_bit", "worklist"),
-    ("sirg", "long_words"),
-    ("sirg", "palettes"),
-    ("is_minmax", "two_sets"),
-    ("is_minmax", "atomics"),
 }
 
 
@@ -482,70 +367,49 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     """And the first value is the default."""
     A = to_device(sp.csr_matrix(sp.block_diag([complete(300), grid5(9)])))
     values = [value for value in OPTIONS[method, option] if value != "suitesparse" or backend.name == "cpu"]
-    with_it = {"published": True} if (method, option) in OF_PUBLISHED else {}
     # The first launch of each kernel: how many there are may depend on who won a race.
     default, *launched = (
-        dict(reversed(recorded(A, method, **with_it, **given)))
-        for given in ({}, *({option: value} for value in values))
+        dict(reversed(recorded(A, method, **given))) for given in ({}, *({option: value} for value in values))
     )
     assert default == launched[0]
-    colors = [backend.to_host(color(A, method, seed=SEED, **with_it, **{option: value}).colors) for value in values]
+    colors = [backend.to_host(color(A, method, seed=SEED, **{option: value}).colors) for value in values]
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
 
 
 def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_device):
     """Of the numbers that kernels are given, one turns from 0 to 1."""
     A = to_device(grid5(9))
-    for method, published in product(("ipgc", "vb", "vb_bit"), (False, True)):
-        launched = [
-            dict(reversed(recorded(A, method, published=published, resolution=resolution)))
-            for resolution in ("index", "degree")
-        ]
+    for method in ("ipgc", "vb", "vb_bit"):
+        launched = [dict(reversed(recorded(A, method, resolution=resolution))) for resolution in ("index", "degree")]
         assert launched[0].keys() == launched[1].keys()
         pairs = [pair for name in launched[0] for pair in zip(*(numbers[name] for numbers in launched), strict=True)]
         assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
 
 
-#: Each published method of Gunrock has its options, a reference implementation of its colors and history, the name of
-#: its kernel, and the name of the kernel that the default schedule runs.
-OPERATORS = {
-    "is_reduce": ({}, sets, "color_by_segments", "color_by_reduction"),
-    "is_minmax": ({}, lambda A: two_sets(A, SEED), "color_frontier", "color_by_two_sets"),
-    "is_minmax, with atomics": (
-        {"atomics": True},
-        lambda A: two_sets(A, SEED),
-        "color_frontier",
-        "color_by_two_sets",
-    ),
-    "is_minmax, one set": ({"two_sets": False}, sets, "color_frontier", "color_by_two_sets"),
-    "is_minmax, one set, with atomics": (
-        {"two_sets": False, "atomics": True},
-        sets,
-        "color_frontier",
-        "color_by_two_sets",
-    ),
-    "is_hash": ({}, lambda A: proposals(A, SEED), "color_by_operators", "color_by_proposals"),
-    "is_hash, small tables": (
-        {"table_size": 2},
-        lambda A: proposals(A, SEED, 2),
-        "color_by_operators",
-        "color_by_proposals",
-    ),
+#: Methods of Gunrock, with their options, and a definition of their colors and history.
+OPERATORS: dict[str, Any] = {
+    "is_reduce": ({}, sets),
+    "is_minmax": ({}, lambda A: two_sets(A, SEED)),
+    "is_minmax, with atomics": ({"atomics": True}, lambda A: two_sets(A, SEED)),
+    "is_minmax, one set": ({"two_sets": False}, sets),
+    "is_minmax, one set, with atomics": ({"two_sets": False, "atomics": True}, sets),
+    "is_hash": ({}, lambda A: proposals(A, SEED)),
+    "is_hash, tables of 1": ({"table_size": 1}, lambda A: proposals(A, SEED, 1)),
+    "is_hash, tables of 4": ({"table_size": 4}, lambda A: proposals(A, SEED, 4)),
+    "is_hash, tables of 63": ({"table_size": 63}, lambda A: proposals(A, SEED, 63)),
 }
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_what_gunrock_published_has_operators_of_its_own(name, recorded, backend, to_device):
-    """For rows of a thread, a warp and a block; colors and history are those of the definition."""
-    method, (options, definition, own, default) = name.split(",")[0], OPERATORS[name]
+def test_operators_of_gunrock(name, backend, to_device):
+    """For rows of a thread, a warp and a block."""
+    method, (options, definition) = name.split(",")[0], OPERATORS[name]
     sizes_of_all = sp.csr_matrix(sp.block_diag([complete(300), complete(40), grid5(9)]))
     for A in (*GRAPHS.values(), sizes_of_all):
         colors, history = definition(A)
-        found = color(to_device(A), method, seed=SEED, published=True, **options)
+        found = color(to_device(A), method, seed=SEED, **options)
         np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
         assert found.history.tolist() == [list(row) for row in history]
-    launched = {name for name, _ in recorded(to_device(grid5(9)), method, published=True, **options)}
-    assert own in launched and default not in launched
 
 
 @pytest.mark.parametrize("hashes", [1, 2, 7])
@@ -557,42 +421,23 @@ def test_hashes_of_cc(hashes, backend, to_device):
         assert found.history.tolist() == [list(row) for row in history]
 
 
-@pytest.mark.parametrize("table_size", [1, 4, 63])
-def test_tables_of_is_hash(table_size, backend, to_device):
-    for A in GRAPHS.values():
-        colors, history = proposals(A, SEED, table_size)
-        found = color(to_device(A), "is_hash", seed=SEED, table_size=table_size)
-        np.testing.assert_array_equal(backend.to_host(found.colors), renumbered(colors))
-        assert found.history.tolist() == [list(row) for row in history]
-
-
-KERNELS_OF_RANGES = {
-    ("vb", False): "color_vb",
-    ("vb", True): "color_by_flags",
-    ("vb_bit", False): "color_vb_bit",
-    ("vb_bit", True): "color_by_bits",
-}
-
-
 @pytest.mark.parametrize("ranges", [1, 4])
-@pytest.mark.parametrize(("method", "published"), KERNELS_OF_RANGES)
-def test_edge_filtering_moves_those_considered_to_the_front(method, published, ranges, prepared, backend, to_device):
+@pytest.mark.parametrize(("method", "kernel"), [("vb", "color_by_flags"), ("vb_bit", "color_by_bits")])
+def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, ranges, prepared, backend, to_device):
     """Section IV-B: rows, here in no order, get the neighbors of a color range before those of the next one.
 
-    The chunk holds all vertices, so one thread colors them in their order. On a GPU several threads share a long row,
-    and the order of its entries is not known. Filtering also runs where all colors fit into one range.
+    The chunk holds all vertices, so one thread colors them in their order. Filtering also runs where all colors fit
+    into one range; a CPU has no ranges, and moves nothing.
     """
     A = {1: stencil27(4), 4: complete(200)}[ranges]
-    graph, kernel = Graph.of(A), KERNELS_OF_RANGES[method, published]
-    generator = np.random.default_rng(SEED)
+    graph, generator = Graph.of(A), np.random.default_rng(SEED)
     before = [generator.permutation(row) for row in np.split(graph.indices, graph.indptr[1:-1])]
 
     def rows_after(filtering: bool) -> tuple[list[np.ndarray], np.ndarray]:
         def prepare(given: dict[str, Any]) -> None:
             given["adjacency"] = to_device(np.concatenate(before))
 
-        options = {"published": published, "edge_filtering": filtering, "chunk_size": graph.n}
-        given = prepared(to_device(A), method, kernel, prepare, **options)
+        given = prepared(to_device(A), method, kernel, prepare, edge_filtering=filtering, chunk_size=graph.n)
         adjacency, colors = (backend.to_host(given[name]) for name in ("adjacency", "C"))
         return np.split(adjacency, graph.indptr[1:-1]), colors
 
@@ -600,10 +445,10 @@ def test_edge_filtering_moves_those_considered_to_the_front(method, published, r
     assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
     rows, colors = rows_after(True)
     assert all(np.array_equal(*map(np.sort, pair)) for pair in zip(rows, before, strict=True))
-    if backend.resident_warps and not published and ranges > 1:
-        assert not all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
-        return
     assert colors.max() // 64 == ranges - 1
+    if not backend.resident_warps:
+        assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
+        return
     for v, row in enumerate(rows):
         considered = [colors[u] // 64 if u < v and colors[u] // 64 <= colors[v] // 64 else ranges for u in row]
         assert (np.diff(considered) >= 0).all()
@@ -632,7 +477,8 @@ def test_a_prefix_sum_keeps_the_order(method, kernel, lists, worklist, prepared,
         given[lists][1:] = 0
 
     for A in GRAPHS.values():
-        given = prepared(to_device(A), method, kernel, prepare, published=True, worklist=worklist)
+        published = {"published": True} if method == "eb" else {}
+        given = prepared(to_device(A), method, kernel, prepare, worklist=worklist, **published)
         by_marks = worklist == "pps" and backend.resident_warps > 0
         assert ((backend.to_host(given["marks"]) != unmarked) == by_marks).all()
         if by_marks:
@@ -642,7 +488,6 @@ def test_a_prefix_sum_keeps_the_order(method, kernel, lists, worklist, prepared,
                 assert np.count_nonzero(np.diff(places) < 0) <= rounds
 
 
-@pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize(
     ("method", "options", "by_degree"),
     [
@@ -651,12 +496,12 @@ def test_a_prefix_sum_keeps_the_order(method, kernel, lists, worklist, prepared,
         ("sirg", {"resolution": "index"}, False),
     ],
 )
-def test_who_keeps_its_color_in_rig_and_sirg(method, options, by_degree, published, prepared, backend, to_device):
+def test_who_keeps_its_color_in_rig_and_sirg(method, options, by_degree, prepared, backend, to_device):
     """Figure 4 of Sistla and Nandivada: of two neighbors of one color that of lower priority gets another one.
 
-    The kernel goes on from a coloring in which no others are in conflict than pairs, each with a color of its own.
+    The kernel goes on from a coloring in which no others are in conflict than pairs, each with a color of its own. On a
+    CPU it begins anew.
     """
-    kernel = "color_with_palettes" if published else "color_and_resolve"
     for A in GRAPHS.values():
         near, colors = neighbors(A), serial_first_fit(A, natural(A))
         rank, paired, lost = ranks(near, by_degree), set(), []
@@ -670,20 +515,17 @@ def test_who_keeps_its_color_in_rig_and_sirg(method, options, by_degree, publish
             given["C"][:] = to_device(colors)
             given["rounds"], given["worklists"][0] = 2, to_device(np.arange(len(colors)))
 
-        given = prepared(to_device(A), method, kernel, prepare, published=published, **options)
-        changed = np.flatnonzero(backend.to_host(given["C"]) != colors)
-        np.testing.assert_array_equal(changed, sorted(lost))
+        given = prepared(to_device(A), method, "color_with_palettes", prepare, **options)
+        found = backend.to_host(given["C"])
+        if backend.resident_warps:
+            np.testing.assert_array_equal(np.flatnonzero(found != colors), sorted(lost))
+        else:
+            np.testing.assert_array_equal(found, serial_first_fit(A, natural(A)))
 
 
 def test_chunks_save_conflicts(backend, to_device):
-    """Section IV-C: one thread colors a chunk of neighbors one after the other.
-
-    On a CPU a thread has many neighbors anyway, and conflicts are left where the parts of two threads meet.
-    """
+    """Section IV-C: one thread colors a chunk of neighbors one after the other, and on a CPU all vertices."""
     A = to_device(sp.csr_matrix(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(2048, 2048))))
     for method in ("ipgc", "vb", "vb_bit"):
         alone, in_chunks = (color(A, method, chunk_size=size).history[:, 1].sum() for size in (1, 8))
-        if backend.resident_warps:
-            assert in_chunks < alone
-        else:
-            assert max(in_chunks, alone) <= 2 * get_threads()
+        assert in_chunks < alone if backend.resident_warps else in_chunks == alone == 0

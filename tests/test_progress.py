@@ -89,7 +89,7 @@ def test_colorings_end(variant, name, few_blocks):
         np.testing.assert_array_equal(colors, color(A, method, **options).colors)
 
 
-@pytest.mark.parametrize("method", ["ecl_gc", "jp", "vb_bit"])
+@pytest.mark.parametrize("method", ["ecl_gc", "jp", "eb"])
 def test_colorings_at_distance_two_end(method, few_blocks):
     A = grid5(40)
     coloring = color(on_gpu(A), method, distance=2)

@@ -27,7 +27,7 @@ from measure import COLORING, RESULTS, record, save
 
 from mcprecond.backends import compile_loop
 from mcprecond.coloring import Graph
-from mcprecond.coloring.published.vertex_parts import gives_way
+from mcprecond.coloring.published.speculation import gives_way
 
 WORD = 64
 K20X = 14 * 2048  # threads that it holds

@@ -45,17 +45,17 @@ PUBLISHED: Methods = {
     "eb": ("eb", {"published": True}),
     "eb atomic": ("eb", {"published": True, "worklist": "atomic"}),
     **{
-        f"{name}{' EF' if filtering else ''}": (name, {"published": True, "edge_filtering": filtering})
+        f"{name}{' EF' if filtering else ''}": (name, {"edge_filtering": filtering})
         for name in ("vb", "vb_bit")
         for filtering in (False, True)
     },
-    "vb_bit, chunks of 1": ("vb_bit", {"published": True, "chunk_size": 1}),
-    "vb_bit, by degree": ("vb_bit", {"published": True, "resolution": "degree"}),
-    "vb_bit, chunks of 1, by degree": ("vb_bit", {"published": True, "chunk_size": 1, "resolution": "degree"}),
-    "vb_bit, prefix sum": ("vb_bit", {"published": True, "worklist": "pps"}),
-    "ipgc": ("ipgc", {"published": True}),
-    "ipgc, prefix sum": ("ipgc", {"published": True, "worklist": "pps"}),
-    **{f"{name}, default": (name, {}) for name in ("eb", "vb", "vb_bit", "ipgc")},
+    "vb_bit, chunks of 1": ("vb_bit", {"chunk_size": 1}),
+    "vb_bit, by degree": ("vb_bit", {"resolution": "degree"}),
+    "vb_bit, chunks of 1, by degree": ("vb_bit", {"chunk_size": 1, "resolution": "degree"}),
+    "vb_bit, prefix sum": ("vb_bit", {"worklist": "pps"}),
+    "ipgc": ("ipgc", {}),
+    "ipgc, prefix sum": ("ipgc", {"worklist": "pps"}),
+    "eb, default": ("eb", {}),
 }
 #: The codes of Chen et al., with which SIRG and ECL-GC are compared.
 CHEN = ("chen_topo", "chen_wlc", "chen_pq")
@@ -145,7 +145,7 @@ def families(setting: Setting) -> Table:
 
 
 def published_schedules(setting: Setting) -> Table:
-    """Figure 2 and Tables II and III of Deveci et al. in the paper's schedules, beside ours: rounds, time, chunks."""
+    """Figure 2 and Tables II and III of Deveci et al. in the paper's schedules, and EB in ours: rounds, time, chunks."""
     return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
 
 
@@ -161,8 +161,6 @@ def cpu_codes(setting: Setting) -> Table:
     """Figures 12-15 of Alabandi et al.: colors and throughput of algorithms for CPUs, serial and parallel."""
     methods: Methods = {
         "ecl_gc": ("ecl_gc", {}),
-        "gm (GMMP-NT)": ("gm", {}),
-        "vb, by degree (FirstFit, parallel)": ("vb", {"resolution": "degree"}),
         "greedy (FirstFit, serial)": ("greedy", {}),
         "greedy ldf (JP-D1)": ("greedy", {"order": "ldf"}),
     }
@@ -172,14 +170,13 @@ def cpu_codes(setting: Setting) -> Table:
 def gunrock(setting: Setting) -> Table:
     """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
     makers = {name: make for name, make in _families(setting.small).items() if name.startswith("circuit")}
-    one_set = {"published": True, "two_sets": False}
     methods: Methods = {
-        "advance-reduce": ("is_reduce", {"published": True}),
-        "hash": ("is_hash", {"published": True}),
-        "one set, atomics": ("is_minmax", one_set | {"atomics": True}),
-        "one set": ("is_minmax", one_set),
-        "min-max": ("is_minmax", {"published": True}),
-        **{f"{name}, default": (name, {}) for name in ("is_reduce", "is_hash", "jpl", "is_minmax")},
+        "advance-reduce": ("is_reduce", {}),
+        "hash": ("is_hash", {}),
+        "one set, atomics": ("is_minmax", {"two_sets": False, "atomics": True}),
+        "one set": ("is_minmax", {"two_sets": False}),
+        "min-max": ("is_minmax", {}),
+        "jpl": ("jpl", {}),
     }
     return setting.coloring("gunrock", makers, methods)
 
@@ -201,19 +198,13 @@ def rgg_scaling(setting: Setting) -> Table:
 
 
 def sirg_ablation(setting: Setting) -> Table:
-    """Figures 6 and 8 to 10 of Sistla and Nandivada: SIRG and what its optimizations are worth, in our schedule and in
-    theirs, beside Chen et al.
-    """
-    plain = {"published": True, "long_words": False, "doubling": False}
+    """Figures 6 and 8 to 10 of Sistla and Nandivada: SIRG and what its optimizations are worth, beside Chen et al."""
     methods: Methods = {
-        "neither (rig)": ("rig", {}),
-        "by degree": ("sirg", {"doubling": False}),
-        "doubling": ("sirg", {"resolution": "index"}),
-        "both (sirg)": ("sirg", {}),
-        "published baseline": ("sirg", plain),
-        "published, Opt1": ("sirg", plain | {"long_words": True}),
-        "published, Opt1 and Opt2": ("sirg", {"published": True}),
-        "published, palettes of vertices": ("sirg", {"published": True, "palettes": "vertices"}),
+        "published baseline": ("sirg", {"long_words": False, "doubling": False}),
+        "published, Opt1": ("sirg", {"doubling": False}),
+        "published, Opt1 and Opt2": ("sirg", {}),
+        "published, by index": ("sirg", {"resolution": "index"}),
+        "published, palettes of vertices": ("sirg", {"palettes": "vertices"}),
         **_by_name(CHEN),
     }
     return setting.coloring("sirg-ablation", _families(setting.small) | _mycielskian(setting.small), methods)

@@ -53,35 +53,34 @@ def color(
           ``published=False``; deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
-        - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4);
-          ``chunk_size=8``, ``resolution="index" | "degree"``, ``published=False``, and for the last two
-          ``edge_filtering=False``; if published ``worklist="atomic" | "pps"``.
+        - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4); ``chunk_size=8``,
+          ``resolution="index" | "degree"``, ``worklist="atomic" | "pps"``, and for the last two
+          ``edge_filtering=False``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
-          and Nandivada); ``published=False`` and for the second ``resolution="degree" | "index"``, ``doubling=True``;
-          if published ``long_words=True``, ``palettes="threads" | "vertices"``.
+          and Nandivada); for the second ``resolution="degree" | "index"``, ``doubling=True``, ``long_words=True``,
+          ``palettes="threads" | "vertices"``.
         - "gm": speculation once, then serial repair (Gebremedhin, Manne 2000).
         - "chen_topo", "chen_wlc", "chen_pq": speculation where the larger degree keeps its color, over all vertices,
           over worklists, over a queue in order of degree (Chen et al. 2016).
         - "cc": several independent sets per round by hash functions, after a paragraph of Naumov et al. (2015);
           cuSPARSE's csrcolor is another program; ``hashes=4``; deterministic, many colors.
-        - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); ``published=False``, for
-          the second ``table_size=16``, for the first, if published, ``two_sets=True`` and ``atomics=False``;
-          deterministic, many colors.
+        - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); for the second
+          ``table_size=16``, for the first ``two_sets=True`` and ``atomics=False``; deterministic, many colors.
         - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
           products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
 
-        With ``published=True`` a method that has the option runs as its paper has it, without what this package adds
-        to it.
+        With ``published=True`` "eb" and "ecl_gc" run as their papers have them, without what this package adds to them.
+        Methods that are there for comparison alone run as published on a GPU, and by one thread on a CPU.
 
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
         has the rule); deterministic, without options. The result's `method` says which. ``coloring="auto"`` of a
         preconditioner goes by another rule, the least predicted time of a solve (`mcprecond.tuning.least_time`).
     distance : {1, 2}
-        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "vb",
-        "vb_bit", "jp", "greedy" and the refinements of their colorings find such pairs as they go; the other methods
-        color the graph of all of them, which is built first: 8 bytes a pair (40 on a GPU) are refused where the memory
-        left has no room for them.
+        2: vertices with a common neighbor get different colors, too, as Jacobian compression needs it. "eb", "jp",
+        "greedy" and the refinements of their colorings find such pairs as they go; the other methods color the graph of
+        all of them, which is built first: 8 bytes a pair (40 on a GPU) are refused where the memory left has no room
+        for them.
     order : str or array of int, shape (n,), optional
         For "jp" and "greedy": "natural", "random", "ldf" (largest degree first), "sdl" (smallest degree last),
         "sdl_batch" (the same, found in parallel), or a permutation; for "greedy" also "sd" (saturation degree) and "id"

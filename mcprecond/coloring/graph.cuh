@@ -36,7 +36,7 @@ __device__ int smallest_free_color(int v, const OFFSET* indptr, const int* indic
     }
 }
 
-// Whether v is the end of a conflicting edge (v, u) that is recolored. See gives_way in published/vertex_parts.py.
+// Whether v is the end of a conflicting edge (v, u) that is recolored. See gives_way in published/speculation.py.
 __device__ __forceinline__ bool gives_way(int v, int u, bool by_degree, const int* degrees) {
     if (by_degree && degrees[v] != degrees[u]) return degrees[v] < degrees[u];
     return v < u;

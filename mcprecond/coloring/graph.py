@@ -109,8 +109,8 @@ class Graph:
         if entries * (40 if not on_cpu else 8 if entries < INT32_LIMIT else 16) > left:
             raise MemoryError(
                 f"the graph of all pairs within distance 2, of some {entries:,} entries, has no room in the "
-                f"{left / 2**30:,.1f} GiB left on the {self.backend.name}; use a method that does without it: eb, vb, "
-                "vb_bit, jp or greedy"
+                f"{left / 2**30:,.1f} GiB left on the {self.backend.name}; use a method that does without it: eb, jp "
+                "or greedy"
             )
         ones = xp.ones(self.indices.size, np.float32)
         adjacency = sparse.csr_matrix((ones, self.indices, self.indptr), shape=(self.n, self.n))

@@ -61,14 +61,3 @@ def published_edges(A, smaller_degree: bool = False) -> tuple[np.ndarray, list[t
 def ranks(near: list[set[int]], by_degree: bool) -> list[tuple[int, int]]:
     """Of two neighbors of one color the one of lower rank gives way."""
     return [(len(around) if by_degree else 0, v) for v, around in enumerate(near)]
-
-
-def losers(A, by_degree: bool) -> list[int]:
-    """Who gives way where all have one color, one vertex after the other: a neighbor of higher rank still has it."""
-    near, colors, lost = neighbors(A), [0] * A.shape[0], []
-    rank = ranks(near, by_degree)
-    for v in range(A.shape[0]):
-        if any(colors[u] == 0 and rank[u] > rank[v] for u in near[v]):
-            colors[v] = -1
-            lost.append(v)
-    return lost

@@ -31,8 +31,7 @@ __device__ int color_of(int v, int base, const OFFSET* indptr, const int* indice
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_hashes(long long n, const OFFSET* indptr, const int* indices, long long seed, long long hashes,
                     int* colors, int* worklists, void* scratch, int2* log) {
-    color_in_rounds<1>(n, colors, worklists, scratch, log, [&](int v, int round, bool active) {
-        int base = 2 * (int)hashes * round;
-        return active ? color_of(v, base, indptr, indices, (uint32)seed, (int)hashes, colors) : UNCOLORED;
+    color_in_rounds(n, colors, worklists, scratch, log, [&](int v, int round) {
+        return color_of(v, 2 * (int)hashes * round, indptr, indices, (uint32)seed, (int)hashes, colors);
     });
 }

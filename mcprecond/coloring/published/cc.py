@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_row
+from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
@@ -86,25 +86,15 @@ def color_of(v, base, indptr, indices, seed, hashes, colors):
     return base + 2 * h + (0 if (maximal >> h) & 1 else 1)
 
 
-@compile_loop
-def color_sets(first, end, left, base, indptr, indices, seed, hashes, colors, done):
-    """One round over the vertices that are left; marks those that it colors."""
-    for i in range(first, end):
-        color = color_of(left[i], base, indptr, indices, seed, hashes, colors)
-        if color != UNCOLORED:
-            colors[left[i]] = color
-            done[i] = True
-
-
 @KERNELS.resident
 def color_by_hashes(n, indptr, indices, seed, hashes, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED
-    left = np.arange(n)
-    rounds = 0
+    left, base = np.arange(n), np.int64(0)
     while len(left):
-        done = np.zeros(len(left), np.bool_)
-        color_sets(0, len(left), left, 2 * hashes * rounds, indptr, indices, seed, hashes, colors, done)
-        log_round(log, np.sum(done), 0)
-        left = left[~done]
-        rounds += 1
+        before = len(left)
+        for v in left:
+            colors[v] = color_of(v, base, indptr, indices, seed, hashes, colors)
+        left = left[colors[left] == UNCOLORED]
+        log_round(log, before - len(left), 0)
+        base += 2 * hashes

@@ -15,6 +15,8 @@ word of 64 bits moves on to the next 64 colors where all are taken, so there is 
 which Sistla and Nandivada (Section 6.1) report as what keeps the original from terminating. And of *Data-pq* only the
 name and its results are given, fewer colors than *Data-wlc* in less time: here it is a queue of the vertices in order
 of degree, largest first, whose order a prefix sum preserves from round to round.
+
+On a CPU one thread colors, which leaves no vertex in conflict.
 """
 
 from __future__ import annotations
@@ -23,12 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.jp import smallest_free_color
+from mcprecond.backends import KernelSet
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import new_log
 from mcprecond.coloring.orders import sequence_of
-from mcprecond.coloring.published.vertex_based import detect_conflicts, loses
+from mcprecond.coloring.published.speculation import color_alone
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
@@ -45,7 +46,7 @@ def chen_topo(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most max_degree + 1 of them; not reproducible from run to run on a GPU, since threads race by design.
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
@@ -69,7 +70,7 @@ def chen_wlc(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most max_degree + 1 of them; not reproducible from run to run on a GPU, since threads race by design.
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
@@ -88,7 +89,7 @@ def chen_pq(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most max_degree + 1 of them; not reproducible from run to run on a GPU, since threads race by design.
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
@@ -108,54 +109,13 @@ def data_driven(graph: Graph, order: str, in_order: bool) -> tuple[Any, Any]:
     return C, log
 
 
-@compile_loop
-def color_unsettled(first, end, indptr, indices, C, settled):
-    """First-fit for all that are not settled."""
-    for v in range(first, end):
-        if not settled[v]:
-            C[v] = smallest_free_color(v, 1, indptr, indices, C)
-
-
-@compile_loop
-def settle(first, end, indptr, indices, degrees, C, settled):
-    """Settle those who preserve their color and uncolor the others; returns how many these are."""
-    left = 0
-    for v in range(first, end):
-        if not settled[v]:
-            if loses(v, 1, indptr, indices, degrees, True, C):
-                C[v] = UNCOLORED
-                left += 1
-            else:
-                settled[v] = 1
-    return left
-
-
 @KERNELS.resident
 def color_by_topology(n, indptr, indices, degrees, C, settled, scratch, log):
-    """Rounds over all vertices."""
-    C[:] = UNCOLORED
-    left = n
-    while left:
-        before = left
-        color_unsettled(0, n, indptr, indices, C, settled)
-        left = settle(0, n, indptr, indices, degrees, C, settled)
-        log_round(log, before, left)
-
-
-@compile_loop
-def color_worklist(first, end, worklist, indptr, indices, C):
-    """First-fit for all in the worklist."""
-    for i in range(first, end):
-        C[worklist[i]] = smallest_free_color(worklist[i], 1, indptr, indices, C)
+    """A round over all vertices."""
+    color_alone(indptr, indices, np.arange(n), C, log)
 
 
 @KERNELS.resident
 def color_by_worklist(n, indptr, indices, degrees, C, worklists, in_order, marks, scratch, log):
-    """Rounds over worklists; their order is preserved."""
-    C[:] = UNCOLORED
-    worklist = worklists[0].copy()
-    while len(worklist):
-        before = len(worklist)
-        color_worklist(0, len(worklist), worklist, indptr, indices, C)
-        worklist = detect_conflicts(worklist, 1, indptr, indices, degrees, True, C)
-        log_round(log, before, len(worklist))
+    """A round over the first worklist."""
+    color_alone(indptr, indices, worklists[0], C, log)

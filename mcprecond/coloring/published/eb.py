@@ -68,7 +68,7 @@ from mcprecond.coloring.published.color_sets import (
 )
 from mcprecond.coloring.published.edges import color_published
 from mcprecond.coloring.published.rows import lanes_for, next_row, stretch_begin
-from mcprecond.coloring.published.vertex_based import check_resolution, gives_way
+from mcprecond.coloring.published.speculation import check_resolution, gives_way
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 WORKLISTS = ("pps", "atomic")

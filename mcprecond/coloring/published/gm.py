@@ -5,9 +5,9 @@
 2. In parallel, the smaller end of every edge in conflict loses its color.
 3. Serially, those that lost theirs are colored first-fit.
 
-A processor is a thread on the CPU and a warp on the GPU, where one block of threads shares the rows of step 3. That
-step is the bottleneck of the method; IPGC (`vertex_based`) repeats steps 1 and 2 instead. Summarized by Sistla and
-Nandivada (Section 1) and by Osama et al. (Section II-A).
+A processor is a warp of a GPU, where one block of threads shares the rows of step 3. That step is the bottleneck of the
+method; IPGC (`vertex_based`) repeats steps 1 and 2 instead. Summarized by Sistla and Nandivada (Section 1) and by Osama
+et al. (Section II-A). On a CPU one processor colors all.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop
-from mcprecond.coloring.graph import UNCOLORED, Graph
-from mcprecond.coloring.history import log_round, new_log
-from mcprecond.coloring.jp import smallest_free_color
-from mcprecond.coloring.published.vertex_based import detect_conflicts
+from mcprecond.backends import KernelSet
+from mcprecond.coloring.graph import Graph
+from mcprecond.coloring.history import new_log
+from mcprecond.coloring.published.speculation import color_alone
 
 KERNELS = KernelSet(__file__, "OFFSET")
-
-PROCESSORS = 64  # on the CPU: blocks of vertices, for as many threads as there are
 
 
 def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
@@ -39,7 +36,7 @@ def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     Returns
     -------
     colors : array of int32, shape (n,)
-        At most max_degree + 1 of them; not reproducible from run to run, since threads race by design.
+        At most max_degree + 1 of them; not reproducible from run to run on a GPU, since threads race by design.
     log : array of int32, shape (rows, 2)
         The parallel steps, and the serial one where there is anything to repair. See `Coloring.history`.
 
@@ -59,24 +56,7 @@ def gm(graph: Graph, *, seed: int = 0) -> tuple[Any, Any]:
     return C, log
 
 
-@compile_loop(grain=1)
-def color_blocks(first, end, n, indptr, indices, C):
-    """Step 1."""
-    share = -(-n // PROCESSORS)
-    for t in range(first, end):
-        for v in range(t * share, min((t + 1) * share, n)):
-            C[v] = smallest_free_color(v, 1, indptr, indices, C)
-
-
 @KERNELS.resident
 def color_and_repair(n, indptr, indices, degrees, C, conflicts, scratch, log):
-    """All three steps."""
-    C[:] = UNCOLORED
-    color_blocks(0, PROCESSORS, n, indptr, indices, C)
-    lost = detect_conflicts(np.arange(n), 1, indptr, indices, degrees, False, C)
-    for v in lost:
-        C[v] = smallest_free_color(v, 1, indptr, indices, C)
-    if n:
-        log_round(log, n, len(lost))
-    if len(lost):
-        log_round(log, len(lost), 0)
+    """Step 1 of one processor, which leaves nothing to repair."""
+    color_alone(indptr, indices, np.arange(n), C, log)

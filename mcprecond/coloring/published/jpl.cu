@@ -21,7 +21,7 @@ __device__ bool is_local_maximum(int v, int c, const OFFSET* indptr, const int* 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_sets(long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors, int* worklists,
                   void* scratch, int2* log) {
-    color_in_rounds<1>(n, colors, worklists, scratch, log, [&](int v, int c, bool active) {
-        return active && is_local_maximum(v, c, indptr, indices, (uint32)seed, colors) ? c : UNCOLORED;
+    color_in_rounds(n, colors, worklists, scratch, log, [&](int v, int c) {
+        return is_local_maximum(v, c, indptr, indices, (uint32)seed, colors) ? c : UNCOLORED;
     });
 }

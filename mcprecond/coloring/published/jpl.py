@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_row
+from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.hashing import mix
 from mcprecond.coloring.graph import UNCOLORED, Graph
 from mcprecond.coloring.history import log_round, new_log
@@ -56,24 +56,16 @@ def is_local_maximum(v, c, indptr, indices, seed, colors):
     return True
 
 
-@compile_loop
-def color_set(first, end, left, c, indptr, indices, seed, colors, done):
-    """Round c: color an independent set of the vertices that are left, and mark it."""
-    for i in range(first, end):
-        if is_local_maximum(left[i], c, indptr, indices, seed, colors):
-            colors[left[i]] = c
-            done[i] = True
-
-
 @KERNELS.resident
 def color_by_sets(n, indptr, indices, seed, colors, worklists, scratch, log):
     """All rounds; the uncolored vertices are kept in a worklist."""
     colors[:] = UNCOLORED
-    left = np.arange(n)
-    c = np.int64(0)  # a literal would have all callees compiled twice
+    left, c = np.arange(n), np.int64(0)
     while len(left):
-        done = np.zeros(len(left), np.bool_)
-        color_set(0, len(left), left, c, indptr, indices, seed, colors, done)
-        log_round(log, np.sum(done), 0)
-        left = left[~done]
+        before = len(left)
+        for v in left:
+            if is_local_maximum(v, c, indptr, indices, seed, colors):
+                colors[v] = c
+        left = left[colors[left] == UNCOLORED]
+        log_round(log, before - len(left), 0)
         c += 1

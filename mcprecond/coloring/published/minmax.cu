@@ -3,7 +3,8 @@
 // The race that is meant: a vertex may see a neighbor's color of this very round or not yet. It treats both alike, so
 // that race does not change the result.
 
-#include "worklist.cuh"
+#include "coloring/graph.cuh"
+#include "coloring/history.cuh"
 #include "cuda/hash.cuh"
 #include "cuda/reduce.cuh"
 
@@ -24,14 +25,6 @@ __device__ int color_of(int v, int base, bool two_sets, const OFFSET* indptr, co
         if (!colormax && !colormin) return UNCOLORED;
     }
     return colormin ? base + 1 : base;
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    color_by_two_sets(long long n, const OFFSET* indptr, const int* indices, long long seed, int* colors,
-                      int* worklists, void* scratch, int2* log) {
-    color_in_rounds<1>(n, colors, worklists, scratch, log, [&](int v, int iteration, bool active) {
-        return active ? color_of(v, 2 * iteration, true, indptr, indices, (uint32)seed, colors) : UNCOLORED;
-    });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)

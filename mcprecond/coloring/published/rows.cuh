@@ -1,5 +1,4 @@
-// Rows that LANES threads share, and a first color for all vertices: what eb.cu and rig.cu have in common. Whole warps
-// call all of it.
+// Rows that LANES threads share, and a first color for all vertices, for eb.cu. Whole warps call all of it.
 #pragma once
 
 #include "coloring/graph.cuh"
@@ -7,14 +6,14 @@
 
 #define AT_ONCE (LANES == WARP ? 8 : 4)  // entries of a row that a thread loads together
 
-// Call `visit(u, load(u))` for the neighbors u that a row lists, TEAM threads together. A thread issues AT_ONCE loads
+// Call `visit(u, load(u))` for the neighbors u that a row lists, LANES threads together. A thread issues AT_ONCE loads
 // before it waits for one of them; where there is no entry, it calls visit(-1, UNCOLORED).
-template <int TEAM = LANES, typename Load, typename Visit>
+template <typename Load, typename Visit>
 __device__ __forceinline__ void visit_row(const int* row, int entries, Load load, Visit visit) {
-    for (int first = threadIdx.x % TEAM; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * TEAM) {
+    for (int first = threadIdx.x % LANES; __any_sync(FULL_WARP, first < entries); first += AT_ONCE * LANES) {
         int u[AT_ONCE], found[AT_ONCE];
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * TEAM < entries ? row[first + j * TEAM] : -1;
+        for (int j = 0; j < AT_ONCE; ++j) u[j] = first + j * LANES < entries ? row[first + j * LANES] : -1;
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) found[j] = u[j] < 0 ? UNCOLORED : load(u[j]);
 #pragma unroll

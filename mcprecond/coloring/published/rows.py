@@ -1,4 +1,4 @@
-"""Rows that threads share, and stretches of them with the same work: what EB and RIG have in common (rows.cuh)."""
+"""Rows that threads share, and stretches of them with the same work, for the first round of EB (rows.cuh)."""
 
 from __future__ import annotations
 

@@ -1,71 +1,43 @@
-// IPGC, VB and VB BIT, each in one resident kernel; every __device__ function is the part of vertex_based.py with the
-// same name.
+// IPGC, VB and VB BIT, each in one resident kernel; see vertex_based.py.
 //
-// Races that are meant: in the first phase of a round a vertex may see a neighbor's color of this round or not yet, and
-// what it misses is caught by `loses` behind a grid barrier. There, a vertex may see another one that is uncolored at
-// that moment: then the other one gives way, so it may keep its color; or it saw the color and both give way.
-// Either way a neighbor shows at most one color per round, whence the bound of degree + 1 colors.
-//
-// With LONG_ROWS, those of WARP entries and more, each of them has a team of threads, which calls what follows as a
-// whole.
+// Races that are meant: while vertices are colored, a vertex may see a neighbor's color of this round or of the one
+// before. Conflicts are looked for behind a grid barrier, where no color changes.
 
-#include "balanced.cuh"
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
-#include "cuda/compact.cuh"
-
-#define BLOCKS (LONG_ROWS ? 6 : 8)  // to a processor
+#include "lists.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int length[2];  // of the worklists, by parity of the round
+    int length[3];  // of the worklist, by number of the round; with three nobody resets what others read
+    int counts[1];  // vertices kept by each block; as long as scratch allows
 };
 
-template <int TEAM>
-__device__ bool loses(int v, long long distance, const OFFSET* indptr, const int* adjacency, const int* degrees,
-                      bool by_degree, const int* C) {
+__device__ bool in_conflict(int v, const OFFSET* indptr, const int* adjacency, const int* degrees, bool by_degree,
+                            const int* C) {
     int color = ptx::load_l2(&C[v]);
-    return team_or<TEAM>(any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
         int u = adjacency[k];
-        return ptx::load_l2(&C[u]) == color && gives_way(v, u, by_degree, degrees);
-    }));
+        if (ptx::load_l2(&C[u]) == color && gives_way(v, u, by_degree, degrees)) return true;
+    }
+    return false;
 }
 
-// FORBIDDEN of IPGC: a time stamp per color and, last, the time. A team uses that of its first thread.
-struct Stamps {
+// FORBIDDEN of IPGC: a time for each color and, last, the time of the vertex before.
+struct Times {
     int *forbidden, *time;
 
-    template <int TEAM>
-    __device__ int first_fit(int v, const OFFSET* indptr, const int* indices, const int* C) {
-        OFFSET begin = indptr[v], end = indptr[v + 1];
-        int now = *time + 1;
-        team_barrier<TEAM>();
-        if (threadIdx.x % TEAM == 0) *time = now;
-        for (OFFSET k = begin + threadIdx.x % TEAM; k < end; k += TEAM) {
-            int color = ptx::load_l2(&C[indices[k]]);
-            if (color != UNCOLORED) forbidden[color] = now;  // several threads may write it
+    __device__ int fit(int v, const OFFSET* indptr, const int* adjacency, const int* C) {
+        int now = ++*time;
+        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+            int u = adjacency[k], color = ptx::load_l2(&C[u]);
+            if (u != v && color != UNCOLORED) forbidden[color] = now;
         }
-        team_barrier<TEAM>();
-        if constexpr (TEAM == 1) {
-            int color = 0;
-            while (forbidden[color] == now) ++color;
-            return color;
-        } else {
-            for (int first = 0;; first += WARP) {  // every warp of the team finds the same
-                int color = first + lane_id();
-                uint32 free = __ballot_sync(FULL_WARP, color > end - begin || forbidden[color] != now);
-                if (free) return first + __ffs(free) - 1;
-            }
-        }
+        int color = 0;
+        while (forbidden[color] == now) ++color;
+        return color;
     }
 };
-
-// The first color of the range that no thread of the team has forbidden; MAXFORBID if there is none.
-template <int TEAM>
-__device__ __forceinline__ int first_of_range(uint64 forbidden) {
-    forbidden = team_or<TEAM>(forbidden);
-    return ~forbidden ? __ffsll((long long)~forbidden) - 1 : MAXFORBID;
-}
 
 // FORBIDDEN of VB: flags of one color range, in local memory.
 struct Flags {
@@ -75,14 +47,7 @@ struct Flags {
         for (int i = 0; i < MAXFORBID; ++i) forbidden[i] = 0;
     }
     __device__ void forbid_color(int color) { forbidden[color] = 1; }
-    template <int TEAM>
     __device__ int set_color() {
-        if constexpr (TEAM > 1) {
-            uint64 bits = 0;
-#pragma unroll 4
-            for (int i = 0; i < MAXFORBID; ++i) bits |= (uint64)forbidden[i] << i;
-            return first_of_range<TEAM>(bits);
-        }
         int color = 0;
         while (color < MAXFORBID && forbidden[color]) ++color;
         return color;
@@ -95,151 +60,83 @@ struct Bits {
 
     __device__ void clear() { forbidden = 0; }
     __device__ void forbid_color(int color) { forbidden |= 1ull << color; }
-    template <int TEAM>
-    __device__ int set_color() {
-        return first_of_range<TEAM>(forbidden);
-    }
+    __device__ int set_color() { return ~forbidden ? __ffsll((long long)~forbidden) - 1 : MAXFORBID; }
 };
 
-// Algorithm 4. Edge filtering permutes the entries of a row that are a thread's own, until the vertex has its color;
-// the next one to read them does so behind a grid barrier.
-template <int TEAM, typename Forbidden>
-__device__ int first_fit_by_ranges(int v, long long distance, const OFFSET* indptr, int* adjacency, bool filtering,
-                                   const int* C) {
+template <typename Forbidden>
+__device__ int fit_in_ranges(int v, const OFFSET* indptr, int* adjacency, bool filtering, const int* C) {
     Forbidden forbidden;
-    OFFSET unseen = indptr[v] + threadIdx.x % TEAM;  // filtering has put in front what is before it
+    OFFSET unseen = indptr[v], end = indptr[v + 1];
     for (int offset = 0;; offset += MAXFORBID) {
         forbidden.clear();
-        any_near<TEAM>(v, distance, indptr, adjacency, [&](OFFSET k) {
-            if (filtering && k < unseen) return false;
-            int u = adjacency[k];
-            int color = ptx::load_l2(&C[u]) - offset;
-            if (color < 0 || color >= MAXFORBID) return false;
+        for (OFFSET k = unseen; k < end; ++k) {
+            int u = adjacency[k], color = ptx::load_l2(&C[u]) - offset;
+            if (u == v || color < 0 || color >= MAXFORBID) continue;
             forbidden.forbid_color(color);
             if (filtering) {
                 adjacency[k] = adjacency[unseen];
-                adjacency[unseen] = u;
-                unseen += TEAM;
+                adjacency[unseen++] = u;
             }
-            return false;
-        });
-        int color = forbidden.template set_color<TEAM>();
+        }
+        int color = forbidden.set_color();
         if (color < MAXFORBID) return offset + color;
     }
 }
 
-// Of a thread among all that go through a worklist.
-__device__ __forceinline__ long long place() { return LONG_ROWS ? spread_id() : thread_id(); }
-
-// Algorithm 1. If `some_colored`, C holds the colors of some vertices, and the log already has one round. Of all
-// threads `workers` color, which `worker` numbers; the others detect conflicts only, or help the first thread of their
-// team. first_fit(v, team) returns the color of v.
-template <typename FirstFit>
-__device__ void color_iteratively(long long n, long long distance, const OFFSET* indptr, const int* adjacency,
-                                  const int* degrees, long long chunk, bool by_degree, bool some_colored, int* C,
-                                  int* worklists, void* scratch, int2* log, long long worker, long long workers,
-                                  FirstFit first_fit) {
-    Control* control = (Control*)scratch;
-    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
-        long long v = v0 + lane_id();
-        if (some_colored) {
-            bool left = v < n && C[v] == UNCOLORED;
-            int position = warp_append(left, &control->length[1]);  // which the first round does not count in
-            if (left) worklists[position] = (int)v;
-        } else if (v < n) {
-            C[v] = UNCOLORED;
-            worklists[v] = (int)v;
-        }
+// Algorithm 1. The first `threads` threads color, each a chunk of the worklist at a time; all look for conflicts.
+template <typename Fit>
+__device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees,
+                                long long chunk, bool by_degree, bool pps, int* C, int* worklists, signed char* marks,
+                                Control* control, int2* log, long long threads, Fit fit) {
+    int *conf = worklists, *next = worklists + n;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        C[v] = UNCOLORED;
+        conf[v] = (int)v;
     }
     grid_barrier(&control->arrivals);
-    int length = some_colored ? ptx::load_l2(&control->length[1]) : (int)n;
-    for (int round = 0; length; ++round) {
-        const int* conf = worklists + (round & 1) * n;
-        int* new_conf = worklists + (~round & 1) * n;
-        int* new_length = &control->length[round & 1];
-
-        // ASSIGNCOLORS: long rows by teams, the others in chunks
-        for (long long first = 0; LONG_ROWS && first < length; first += workers) {
-            long long i = first + worker;
-            bool active = worker < workers && i < length;
-            int v = active ? conf[i] : 0;
-            visit_long_rows(v, active ? indptr[v + 1] - indptr[v] : 0, [&](int v, auto team) {
-                int color = first_fit(v, team);
-                if (threadIdx.x % team.size == 0) C[v] = color;
-                return false;
-            });
-        }
-        if (worker < workers)
-            for (long long first = worker * chunk; first < length; first += workers * chunk)
+    threads = min(threads, thread_count());
+    auto stays = [&](int v) { return in_conflict(v, indptr, adjacency, degrees, by_degree, C); };
+    for (int round = 1, length = (int)n; length; ++round) {
+        if (thread_id() < threads)
+            for (long long first = thread_id() * chunk; first < length; first += threads * chunk)
                 for (long long i = first; i < min(first + chunk, (long long)length); ++i) {
-                    int v = conf[i];
-                    CHECK(v, v >= 0 && v < n);
-                    if (!LONG_ROWS || indptr[v + 1] - indptr[v] < WARP) C[v] = first_fit(v, Team<1>());
+                    int v = ptx::load_l2(&conf[i]);
+                    C[v] = fit(v);
                 }
-        // All have read this slot two rounds ago, before the last barrier.
-        if (thread_id() == 0) *new_length = 0;
+        if (thread_id() == 0) control->length[(round + 1) % 3] = 0;
         grid_barrier(&control->arrivals);
 
-        // DETECTCONFLICTS
-        for (long long first = 0; first < length; first += thread_count()) {
-            long long i = first + place();
-            bool active = i < length;
-            int v = active ? conf[i] : 0;
-            auto visit = [&](int v, auto team) {
-                return loses<team.size>(v, distance, indptr, adjacency, degrees, by_degree, C);
-            };
-            bool lost = LONG_ROWS ? visit_balanced(v, active, indptr, visit) : active && visit(v, Team<1>());
-            if (lost) C[v] = UNCOLORED;
-            int position = warp_append(lost, new_length);
-            CHECK(position, !lost || position < length);
-            if (lost) new_conf[position] = v;
-        }
-        grid_barrier(&control->arrivals);
-        int before = length;
-        length = ptx::load_l2(new_length);
-        if (thread_id() == 0) log_round(log, n, round + 1 + some_colored, before, length);
+        int before = length, *conf_before = conf;
+        length = pps ? keep_in_order(conf, length, next, marks, control->counts, &control->arrivals, stays)
+                     : keep_scattered(conf, length, next, &control->length[round % 3], &control->arrivals, stays);
+        if (thread_id() == 0) log_round(log, n, round, before, length);
+        conf = next;
+        next = conf_before;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
-    color_ipgc(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long chunk,
-               long long by_degree, int* C, int* worklists, void* scratch, int2* log, int* forbidden, long long row,
-               long long threads) {
-    long long worker = spread_id();  // the memory of FORBIDDEN may allow for a few threads only
-    long long workers = min(threads, thread_count());
-    color_iteratively(n, 1, indptr, indices, degrees, chunk, by_degree, false, C, worklists, scratch, log, worker,
-                      workers, [&](int v, auto team) {
-                          // Numbered like threads of the grid, the first one of a block has the lowest number in it.
-                          long long first =
-                              team.size > WARP ? blockIdx.x * (long long)WARP : worker / team.size * team.size;
-                          Stamps its = {forbidden + first * row, forbidden + first * row + row - 1};
-                          return its.first_fit<team.size>(v, indptr, indices, C);
-                      });
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_in_time(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees, long long chunk,
+                  long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
+                  int2* log, int* forbidden, long long row, long long threads) {
+    int* own = forbidden + min(thread_id(), threads - 1) * row;
+    Times times = {own, own + row - 1};
+    color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
+                    threads, [&](int v) { return times.fit(v, indptr, adjacency, C); });
 }
 
-template <typename Forbidden>
-__device__ void color_by_ranges(long long n, long long distance, const OFFSET* indptr, int* adjacency,
-                                const int* degrees, long long chunk, long long by_degree, long long some_colored,
-                                int* C, int* worklists, void* scratch, int2* log, bool filtering) {
-    color_iteratively(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists, scratch,
-                      log, place(), thread_count(), [&](int v, auto team) {
-                          return first_fit_by_ranges<team.size, Forbidden>(v, distance, indptr, adjacency, filtering,
-                                                                           C);
-                      });
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_flags(long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+                   long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
+                   int2* log, long long filtering) {
+    color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
+                    thread_count(), [&](int v) { return fit_in_ranges<Flags>(v, indptr, adjacency, filtering, C); });
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
-    color_vb(long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-             long long by_degree, long long some_colored, int* C, int* worklists, void* scratch, int2* log,
-             long long filtering) {
-    color_by_ranges<Flags>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists,
-                           scratch, log, filtering);
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
-    color_vb_bit(long long n, long long distance, const OFFSET* indptr, int* adjacency, const int* degrees,
-                 long long chunk, long long by_degree, long long some_colored, int* C, int* worklists, void* scratch,
-                 int2* log, long long filtering) {
-    color_by_ranges<Bits>(n, distance, indptr, adjacency, degrees, chunk, by_degree, some_colored, C, worklists,
-                          scratch, log, filtering);
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    color_by_bits(long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
+                  long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
+                  int2* log, long long filtering) {
+    color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
+                    thread_count(), [&](int v) { return fit_in_ranges<Bits>(v, indptr, adjacency, filtering, C); });
 }

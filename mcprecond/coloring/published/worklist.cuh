@@ -5,10 +5,9 @@
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
 
-// Color in rounds with a worklist of the uncolored vertices, TEAM threads each. `visit(v, round, active)` returns the
-// color of v or UNCOLORED, the same for the whole team; whole warps call it, and where `active` is false the result is
-// ignored. `worklists` holds twice n vertices; the host zeroes `scratch` and `log`.
-template <int TEAM, typename Visit>
+// Color in rounds with a worklist of the uncolored vertices, a thread each. `visit(v, round)` returns the color of v or
+// UNCOLORED. `worklists` holds twice n vertices; the host zeroes `scratch` and `log`.
+template <typename Visit>
 __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* scratch, int2* log, Visit visit) {
     struct Control {
         uint32 arrivals;
@@ -24,14 +23,13 @@ __device__ void color_in_rounds(long long n, int* colors, int* worklists, void* 
         const int* left = worklists + (round & 1) * n;
         int* next = worklists + (~round & 1) * n;
         int* next_length = &control->length[round & 1];
-        for (long long i0 = (thread_id() - lane_id()) / TEAM; i0 < length; i0 += thread_count() / TEAM) {
-            long long i = i0 + lane_id() / TEAM;
+        for (long long i0 = thread_id() - lane_id(); i0 < length; i0 += thread_count()) {
+            long long i = i0 + lane_id();
             int v = i < length ? ptx::load_l2(&left[i]) : 0;
             CHECK(v, v >= 0 && v < n);
-            int color = visit(v, round, i < length);
-            bool mine = i < length && lane_id() % TEAM == 0;
-            if (mine && color != UNCOLORED) colors[v] = color;
-            bool keep = mine && color == UNCOLORED;
+            int color = i < length ? visit(v, round) : UNCOLORED;
+            if (color != UNCOLORED) colors[v] = color;
+            bool keep = i < length && color == UNCOLORED;
             int position = warp_append(keep, next_length);
             CHECK(position, !keep || position < length);
             if (keep) next[position] = v;

@@ -13,16 +13,23 @@ from fuzz.trial import Trial, frozen
 from mcprecond import COLORINGS, Coloring, color
 
 ORDERS = ("natural", "random", "ldf", "sdl", "sdl_batch")
+SPECULATION = {"chunk_size": (1, 3, 8), "resolution": ("degree", "index"), "worklist": ("atomic", "pps")}
 #: Options and what they may be. The order, the seed and the distance are drawn apart.
 OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "eb": {"worklist": ("pps", "atomic"), "resolution": ("degree", "index")},
     "ecl_gc": {"shortcut1": (True, False), "shortcut2": (True, False), "order": ("ldf", "ldf_natural", "natural")},
     "jp": {"order": ORDERS},
     "greedy": {"order": (*ORDERS, "sd", "id")},
-    "ipgc": {"chunk_size": (1, 3, 8), "resolution": ("degree", "index")},
-    "vb": {"chunk_size": (1, 3, 8), "resolution": ("degree", "index"), "edge_filtering": (True, False)},
-    "vb_bit": {"chunk_size": (1, 3, 8), "resolution": ("degree", "index"), "edge_filtering": (True, False)},
-    "sirg": {"resolution": ("degree", "index"), "doubling": (True, False)},
+    "ipgc": SPECULATION,
+    "vb": {**SPECULATION, "edge_filtering": (True, False)},
+    "vb_bit": {**SPECULATION, "edge_filtering": (True, False)},
+    "sirg": {
+        "resolution": ("degree", "index"),
+        "doubling": (True, False),
+        "long_words": (True, False),
+        "palettes": ("threads", "vertices"),
+    },
+    "is_minmax": {"two_sets": (True, False), "atomics": (True, False)},
     "cc": {"hashes": (1, 2, 4)},
     "is_hash": {"table_size": (1, 2, 16, 63)},
     "graphblas_is": {"engine": ("kernels",)},
@@ -44,12 +51,9 @@ DETERMINISTIC = {
     "auto",
 }
 #: First-fit takes at most as many colors as the largest degree and one.
-BOUNDED = {"eb", "ecl_gc", "jp", "ipgc", "vb", "vb_bit", "rig", "sirg", "gm", "chen_topo", "chen_wlc", "chen_pq"} | {
-    "graphblas_mis",
-    "greedy",
-}
+BOUNDED = {name for name, method in COLORINGS.items() if method.bounded}
 #: These look for the neighbors of neighbors as they go; others square the pattern first.
-AS_THEY_GO = ("eb", "vb", "vb_bit", "jp", "greedy")
+AS_THEY_GO = ("eb", "jp", "greedy")
 #: Others build the graph of all pairs, which takes them minutes where it is large and dense.
 MOST_PAIRS = 10**6
 
@@ -81,8 +85,6 @@ def one_coloring(t: Trial, A: Any, pattern: np.ndarray) -> None:
     options = {name: t.one_of(*values) for name, values in OPTIONS.get(method, {}).items() if t.chance(0.5)}
     if method in ("jp", "greedy") and t.chance(0.2):
         options["order"] = t.put(t.rng.permutation(n).astype(t.one_of(np.int32, np.int64)))
-    if distance == 2 and "edge_filtering" in options:
-        del options["edge_filtering"]
     if t.chance(0.3):
         options["seed"] = int(t.one_of(0, 1, 7, 2**31, 2**40, t.rng.integers(0, 2**62)))
     if t.chance(0.2):
