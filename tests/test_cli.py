@@ -229,7 +229,7 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("color", "none.mtx"), "there is no file none.mtx"),
+        (("color", "none.mtx"), "No such file or directory: 'none.mtx'"),
         (("solve", "a.txt"), "a.txt must end in .mtx, .mtx.gz or .npz"),
         (("color", "GRID", "--method", "gready"), "--method must be one of"),
         (("color", "GRID", "--distance", "3"), "--distance must be 1 or 2"),
