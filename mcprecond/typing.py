@@ -160,8 +160,9 @@ Sweep: TypeAlias = Literal["forward", "backward", "symmetric"]
 PivotRule: TypeAlias = Literal["positive", "raise", "shift"]
 #: Orders of rows, of `ILU0`.
 RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
-#: Smoothers of multigrid.
+#: How multigrid tells strong connections.
 StrengthName: TypeAlias = Literal["symmetric"]
+#: Smoothers of multigrid.
 SmootherName: TypeAlias = Literal["auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"]
 #: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]

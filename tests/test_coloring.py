@@ -349,7 +349,7 @@ def tentative_colors_at_once(first, length, E, C, CS, VF, TVF):
 @pytest.mark.parametrize("name", ["mycielskian11", "mycielskian12", "rmat11", "rmat12"])
 def test_eb_colors_skewed_graphs_as_few_as_largest_degree_first(name, worklist, monkeypatch, backend, to_device):
     """Also where all of a wave speculate at the same moment, as on a GPU: on the CPU that is enacted."""
-    family, size = getattr(graphs, name[:-2]), int(name[-2:])
+    family, size = {"mycielskian": mycielskian, "rmat": graphs.rmat}[name[:-2]], int(name[-2:])
     A = family(size)
     if not backend.resident_warps:
         monkeypatch.setattr(eb, "first_numbers", numbers_at_once)

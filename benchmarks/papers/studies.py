@@ -145,7 +145,7 @@ def families(setting: Setting) -> Table:
 
 
 def published_schedules(setting: Setting) -> Table:
-    """Figure 2 and Tables II and III of Deveci et al. in the paper's schedules, and EB in ours: rounds, time, chunks."""
+    """Figure 2 and Tables II and III of Deveci et al. in the paper's schedules, and EB in ours: rounds and time."""
     return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
 
 
