@@ -71,7 +71,9 @@ def test_preconditioners_and_solvers(kind, listed, to_device, backend, widened, 
 
 def forms(M):
     return [(M, "plain"), (None, "plain")] + (
-        [] if getattr(M, "eisenstat_incompatibility", True) or M._dtype else [(M, "eisenstat")]
+        []
+        if getattr(M, "eisenstat_incompatibility", True) or M.blocks.lower.values.dtype != M.dtype
+        else [(M, "eisenstat")]
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_loop, compile_row
+from mcprecond.backends import KernelSet, compile_row
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.priorities import LOW_DEGREE, ORDERS, lowest_bit, precedes
@@ -135,36 +135,24 @@ def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
     return colored
 
 
-@compile_loop
-def open_all(first, end, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """Every vertex lists the neighbors that it waits for. If there are none, its color is 0."""
-    for v in range(first, end):
-        k = 0
-        for e in range(indptr[v], indptr[v + 1]):
-            u = indices[e]
-            if u != v and precedes(u, v, degrees, order, seed):
-                dag[indptr[v] + k] = u
-                k += 1
-        waiting[v] = k
-        if degrees[v] < LOW_DEGREE:
-            possible[v] = np.int32(np.uint32((np.int64(2) << k) - 1))
-        else:
-            possible[v] = k
-            word = indptr[v] // 32 + v
-            for w in range(k // 32 + 1):
-                bitmaps[word + w] = 0xFFFFFFFF
-        colors[v] = 0 if k == 0 else ~0
-
-
-@compile_loop
-def visit_each(first, end, left, done, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps):
-    """One round over uncolored vertices; marks those that get a color."""
-    for i in range(first, end):
-        v = left[i]
-        if degrees[v] < LOW_DEGREE:
-            done[i] = visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag)
-        else:
-            done[i] = visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps)
+@compile_row
+def open_vertex(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
+    """List the neighbors that v waits for. If there are none, its color is 0."""
+    k = 0
+    for e in range(indptr[v], indptr[v + 1]):
+        u = indices[e]
+        if u != v and precedes(u, v, degrees, order, seed):
+            dag[indptr[v] + k] = u
+            k += 1
+    waiting[v] = k
+    if degrees[v] < LOW_DEGREE:
+        possible[v] = np.int32(np.uint32((np.int64(2) << k) - 1))
+    else:
+        possible[v] = k
+        word = indptr[v] // 32 + v
+        for w in range(k // 32 + 1):
+            bitmaps[word + w] = 0xFFFFFFFF
+    colors[v] = 0 if k == 0 else ~0
 
 
 @KERNELS.resident
@@ -187,14 +175,15 @@ def color_by_visits(
     log,
 ):
     """Rounds until everyone has a color. `possible` holds a bitmap for low degrees, the worst color for high ones."""
-    open_all(0, n, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
-    left = worklists[0][colors[worklists[0]] < 0]
-    if n:
-        log_round(log, n - len(left), 0)
-    while len(left):
-        done = np.zeros(len(left), np.bool_)
-        visit_each(
-            0, len(left), left, done, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag, bitmaps
-        )
-        log_round(log, np.sum(done), 0)
-        left = left[~done]
+    for v in range(n):
+        open_vertex(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps)
+    before, left = n, worklists[0][colors[worklists[0]] < 0]
+    while before:
+        log_round(log, before - len(left), 0)
+        before = len(left)
+        for v in left:
+            if degrees[v] < LOW_DEGREE:
+                visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag)
+            else:
+                visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps)
+        left = left[colors[left] < 0]
