@@ -71,7 +71,7 @@ def from_pyamg(
     coloring : str
         A method of `color`, for all levels.
     device : {"cpu", "gpu"}
-        Where the levels are stored. With "gpu" the result is a LinearOperator of CuPy, which takes CuPy arrays.
+        Where the levels are stored. With "gpu" the result takes CuPy arrays.
 
     Returns
     -------

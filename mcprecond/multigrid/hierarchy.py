@@ -206,7 +206,6 @@ class Multigrid(Preconditioner):
 
     @property
     def narrowest(self) -> np.dtype[Any]:
-        """See `Operator`."""
         return min((self.dtype, *(level.dtype for level in self.levels)), key=lambda dtype: dtype.itemsize)
 
     @property
@@ -605,20 +604,16 @@ class OtherCycle(Multigrid):
 
     @property
     def updates(self) -> int:
-        """See `Preconditioner`."""
         return self._of.updates
 
     @property
     def is_halfway(self) -> bool:  # type: ignore[override]
-        """See `Preconditioner`."""
         return self._of.is_halfway
 
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
-        """See `Operator`."""
         self._of.enqueue(state, r, z)
 
     def workspace(self, columns: int = 1) -> Any:
-        """See `Preconditioner`."""
         if self._at != self.updates:  # graphs that were captured hold the damping of before
             self._at, self._free, self.levels, self._coarse = self.updates, {}, self._of.levels, self._of._coarse
         return super().workspace(columns)

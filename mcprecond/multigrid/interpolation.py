@@ -129,7 +129,6 @@ class SmoothedInterpolation(Interpolation):
         self.filtered.take_candidate(B)
 
     def update(self, A: AdmittedMatrix) -> None:
-        """See `Interpolation`."""
         backend, n, b, k = A.backend, A.shape[0], self.b, self.k
         if self.smooths:
             values = self.filtered.values(A)

@@ -43,13 +43,11 @@ class Polynomial(Smoother):
         self.update(matrix)
 
     def update(self, matrix: AdmittedMatrix) -> None:
-        """See `Smoother`."""
         self.A.replace(matrix.csr)
         self.dinv[...] = inverse_row_sums(matrix.indptr, matrix.data, self._backend)
 
     @property
     def description(self) -> str:
-        """See `Smoother`."""
         return "Jacobi" if self.degree == 1 else f"Chebyshev, degree {self.degree}"
 
     def new_state(self, columns: int = 1) -> Any:
@@ -64,7 +62,6 @@ class Polynomial(Smoother):
         return self._backend.kernels(COLUMN_KERNELS, **self.A.macros_of_columns, **self.A.own_macros)
 
     def enqueue(self, state: Any, b: Any, x: Any) -> None:
-        """See `Smoother`."""
         self._sweep(state, b, x, 1, from_zero=True)
 
     def _sweep(self, state: Any, b: Any, x: Any, sweeps: int, *, from_zero: bool) -> None:
@@ -83,21 +80,17 @@ class Polynomial(Smoother):
             run(b, int(from_zero and number == 0), old, alpha, beta, d, new)
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
-        """See `Smoother`."""
         self._sweep(state, b, x, sweeps, from_zero=True)
         self.residual(state, b, x, r)
 
     def after(self, state: Any, b: Any, x: Any, sweeps: int) -> None:
-        """See `Smoother`."""
         self._sweep(state, b, x, sweeps, from_zero=False)
 
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
-        """See `Smoother`."""
         self.A.enqueue_residual(state[0], b, x, r)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        """See `Smoother`."""
         return self.A.nbytes + self.dinv.nbytes
 
 

@@ -63,16 +63,13 @@ class GaussSeidel(Smoother):
         self.n_colors = self.blocks.n_colors
 
     def new_state(self, columns: int = 1) -> Chunks:
-        """See `Operator`."""
         return Chunks(Relaxation, self.blocks, columns)
 
     def enqueue(self, state: Chunks, b: Any, x: Any) -> None:
-        """See `Smoother`."""
         for relaxation, own_b, own_x in state.of(b, x):
             self._before(relaxation, own_b, own_x, 1)
 
     def before(self, state: Chunks, b: Any, x: Any, r: Any, sweeps: int) -> None:
-        """See `Smoother`."""
         for relaxation, own_b, own_x, own_r in state.of(b, x, r):
             self._before(relaxation, own_b, own_x, sweeps).residual(own_b, own_r)
 
@@ -86,31 +83,26 @@ class GaussSeidel(Smoother):
         return iterate
 
     def after(self, state: Chunks, b: Any, x: Any, sweeps: int) -> None:
-        """See `Smoother`."""
         for relaxation, own_b, own_x in state.of(b, x):
             iterate = relaxation.start(own_x)
             for _ in range(sweeps):
                 iterate.sweep(own_b, "symmetric" if self._both_ways else "backward")
 
     def residual(self, state: Chunks, b: Any, x: Any, r: Any) -> None:
-        """See `Smoother`."""
         for relaxation, own_b, own_x, own_r in state.of(b, x, r):
             relaxation.start(own_x).residual(own_b, own_r)
 
     def update(self, matrix: AdmittedMatrix) -> None:
-        """See `Smoother`."""
         self.blocks.take(matrix)
         self.blocks.refuse_singular_diagonal()
         self.blocks.is_halfway = False
 
     @property
     def description(self) -> str:
-        """See `Smoother`."""
         return f"{'symmetric ' if self._both_ways else ''}Gauss-Seidel, {self.n_colors} colors"
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        """See `Smoother`."""
         return self.blocks.nbytes
 
 
@@ -174,7 +166,6 @@ class Correction(Smoother):
         return *states, xp.empty(shape, self.dtype), xp.empty(shape, self.dtype)
 
     def enqueue(self, state: Any, b: Any, x: Any) -> None:
-        """See `Smoother`."""
         self.M.enqueue(state[1], b, x)
         if self.factor != 1:
             x *= self.factor
@@ -185,7 +176,6 @@ class Correction(Smoother):
         self._run.add(x.size, self.factor, state[4].reshape(-1), x.reshape(-1))
 
     def before(self, state: Any, b: Any, x: Any, r: Any, sweeps: int) -> None:
-        """See `Smoother`."""
         self.enqueue(state, b, x)
         self.residual(state, b, x, r)
         for _ in range(sweeps - 1):
@@ -193,17 +183,14 @@ class Correction(Smoother):
             self.residual(state, b, x, r)
 
     def after(self, state: Any, b: Any, x: Any, sweeps: int) -> None:
-        """See `Smoother`."""
         for _ in range(sweeps):
             self.residual(state, b, x, state[3])
             self._correct(self.adjoint, state[2], state, state[3], x)
 
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
-        """See `Smoother`."""
         self.A.enqueue_residual(state[0], b, x, r)
 
     def update(self, matrix: AdmittedMatrix) -> None:
-        """See `Smoother`."""
         self.A.replace(matrix.csr)
         if self._is_updated:
             self._given.update(matrix.csr)
@@ -211,10 +198,8 @@ class Correction(Smoother):
 
     @property
     def description(self) -> str:
-        """See `Smoother`."""
         return f"{type(self._given).__name__}, damped by {self.factor:.3g}"
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        """See `Smoother`."""
         return self.A.nbytes + getattr(self._given, "nbytes", 0)

@@ -53,7 +53,7 @@ class Tentative:
 
 
 def pattern_of(labels: Any, count: int, xp: Any) -> Pattern:
-    """See `Tentative.pattern`."""
+    """The pattern with a column for each node: its label, or `count` where that is negative."""
     return xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
 
 

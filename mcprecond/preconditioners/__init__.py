@@ -1,4 +1,4 @@
-"""Preconditioners built from color blocks: LinearOperators of SciPy on the CPU and of CuPy on the GPU."""
+"""Preconditioners built from color blocks: LinearOperators of SciPy, with vectors on either device."""
 
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.dilu import MulticolorDILU

@@ -82,15 +82,12 @@ class Colored(Preconditioner):
 
     @property
     def is_halfway(self) -> bool:  # type: ignore[override]
-        """See `Preconditioner`."""
         return self.blocks.is_halfway
 
     def _refuse_halfway(self) -> None:
-        """See `Preconditioner`."""
         self.blocks.refuse_halfway()
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`."""
         return Chunks(Substitution, self.blocks, columns)
 
     def _transposed_blocks(self, conjugate: bool, *, divides: bool) -> ColorBlocks:

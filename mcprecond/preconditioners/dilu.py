@@ -115,7 +115,6 @@ class MulticolorDILU(Factored):
         self._find_pivots(self.blocks.take(admit_values(A, self._origin, self.backend)))
 
     def built_for(self, A: Any) -> MulticolorDILU:
-        """See `Colored`."""
         return MulticolorDILU(A, self.coloring, pivot=self._pivot_rule)
 
     def _find_pivots(self, csr: Any) -> None:

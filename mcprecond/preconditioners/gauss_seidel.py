@@ -132,7 +132,6 @@ class MulticolorGS(Colored):
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
-        """See `Colored`."""
         if self.sweep != "symmetric":
             return "M is not symmetric"
         if self.omega * MOST_OF_DIAGONAL < 1:
@@ -147,7 +146,6 @@ class MulticolorGS(Colored):
 
     @property
     def keeps_diagonal(self) -> bool:
-        """See `Colored`."""
         return self.omega == 1
 
     @one_at_a_time
@@ -170,7 +168,6 @@ class MulticolorGS(Colored):
         self.blocks.is_halfway = False
 
     def new_state(self, columns: int = 1) -> Chunks:
-        """See `Operator`."""
         return Chunks(partial(Sweeps, substitutes=self._substitutes), self.blocks, columns)
 
     @property
@@ -278,7 +275,6 @@ class MulticolorGS(Colored):
         return transposed
 
     def built_for(self, A: Any) -> MulticolorGS:
-        """See `Colored`."""
         options: dict[str, Any] = {"omega": self.omega, "sweeps": self.sweeps, "block_size": self.blocks.block_size}
         return MulticolorGS(A, self.coloring, sweep=self.sweep, **options)
 

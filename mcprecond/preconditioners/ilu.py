@@ -130,7 +130,6 @@ class ILU0(Factored):
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
-        """See `Colored`."""
         return super().eisenstat_incompatibility if self.is_dilu else "ILU(0) changes entries off the diagonal here"
 
     @property
@@ -202,7 +201,6 @@ class ILU0(Factored):
         self._factorize(self.blocks.take(values))
 
     def built_for(self, A: Any) -> ILU0:
-        """See `Colored`."""
         return ILU0(A, ordering="color", coloring=self.coloring, pivot=self._pivot_rule)
 
     def factors(self) -> tuple[Any, Any]:

@@ -129,7 +129,6 @@ class Factored(Colored):
 
     @property
     def eisenstat_incompatibility(self) -> str | None:  # type: ignore[override]
-        """See `Colored`."""
         return (
             f"shifted pivots are more than {MOST_OF_DIAGONAL} times as large as diagonal entries, so that digits of a "
             "product with A would cancel"
@@ -155,7 +154,6 @@ class Factored(Colored):
         return self._with(blocks=blocks, _pivots=pivots, _dinv=blocks.dinv)
 
     def enqueue(self, state: Chunks, r: Any, z: Any) -> None:
-        """See `Operator`."""
         for substitution, *vectors in state.of(r, z):
             substitution.solve(*vectors)
 

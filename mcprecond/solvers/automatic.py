@@ -180,7 +180,6 @@ class Decision:
         self.name: str | None = None
 
     def __call__(self, iteration: Iteration) -> bool:
-        """See `Solver.run`."""
         if iteration.count >= self._asked:
             self._asked = iteration.count + iteration.count // 10 + 1
             self.name = self._next_stage(iteration)

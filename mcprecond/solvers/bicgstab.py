@@ -119,7 +119,6 @@ def bicgstab(
 
 class _BiCGStab(Solver):
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
-        """See `Solver`."""
         M = in_unit_of(A, M, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state())
         return BiCGStab(A, self._backend, M, state)
@@ -155,7 +154,6 @@ class BiCGStab(Iteration):
         self._take_preconditioner(M, state)
 
     def begin(self) -> None:
-        """See `Iteration`."""
         xp, norm = self.backend.xp, self.true_residual_norm
         rho = norm * norm
         self.shadow[...] = self.r
@@ -170,7 +168,6 @@ class BiCGStab(Iteration):
         self.scalars[LEAST_RZ] = norm * float(np.finfo(self.dtype).eps)
 
     def _step(self) -> None:
-        """See `Iteration`."""
         run, n, c = self.run, self.n, self.coefficients
         run.change_direction(n, self.r, self.v, self.p, c, self.control)
         if self.M is not None:

@@ -74,16 +74,13 @@ class Column(ConjugateGradients):
         self.best, self.best_norm, self.largest_norm, self.guess = None, math.inf, math.inf, None
 
     def part_of(self, v: Any) -> Any:
-        """See `Iteration`."""
         return None if v is None else v[:, self.number]
 
     def dot(self, a: Any) -> float:
-        """See `Iteration`."""
         return float(self._of.squares(self.backend.xp.ascontiguousarray(a)[:, None])[0])
 
     @property
     def A(self) -> Csr:  # type: ignore[override]
-        """See `Iteration`."""
         return self._of.A
 
     def measure_residual(self) -> None:
@@ -100,7 +97,6 @@ class Column(ConjugateGradients):
             self._of.find_residual()
 
     def replace_iterate(self, x: Any) -> None:
-        """See `Iteration`."""
         super().replace_iterate(x)
         self.find_residual()
 
@@ -148,7 +144,6 @@ class ColumnsIteration(Iteration):
 
     @property
     def systems(self) -> Sequence[Iteration]:
-        """See `Iteration`."""
         return self.columns
 
     def stop(self, systems: Sequence[Iteration], state: int) -> None:
@@ -159,7 +154,6 @@ class ColumnsIteration(Iteration):
         self._write()
 
     def find_residuals(self) -> None:
-        """See `Iteration`."""
         self.find_residual()
 
     @property
@@ -168,15 +162,12 @@ class ColumnsIteration(Iteration):
         return max(column.count for column in self.columns)
 
     def solution(self) -> Any:
-        """See `Iteration`."""
         return self.backend.xp.stack([column.solution() for column in self.columns], axis=1)
 
     def iterate(self) -> Any:
-        """See `Iteration`."""
         return self.x
 
     def _in_own_order(self, v: Any) -> Any:
-        """See `Iteration`."""
         return v
 
     def squares(self, v: Any) -> Any:
@@ -218,7 +209,6 @@ class ColumnsIteration(Iteration):
             self.run.find_beta(self.r.size, self.k, self.r, self.z, self._blocks, *self._sums)
 
     def _step(self) -> None:
-        """See `Iteration`."""
         run, size, k, blocks, sums = self.run, self.r.size, self.k, self._blocks, self._sums
         if self.M is not None:
             self.M.enqueue(self._of_M, self.r, self.z)
@@ -240,7 +230,6 @@ class ColumnsIteration(Iteration):
         return RUNNING if any(column.state == RUNNING for column in self.columns) else EXHAUSTED
 
     def begin(self) -> None:
-        """See `begin_together`."""
         self.begin_together()
 
 

@@ -116,7 +116,6 @@ class EisenstatIteration(Iteration):
         self.ts = xp.empty((shape[0], 2, *shape[1:]), dtype)
 
     def _in_own_order(self, v: Any) -> Any:
-        """See `Iteration`."""
         return v.reshape(self.x.shape)[self.blocks.perm]
 
     def complete(self) -> None:
@@ -134,7 +133,6 @@ class EisenstatIteration(Iteration):
         )
 
     def iterate(self) -> Any:
-        """See `Iteration`."""
         self.complete()
         return self.x[self.blocks.inverse].reshape(-1)
 

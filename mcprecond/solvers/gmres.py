@@ -170,7 +170,6 @@ class _GMRES(Solver):
         callback_type: str | None,
         progress: Callable[[int, float], object] | None,
     ) -> SolveResult[Any]:
-        """See `gmres`."""
         maxiter = 10 * self.shape[0] if maxiter is None else integer(maxiter, "maxiter", 0)
         with_norm = None
         if callback_type == "x":
@@ -184,7 +183,6 @@ class _GMRES(Solver):
         return replace(result, cycles=self._iteration.cycles)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
-        """See `Solver`."""
         M = in_unit_of(A, M, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state())
         self._iteration = GMRES(A, self._backend, M, state, self._restart, self._most_cycles, self._on_cycle)
@@ -241,12 +239,10 @@ class GMRES(Iteration):
         return np.float64(relative)  # which is an array of no dimensions, too
 
     def load(self, b: Any, x0: Any) -> None:
-        """See `Iteration`."""
         super().load(b, x0)
         self.cycles = self._first = 0
 
     def start(self, limit: float, maxiter: int, norm: float, is_zero: bool) -> None:
-        """See `Iteration`."""
         self._norm_of_b, self._shift_of_b = norm, self.shift
         super().start(limit, maxiter, norm, is_zero)
 
@@ -278,7 +274,6 @@ class GMRES(Iteration):
         self.places[...] = self.backend.xp.asarray(np.array([0, self.restart, 0]))
 
     def _step(self) -> None:
-        """See `Iteration`."""
         run, n, basis = self.run, self.n, (self.V, self.w, self.parts, self.places)
         rotations = self.R, self.cosines, self.sines, self.g
         if self.M is not None:

@@ -139,12 +139,10 @@ class Projected(Operator):
 
     @property
     def exponent(self) -> int | None:
-        """See `Operator`."""
         return 0 if self.M is None else self.M.exponent
 
     @property
     def narrowest(self) -> np.dtype[Any]:
-        """See `Operator`."""
         return self.dtype if self.M is None else self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
@@ -153,7 +151,6 @@ class Projected(Operator):
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
-        """See `Operator`."""
         if self.M is None:
             yield self.new_state(columns)
             return
@@ -168,7 +165,6 @@ class Projected(Operator):
         return of_M, projected, sums
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
-        """See `Operator`."""
         of_M, projected, _ = state
         if self.M is None:
             self.project(state, x, y)

@@ -115,12 +115,10 @@ class PreconditionedCG(Solver):
         return self._wide_solvers[dtype]
 
     def release(self) -> None:
-        """See `Solver`."""
         super().release()
         self._wide_solvers = {}
 
     def _forget(self) -> None:
-        """See `Solver`."""
         super()._forget()
         self._wide_solvers = {}
 
@@ -164,7 +162,6 @@ class PreconditionedCG(Solver):
         return ReliableUpdates(A, self._backend, iteration)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
-        """See `Solver`."""
         if self._is_projected:
             M = Projected(M, self._basis, A.dtype, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state(columns))
@@ -177,7 +174,6 @@ class PreconditionedCG(Solver):
         return method(A, self._backend, M, state)
 
     def _projected(self, b: Any, iteration: Iteration) -> Any:
-        """See `Solver`."""
         return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:

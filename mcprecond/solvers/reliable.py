@@ -96,7 +96,6 @@ class ReliableUpdates(Iteration):
         self._places = self.n, inner.blocks.block_size, inner.blocks.perm
 
     def load(self, b: Any, x0: Any) -> None:
-        """See `Iteration`."""
         super().load(b, x0)
         self._exponent_of_A = 0
         #: The state that was read last, None before the inner iteration has begun.
@@ -106,7 +105,6 @@ class ReliableUpdates(Iteration):
         self._halved = math.inf, 0  # a norm, and after how many iterations it was there
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
-        """See `Iteration`."""
         super().choose_units(exponent_of_A, exponent)
         self._exponent_of_A = exponent_of_A
 
@@ -165,7 +163,6 @@ class ReliableUpdates(Iteration):
         self.inner.enqueue(1)
 
     def enqueue(self, iterations: int) -> None:
-        """See `Iteration`."""
         self.inner.enqueue(iterations)
 
     def read_state(self, ahead: int = 0) -> int:
@@ -193,14 +190,12 @@ class ReliableUpdates(Iteration):
         return state
 
     def iterate(self) -> Any:
-        """See `Iteration`."""
         x = self.x.copy()
         if self.count > self._updated:
             self._add_steps(x)
         return x
 
     def replace_iterate(self, x: Any) -> None:
-        """See `Iteration`."""
         super().replace_iterate(x)
         self._updated = self.count
 

@@ -16,7 +16,6 @@ class Richardson(Solver):
     knows_zero = False
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
-        """See `Solver`."""
         assert M is not None
         return RichardsonIteration(A, self._backend, M, stack.enter_context(M.lend_state()))
 
@@ -27,11 +26,9 @@ class RichardsonIteration(ConjugateGradients):
     is_symmetric = False
 
     def begin(self) -> None:
-        """See `Iteration`."""
         self.scalars[ALPHA] = 1
 
     def _step(self) -> None:
-        """See `Iteration`."""
         self.M.enqueue(self._of_M, self.r, self.z)
         self.A.enqueue(self._of_A, self.z, self.q)
         self.run.advance(self.n, self.z, self.q, self.x, self.r, 1, *self.reduction)

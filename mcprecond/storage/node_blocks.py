@@ -84,7 +84,6 @@ class NodeBlocks(ColorBlocks):
 
     @property
     def vector_shape(self) -> tuple[int, ...]:
-        """See `ColorBlocks`."""
         return len(self.perm), self.block_size
 
     def _new_values(self, entries: int, dtype: Any) -> Any:
