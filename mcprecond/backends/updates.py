@@ -21,7 +21,7 @@ class UpdateLock:
 
 
 def one_at_a_time(update: Update) -> Update:
-    """Let a method wait until no other one of these runs on the same object, which has an `UpdateLock`, `_updating`."""
+    """Make updates of one object run one after the other. The object has an `UpdateLock` as `_updating`."""
 
     @functools.wraps(update)
     def waiting(self: Any, *arguments: Any) -> Any:

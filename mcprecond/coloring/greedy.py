@@ -146,7 +146,7 @@ def others_near(v, distance, indptr, indices, reached, near):
 
 @compile_part
 def keys_by_degree(distance, indptr, indices):
-    """Keys that put vertices with more others near them first and then smaller numbers, between 1 - n and 0."""
+    """Keys between 1 - n and 0: vertices with more neighbors within the distance come first, equal ones by number."""
     n = len(indptr) - 1
     reached, near, degrees = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     for v in range(n):

@@ -54,7 +54,7 @@ struct Waiting {
         return i < STAGED ? staged + i : list + (i / WARP * stretch + i % WARP);
     }
 
-    // Whole warps call this. What is written stood at the same place or further behind.
+    // Whole warps call this. A vertex moves to its own place in the list or to an earlier one.
     __device__ __forceinline__ void append(const Pending& vertex) {
         uint32 those = __ballot_sync(FULL_WARP, vertex.waits);
         if (vertex.waits) *at(count + __popc(those & before)) = vertex;

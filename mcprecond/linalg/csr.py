@@ -182,7 +182,7 @@ class LongRows(NamedTuple):
     Attributes
     ----------
     longest : int
-        How many entries the longest row has that is not cut.
+        The length of the longest of the rows that are not cut.
     n_rows, n_pieces : int
     plan : array of int32
         For each piece the number of its row among the long ones; for each long row, its row; where its pieces begin.

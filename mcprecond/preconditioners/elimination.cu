@@ -10,7 +10,8 @@
 #define NONE ((PLACE) - 1)
 #define BLOCKS_LIMIT (sizeof(VALUE) > 8 ? 2 : 4)  // per processor, as registers allow
 
-// A triangle as it is stored; its rows sorted: columns, where their entries are stored, and these during elimination.
+// A triangle: its values as they are stored, the sorted columns of each row, the place where the entry of each column is
+// stored, and the values of the entries during elimination.
 struct Triangle {
     const OFFSET* indptr;
     const int* indices;

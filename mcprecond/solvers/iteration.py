@@ -90,9 +90,9 @@ class Iteration:
     x: Any
     #: The preconditioner, or None.
     M: Any = None
-    #: The square of the norm at which an iteration stops, as the device had it when the host read last.
+    #: The squared norm of the residual at which the iteration stops, as the device held it at the host's last read.
     tolerance: float
-    #: That of the vectors of the steps where it is a narrower one than that of A.
+    #: The dtype of the vectors of the steps, where it is narrower than the dtype of A.
     dtype_of_steps: np.dtype[Any] | None = None
     #: Whether A is symmetric or Hermitian, as far as the method knows.
     is_symmetric = False
@@ -140,14 +140,14 @@ class Iteration:
 
     def reset(self) -> None:
         """Begin a solve, whose vectors are taken later."""
-        # As floats, for which CuPy has compiled a copy.
+        # The block is copied as floats: CuPy has compiled a kernel that copies floats.
         self._control_block.view(np.float64)[...] = self._first_block.view(np.float64)
         self._state, self.count = RUNNING, 0
         #: The state as the driver knows it, and why the solve has ended, once it has.
         self.state, self.reason = RUNNING, None
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
-        # Of b, x and r here, in those of the caller: 2^shift; and the exponent that the residual is to be near.
+        # b, x and r are those of the caller times 2^shift; the residual is kept near 2^home.
         self.shift = self.home = 0
         #: In the caller's units: the iterate with the least true residual that was measured, None for zero; its norm.
         #: It may be the initial guess as it was given, which is kept as long as the iteration begins with it.

@@ -131,7 +131,7 @@ class ColorBlocks:
 
         self._offset = matrix.indptr.dtype
         self._narrows = self._stored.itemsize < self.dtype.itemsize
-        longest = graph.max_degree + 1  # or one less
+        longest = graph.max_degree + 1  # one more than the longest row, if that stores no diagonal entry
         self.longest_row = longest * self.block_size
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, backend
@@ -142,7 +142,6 @@ class ColorBlocks:
         self._n_pieces = 0
         if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
             slices, self._n_pieces = cut_long_rows(slices, lower.indptr, upper.indptr, backend)
-        # Blocks of nodes have many bytes for each column anyway.
         self.slices = slices
         self.layout, columns = layouts.chosen(
             slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
@@ -397,7 +396,7 @@ class ColorBlocks:
         self._fill_values(csr, found)
         read = self._fingerprints.read(found)
         expected = self.__dict__.get("_fingerprint", read)
-        # Where the device has refused all values, those of before are there.
+        # If the device has refused the new values, the blocks still hold the old ones.
         self.is_halfway = before or are_taken.py_func(expected, read, self._narrows)
         return read
 

@@ -61,8 +61,9 @@ def is_minmax(graph: Graph, *, seed: int = 0, two_sets: bool = True, atomics: bo
 def color_of(v, base, two_sets, indptr, indices, seed, colors):
     """COLOROP: base for a local maximum, base + 1 for a local minimum; UNCOLORED for neither.
 
-    Colors from base on are of this round: such neighbors were uncolored when it began. Who has no uncolored neighbors
-    is both and gets the second color, as in the paper. Of one set there are maxima only.
+    A neighbor with a color from `base` on was colored in this round, so it was uncolored when the round began. A vertex
+    without uncolored neighbors is a maximum and a minimum, and gets the second color, as in the paper. With one set a
+    round only finds maxima.
     """
     own = mix(v, seed)
     colormax, colormin = True, two_sets
