@@ -87,7 +87,7 @@ def possible_of(u, degrees, colors, possible):
 
 @compile_row
 def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag):
-    """The three cases of Section 3; true once a single bit is left, which is the color."""
+    """The three cases of Section 3. Once a single bit is left, it is the color."""
     begin = indptr[v]
     mask, considered, still = np.int64(possible[v]) & 0xFFFFFFFF, np.int64(0), 0
     for e in range(begin, begin + waiting[v]):
@@ -106,12 +106,11 @@ def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waitin
     possible[v] = np.int32(np.uint32(mask))
     if mask == best:
         colors[v] = lowest_bit(best)
-    return mask == best
 
 
 @compile_row
 def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
-    """The same by a bitmap: true once no neighbor is left, or none has the best color between its best and worst."""
+    """The same by a bitmap. v gets its best color once no neighbor is left, or none may get that color."""
     begin, word = indptr[v], indptr[v] // 32 + v
     still = 0
     for e in range(begin, begin + waiting[v]):
@@ -132,7 +131,6 @@ def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
         if color == best or (color < 0 and ~color <= best <= possible[dag[e]]):
             colored = False
     colors[v] = best if colored else ~best
-    return colored
 
 
 @compile_row
