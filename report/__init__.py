@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 README = "readme"
-#: Where each goes. A page has `load()`, which reads the runs, and `page` of what it returns, the text; one with
-#: pictures has `draw` of that and a folder.
+#: The file of each page. The module of a page has `load()`, which reads the runs, and `page(runs)`, which returns the
+#: text; a module with pictures also has `draw(runs, folder)`.
 PAGES = {
     README: ROOT / "README.md",
     "fenl": DOCS / "benchmarks" / "fenl.md",

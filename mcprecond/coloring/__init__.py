@@ -71,7 +71,7 @@ def color(
         - "greedy": sequential first-fit in an order, natural by default; deterministic.
 
         With ``published=True`` "eb" and "ecl_gc" run as their papers have them, without what this package adds to them.
-        Methods that are there for comparison alone run as published on a GPU, and by one thread on a CPU.
+        The methods that serve comparisons only run in their published schedule on a GPU, and on one thread on a CPU.
 
         Or "auto": one of these by the degrees, with few colors first and then time in mind (`mcprecond.coloring.auto`
         has the rule); deterministic, without options. The result's `method` says which. ``coloring="auto"`` of a

@@ -87,7 +87,7 @@ class SmoothedInterpolation(Interpolation):
     B : array, shape (n, k)
         The candidates.
     in_all : function
-        The sum of a number over all processes that share the level, which decide together whether P is smoothed.
+        Returns the sum of a number over all processes that share the level: they decide together whether to smooth P.
 
     Attributes
     ----------

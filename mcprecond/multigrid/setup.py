@@ -51,8 +51,10 @@ class Options:
     smoother, coloring
         As in `SmoothedAggregation`.
     max_levels, max_coarse : int
-    dtype, narrow, narrowest : dtype
-        Of the vectors of the finest level, of those of the others, and of those where contrasts are low.
+    dtype, narrow : dtype
+        The dtypes of the vectors on the finest level and on all coarser levels.
+    narrowest : dtype
+        The dtype that coarser levels would have if the entries of the diagonal of A were of about the same size.
     """
 
     block_size: int
@@ -78,7 +80,7 @@ def build_levels(first: AdmittedMatrix, B: Any, how: Options) -> tuple[list[Leve
             theta = None if how.theta is None else how.theta * FALL**number
             coarsen(level, A, B, block_size, STRENGTHS[how.strength], theta)
         if level.galerkin is None and A.shape[0] <= MOST_DENSE:
-            # Where A is nearly singular, rounding would make the inverse indefinite in single precision.
+            # If A is nearly singular, its inverse in single precision may be indefinite by rounding.
             level.dtype = A.dtype
             coarse = Dense(A.csr, backend, sizes=partial(sizes_without_couplings, first, levels))
             break
@@ -130,7 +132,7 @@ def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) 
     Raises
     ------
     ValueError
-        If A_c has a negative diagonal entry, so that A is not positive definite.
+        If A_c has a negative diagonal entry. Then A is not positive definite.
     """
     assert level.interpolation is not None and level.galerkin is not None
     level.interpolation.update(A)

@@ -1,4 +1,4 @@
-// Tentative prolongators: a team of LANES threads per aggregate, which share its rows. See tentative.py.
+// Tentative prolongators: the LANES threads of a team share the rows of an aggregate. See tentative.py.
 
 #include "cuda/numbers.cuh"
 #include "multigrid/team.cuh"

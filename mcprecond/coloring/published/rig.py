@@ -11,7 +11,7 @@ the worklist in every round (Section 3.1).
 RIG is the baseline: words of 32 bits, and palettes for all colors that could ever be needed, as equation (1)
 estimates them. SIRG has words of 64 bits where more than 32 colors may be needed (optimization 1, Section 4.1), and
 palettes that begin with 256 colors and double when a vertex finds nothing free (optimization 2, Section 4.2).
-Palettes may also belong to vertices and not to threads, which Section 6.4 compares.
+Section 6.4 compares palettes of threads with palettes of vertices; `palettes` chooses between them.
 
 The array `nextVertices` of Section 5 is left out: which of two neighbors comes first matters only if they have the
 same color. On a CPU one thread colors, so that the options change nothing there.
