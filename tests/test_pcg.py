@@ -557,7 +557,7 @@ def test_forms_that_do_not_fit_are_refused(backend, to_device):
     [
         ({"b": np.ones(24)}, ValueError, r"b must have shape \(25,\)"),
         ({"b": np.full(25, np.nan)}, ValueError, "b holds nan in row 0"),
-        ({"callback": 3}, TypeError, "callback must be a function of one array, got int"),
+        ({"callback": 3}, TypeError, "callback must be a function of one array or None, got 3"),
         ({"rtol": "1e-5"}, ValueError, "rtol must be a number at least 0"),
         ({"atol": np.nan}, ValueError, "atol must be a number at least 0"),
         ({"x0": np.ones((5, 5))}, ValueError, r"x0 must have shape \(25,\)"),

@@ -132,8 +132,8 @@ def labeled(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def function(value: Any, name: str) -> Any:
-    """Return a function, or None for none.
+def function(value: Any, name: str, of: str = "") -> Any:
+    """Return a function, or None for none; `of` says of what arguments it must be, as " of one array".
 
     Raises
     ------
@@ -141,8 +141,26 @@ def function(value: Any, name: str) -> Any:
         If it is something else.
     """
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function or None, got {shown(value)}")
+        raise TypeError(f"{name} must be a function{of} or None, got {shown(value)}")
     return value
+
+
+def tolerance(value: Any, name: str) -> float:
+    """Return a tolerance, which may be infinite, as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is anything but a number that is not negative, as SciPy's solvers do.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ValueError(f"{name} must be a number at least 0, got {shown(value)}")
+    if not value >= 0:
+        raise ValueError(f"{name} must be a number at least 0, got {value}")
+    try:
+        return float(value)
+    except OverflowError:  # an integer without end, so to speak
+        return math.inf
 
 
 def _between(least: float | None, most: float | None) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from mcprecond.backends import Backend
 from mcprecond.backends.arguments import flag, integer, one_of, real, shown
 from mcprecond.multigrid import SmoothedAggregation, from_pyamg
+from mcprecond.multigrid.from_pyamg import PyAMGHierarchy
 from mcprecond.multigrid.hierarchy import Multigrid
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
@@ -107,6 +109,65 @@ def change_smoothers(
     for level, M in zip(levels, made, strict=False):
         level.presmoother, level.postsmoother = Smoother(M, before, iterations), Smoother(M, after, iterations)
     ml.symmetric_smoothing = {before, after} in ({"forward", "backward"}, {"symmetric"})
+
+
+class Complexity(float):
+    """A number that can be called, for its value: in PyAMG's solvers complexities are methods."""
+
+    def __call__(self) -> float:
+        """The number itself."""
+        return float(self)
+
+
+class CalledAsPyAMG(Multigrid):
+    """A hierarchy that is called as PyAMG's solvers are."""
+
+    @property
+    def operator_complexity(self) -> Complexity:
+        """As `SmoothedAggregation` has it; it can be called."""
+        return Complexity(super().operator_complexity)
+
+    @property
+    def grid_complexity(self) -> Complexity:
+        """As `SmoothedAggregation` has it; it can be called."""
+        return Complexity(super().grid_complexity)
+
+    def solve(self, b: Any, x0: Any = None, tol: float | None = None, *arguments: Any, **options: Any) -> Any:
+        """Solve A x = b as `SmoothedAggregation.solve` does, and return x unless `rtol` or `atol` is given."""
+        if tol is None and not {"rtol", "atol"} & options.keys():
+            tol = 1e-5
+        return super().solve(b, x0, tol, *arguments, **options)
+
+    def add_aggregations(self) -> None:
+        """Give each level `AggOp`: a row for each node, with a 1 in the column of the node's aggregate."""
+        level: Any
+        for level in self.levels:
+            level.AggOp = None if level.T is None else aggregation_matrix(level.T.labels, self.backend)
+
+
+class SmoothedAggregationSolver(CalledAsPyAMG, SmoothedAggregation):
+    """What `smoothed_aggregation_solver` returns."""
+
+    def __init__(self, A: Any, B: Any, **options: Any) -> None:
+        super().__init__(A, B, **options)
+        self.add_aggregations()
+
+
+class RugeStubenSolver(CalledAsPyAMG, PyAMGHierarchy):
+    """What `ruge_stuben_solver` returns: the levels of a PyAMGHierarchy."""
+
+    def __init__(self, M: PyAMGHierarchy) -> None:
+        sweeps = {"presweeps": M.presweeps, "postsweeps": M.postsweeps, "cycle": M.cycle}
+        super().__init__(M.levels[0].A, M.levels, M._coarse, symmetric=M.symmetric, **sweeps)
+
+
+def aggregation_matrix(labels: Any, backend: Backend) -> Any:
+    """The aggregate of each node, or -1 where it is in none, as a sparse matrix of ones."""
+    xp, within = backend.xp, labels >= 0
+    columns = labels[within]
+    indptr = xp.concatenate((xp.zeros(1, np.int32), xp.cumsum(within, dtype=np.int32)))
+    shape = len(within), int(columns.max()) + 1 if len(columns) else 0
+    return backend.sparse.csr_matrix((xp.ones(len(columns)), columns, indptr), shape=shape)
 
 
 def smoothed_aggregation_solver(
@@ -209,11 +270,10 @@ def smoothed_aggregation_solver(
         theta = _known("strength", strength, ("symmetric",), ("theta",), left_out)[1].get("theta")
     smoothing = _smoothing(presmoother, postsmoother, left_out)
     _warn_of(left_out)
-    ml = SmoothedAggregation(
+    flag(keep, "keep")
+    return SmoothedAggregationSolver(
         A, B, block_size=_block_size(A), theta=theta, max_levels=max_levels, max_coarse=max_coarse, **smoothing
     )
-    flag(keep, "keep")
-    return _as_of_pyamg(ml)
 
 
 def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any = None, **arguments: Any) -> Multigrid:
@@ -259,12 +319,7 @@ def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any 
     left_out: list[str] = []
     smoothing = _smoothing(presmoother, postsmoother, left_out)
     _warn_of(left_out)
-    return _as_of_pyamg(from_pyamg(theirs(csr, **arguments), device=matrix.backend.name, **smoothing))
-
-
-def _as_of_pyamg(ml: Any) -> Any:
-    ml.returns_x = True
-    return ml
+    return RugeStubenSolver(from_pyamg(theirs(csr, **arguments), device=matrix.backend.name, **smoothing))
 
 
 def _block_size(A: Any) -> int:

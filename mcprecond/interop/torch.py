@@ -15,7 +15,7 @@ from mcprecond.backends.arguments import shown
 from mcprecond.interop.adjoint import System, refuse_unfit
 from mcprecond.interop.streams import stream_at
 from mcprecond.solvers import pcg
-from mcprecond.solvers.solver import system_matrix
+from mcprecond.solvers.setup import admit_system
 
 __all__ = ["solve"]
 
@@ -124,7 +124,7 @@ def _solution() -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, A: Any, b: Any, *arguments: Any) -> Any:
             with _current_stream(b):
-                ctx.system = System(*system_matrix(A.detach()), *arguments)
+                ctx.system = System(*admit_system(A.detach()), *arguments)
                 x = torch.from_dlpack(ctx.system.solve(_array(b))).reshape(b.shape)
             ctx.save_for_backward(A, x)
             return x

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from mcprecond.backends import Backend, backend_of
+from mcprecond.backends import Backend
 from mcprecond.backends.arguments import flag, function, integer, one_of, real, shown
 from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
 from mcprecond.linalg.csr import Csr, columns_of
@@ -35,14 +35,6 @@ CYCLES = ("V", "W", "K")
 MOST_DENSE = 2000
 #: What a W or K cycle may read, as a multiple of what a V cycle reads: entries of the matrices of the levels it visits.
 MOST_WORK = 4
-
-
-class Complexity(float):
-    """A number that can be called, for its value: in PyAMG's solvers complexities are methods."""
-
-    def __call__(self) -> float:
-        """The number itself."""
-        return float(self)
 
 
 @dataclass
@@ -89,18 +81,6 @@ class Level:
     def aggregates(self) -> Any:
         """The aggregate of each node, which is a node of the next coarser level, or -1 where it is in none."""
         return None if self.T is None else self.T.labels
-
-    @property
-    def AggOp(self) -> Any:  # as PyAMG names it
-        """`aggregates` as a sparse matrix: a row for each node, with a 1 in the column of its aggregate."""
-        if self.aggregates is None:
-            return None
-        backend = backend_of(self.A)
-        xp, within = backend.xp, self.aggregates >= 0
-        columns = self.aggregates[within]
-        indptr = xp.concatenate((xp.zeros(1, np.int32), xp.cumsum(within, dtype=np.int32)))
-        shape = len(within), int(columns.max()) + 1 if len(columns) else 0
-        return backend.sparse.csr_matrix((xp.ones(len(columns)), columns, indptr), shape=shape)
 
     @property
     def nbytes(self) -> int:
@@ -168,8 +148,6 @@ class Multigrid(Preconditioner):
     presweeps: int
     postsweeps: int
     cycle: str
-    #: Whether `solve` returns x, as PyAMG's solvers do, where no argument says which way it is called.
-    returns_x: bool = False
     _coarse: Dense | None
     #: Powers of two s, where the levels are those of diag(s) A diag(s).
     _scales: Any = None
@@ -220,16 +198,16 @@ class Multigrid(Preconditioner):
         return sum(level.nbytes for level in self.levels) + (self._coarse.nbytes if self._coarse else 0)
 
     @property
-    def operator_complexity(self) -> Complexity:
+    def operator_complexity(self) -> float:
         """Entries of the matrices of all levels, as a multiple of those of A."""
         entries = [level.A.indices.size for level in self.levels]
-        return Complexity(sum(entries) / max(entries[0], 1))
+        return sum(entries) / max(entries[0], 1)
 
     @property
-    def grid_complexity(self) -> Complexity:
+    def grid_complexity(self) -> float:
         """Unknowns of all levels, as a multiple of those of A."""
         unknowns = [level.A.shape[0] for level in self.levels]
-        return Complexity(sum(unknowns) / max(unknowns[0], 1))
+        return sum(unknowns) / max(unknowns[0], 1)
 
     def cycle_complexity(self, cycle: Cycle | Literal["AMLI"] | None = None) -> float:
         """The work of a cycle, as a multiple of a sweep over the finest level, as PyAMG counts it.
@@ -486,7 +464,7 @@ class Multigrid(Preconditioner):
         given = [name for name, value in theirs.items() if value is not None]
         callback = function(callback, "callback")
         with_tolerance = rtol is not None or atol is not None
-        if not given and (with_tolerance or not self.returns_x):
+        if not given:
             return self._iterate(
                 b, x0, 1e-5 if rtol is None else rtol, 0.0 if atol is None else atol, maxiter, callback
             )

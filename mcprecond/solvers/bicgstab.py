@@ -35,7 +35,8 @@ from mcprecond.solvers.iteration import (
     wide_dtype,
 )
 from mcprecond.solvers.result import SolveResult
-from mcprecond.solvers.solver import Solver, in_unit_of
+from mcprecond.solvers.setup import in_unit_of
+from mcprecond.solvers.solver import Solver
 
 KERNELS = KernelSet(__file__, "VALUE")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
-from mcprecond.backends.arguments import integer, one_of
+from mcprecond.backends.arguments import function, integer, one_of
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times
 from mcprecond.solvers.iteration import (
@@ -37,7 +37,8 @@ from mcprecond.solvers.iteration import (
     wide_dtype,
 )
 from mcprecond.solvers.result import SolveResult
-from mcprecond.solvers.solver import ENDLESS, Solver, as_function, in_unit_of
+from mcprecond.solvers.setup import in_unit_of
+from mcprecond.solvers.solver import ENDLESS, Solver
 
 KERNELS = KernelSet(__file__, "VALUE")
 
@@ -132,7 +133,7 @@ def gmres(
     ('CONVERGED', 25)
     """
     solver = _GMRES(A, M, restart)
-    callback = as_function(callback, "callback", "one argument")
+    callback = function(callback, "callback", " of one argument")
     if callback_type is not None:
         callback_type = one_of(callback_type, "callback_type", CALLBACK_TYPES)
     if callback is None:
@@ -145,7 +146,7 @@ def gmres(
             stacklevel=2,
         )
         callback_type = "legacy"
-    progress = as_function(progress, "progress", "an int and a float")
+    progress = function(progress, "progress", " of an int and a float")
     result = solver.solve_cycles(b, x0, rtol, atol, maxiter, callback, callback_type, progress)
     solver.release()
     return result

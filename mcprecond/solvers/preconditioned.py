@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import one_of, single
+from mcprecond.backends.arguments import one_of
 from mcprecond.backends.inputs import promoted, refuse_not_finite
 from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.linalg.csr import Csr
@@ -20,18 +19,14 @@ from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration, joined
 from mcprecond.solvers.diagnosis import is_unsymmetric
-from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
-from mcprecond.solvers.reliable import ReliableUpdates
 from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merged
+from mcprecond.solvers.setup import columns_pay_one_by_one, eisenstat_iteration, eisenstat_obstacle
 from mcprecond.solvers.solver import Solver
-from mcprecond.tuning.cost_model import ROW_VALUES
 from mcprecond.typing import Form, NullSpace
 
 FORMS = ("auto", "plain", "eisenstat")
-#: Numbers for each row and column that an iteration of the plain form reads and writes, with sweeps for M.
-VALUES_OF_PLAIN = 24
 
 
 class PreconditionedCG(Solver):
@@ -123,19 +118,11 @@ class PreconditionedCG(Solver):
         self._wide_solvers = {}
 
     def _goes_one_by_one(self, b: Any, x0: Any) -> bool:
-        """Whether Eisenstat's form, for one column after the other, reads and writes fewer bytes than the plain form
-        for all at once: the first reads A once for each column, the second once and for each pass of M.
-        """
-        if self._form != "auto" or self._incompatibility(
-            promoted(self._A.dtype, b.dtype, getattr(x0, "dtype", b.dtype))
-        ):
+        """Whether Eisenstat's form, for one column after the other, fits and pays."""
+        dtype = promoted(self._A.dtype, b.dtype, getattr(x0, "dtype", b.dtype))
+        if self._form != "auto" or self._incompatibility(dtype):
             return False
-        (n, columns), item = b.shape, self._A.dtype.itemsize
-        matrix, vector = self._A.indices.size * (item + 4), n * item
-        passes = 1 + math.ceil(columns / self._M.columns_at_once)
-        rest = 1 - 1 / max(self._M.n_colors, 2)  # of the rows, which Eisenstat's form does not keep apart
-        one_by_one = columns * (matrix + ROW_VALUES * vector * rest)
-        return one_by_one < passes * matrix + VALUES_OF_PLAIN * columns * vector
+        return columns_pay_one_by_one(self._A, self._M, b.shape[1])
 
     def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
         """See `Solver`: in Eisenstat's form where it fits."""
@@ -145,21 +132,12 @@ class PreconditionedCG(Solver):
             backend, M = self._backend, self._M
             was_built_from_A = M.blocks.compared_with(self._A)  # while the rest is made ready
             key = backend.stream, dtype, "eisenstat"
-            iteration, stack = self._free_one(key) or (self._new_eisenstat_iteration(dtype), ExitStack())
+            iteration, stack = self._free_one(key) or (eisenstat_iteration(self._A, M, dtype, backend), ExitStack())
             if was_built_from_A():
                 return key, iteration, stack, M.blocks.exponent
             incompatibility = "M was built from another matrix"
         self._refuse_eisenstat(incompatibility)
         return super()._borrow(dtype, columns)
-
-    def _new_eisenstat_iteration(self, dtype: np.dtype[Any]) -> Iteration:
-        """An iteration for vectors of a dtype in Eisenstat's form; its steps have the dtype that M is stored in."""
-        iteration = EisenstatIteration(self._A, self._M, self._backend)
-        if iteration.dtype == dtype:
-            return iteration
-        A, blocks = self._A.astype(dtype, copy=False), self._M.blocks
-        A = Csr(A, self._backend, longest_row=blocks.longest_row, exponent=blocks.exponent)
-        return ReliableUpdates(A, self._backend, iteration)
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         if self._is_projected:
@@ -184,13 +162,7 @@ class PreconditionedCG(Solver):
             return "nullspace is given"
         if self.A_is_operator:
             return "A is no matrix"
-        if found := eisenstat_incompatibility(self._A, self._M):
-            return found
-        dtype = self._A.dtype if dtype is None else dtype
-        stored = self._M.blocks.lower.values.dtype
-        if stored == dtype == self._M.dtype or (self._narrows and stored == single(dtype)):
-            return None
-        return f"the system is solved in {dtype}, as A, b or x0 needs it, and M is stored in {stored}"
+        return eisenstat_obstacle(self._A, self._M, self._A.dtype if dtype is None else dtype, self._narrows)
 
     def _refuse_eisenstat(self, incompatibility: str) -> None:
         """Raise ValueError if Eisenstat's form is asked for."""

@@ -17,20 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import integer, shown
+from mcprecond.backends.arguments import function, integer, tolerance
 from mcprecond.backends.inputs import promoted, shaped_columns, shaped_vector
-from mcprecond.linalg.csr import product_with
-from mcprecond.linalg.diagonal import Diagonal
-from mcprecond.linalg.operator import Operator, Scaled, operator_for
+from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, with_floats
+from mcprecond.matrix import AdmittedMatrix, admitted
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.columns import joined
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
-from mcprecond.solvers.iteration import Iteration, near_exponent
+from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
+from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
 
 #: So many iterations nobody waits for; the number fits into 64 bits.
 ENDLESS = 2**62
@@ -55,9 +53,9 @@ class Solver:
         if isinstance(A, AdmittedMatrix):
             self._A, self._backend, self.matrix = A.csr, A.backend, A
         else:
-            self._A, self._backend = system_matrix(A)
+            self._A, self._backend = admit_system(A)
         self.A_is_operator = not hasattr(self._A, "indptr")
-        self.M, self._M = M, admitted_preconditioner(M, self._A, self._backend)
+        self.M, self._M = M, admit_preconditioner(M, self._A, self._backend)
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.
         self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
@@ -95,9 +93,9 @@ class Solver:
         TypeError, ValueError
             As that function, for these arguments.
         """
-        callback = as_function(callback, "callback", "one array")
+        callback = function(callback, "callback", " of one array")
         with_x = None if callback is None else lambda iteration: callback(iteration.solution())
-        progress = as_function(progress, "progress", "an int and a float")
+        progress = function(progress, "progress", " of an int and a float")
         return self.run(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
 
     def run(
@@ -235,19 +233,7 @@ class Solver:
         key = self._backend.stream, dtype, columns
         if free := self._free_one(key):
             return key, *free, exponent
-        M = self._M
-        if isinstance(M, AdmittedMatrix):
-            M = replace(M, csr=M.csr.astype(dtype, copy=False))
-            is_diagonal = M.max_degree == 0 and M.is_canonical and M.indices.size == M.shape[0]
-            M = Diagonal(M.data, self._backend) if is_diagonal else product_with(M)
-        if isinstance(M, Diagonal) and not self.A_is_operator:
-            M = M.beside(self.matrix)
-        if M is not None:
-            M = operator_for(M, dtype, self._backend)
-        if self.A_is_operator:
-            A = operator_for(self._A, dtype, self._backend)
-        else:
-            A = product_with(replace(self.matrix, csr=self.matrix.csr.astype(dtype, copy=False)))
+        A, M = operators_on(dtype, self._A if self.A_is_operator else self.matrix, self._M, self._backend)
         stack = ExitStack()
         return key, self._new_iteration(A, M, columns, stack), stack, exponent
 
@@ -296,101 +282,3 @@ def exponent_of_product(matrix: AdmittedMatrix, x: Any) -> int:
     exponent = exponent_of(x, xp) + ROOM
     sizes = times_power(abs(x).astype(np.float64), -exponent, xp)
     return exponent_of(matrix.magnitudes() @ sizes, xp) + exponent
-
-
-def in_unit_of(A: Operator, M: Operator | None, backend: Backend) -> Operator | None:
-    """M, times a power of two where A M is far from 1: then vectors of either side of A stay in range."""
-    exponent = (A.exponent or 0) + (0 if M is None else M.exponent or 0)
-    if (M is not None and M.exponent is None) or abs(exponent) <= near_exponent(A.dtype):
-        return M
-    most = int(np.finfo(A.dtype).maxexp) - 2
-    return Scaled(M, 2.0 ** -max(-most, min(exponent, most)), A.shape, A.dtype, backend)
-
-
-def system_matrix(A: Any) -> tuple[Any, Backend]:
-    """Return A as solvers take it, in CSR form or as an operator, and the backend it lives on.
-
-    Dense arrays become sparse, and their integers floats.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If A is neither a matrix of numbers nor an operator, or is not square.
-    """
-    backend = backend_of(A)
-    if isinstance(A, backend.xp.ndarray):
-        A = sparse_form(A, "A", backend)
-    elif callable(getattr(A, "matvec", None)) and not hasattr(A, "tocsr"):
-        shape = tuple(getattr(A, "shape", ()))
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise ValueError(f"A must be square, got shape {shape}")
-        return backend.linalg.aslinearoperator(A), backend
-    return csr_form(A, floats=True)
-
-
-def sparse_form(A: Any, name: str, backend: Backend) -> Any:
-    """Return a dense matrix of numbers as a sparse one of floats."""
-    if A.ndim != 2 or A.shape[0] != A.shape[1]:
-        raise ValueError(f"{name} must be square, got shape {A.shape}")
-    return backend.sparse.csr_matrix(with_floats(A, name))
-
-
-def admitted_preconditioner(M: Any, A: Any, backend: Backend) -> Any:
-    """Return what stands for M: None, a Preconditioner, an AdmittedMatrix, or any operator with ``@``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If M is none of these, has another shape than A, or is complex where A is real.
-    """
-    if M is None:
-        return None
-    if getattr(M, "shape", None) != A.shape:
-        if not hasattr(M, "__matmul__"):
-            raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
-        raise ValueError(f"M must have the shape of A, {A.shape}, got {getattr(M, 'shape', type(M).__name__)}")
-    if getattr(M, "dtype", None) is not None and M.dtype.kind == "c" and A.dtype.kind != "c":
-        raise TypeError(f"M holds {M.dtype} and A {A.dtype}; convert A with A.astype(complex), or take a real M")
-    if isinstance(M, Preconditioner | Diagonal):
-        return M
-    dense = isinstance(M, np.ndarray | backend.xp.ndarray)
-    if backend_of(M).name != backend.name and (dense or hasattr(M, "tocsr")):
-        raise TypeError(f"M must be on the {backend.name} like A")
-    if dense:
-        M = sparse_form(M, "M", backend)
-    if backend.sparse.issparse(M):
-        return admitted(M, "M", finite=True)
-    if not hasattr(M, "__matmul__"):
-        raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
-    return M
-
-
-def tolerance(value: Any, name: str) -> float:
-    """Return a tolerance, which may be infinite, as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is anything but a number that is not negative, as SciPy's solvers do.
-    """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ValueError(f"{name} must be a number at least 0, got {shown(value)}")
-    if not value >= 0:
-        raise ValueError(f"{name} must be a number at least 0, got {value}")
-    try:
-        return float(value)
-    except OverflowError:  # an integer without end, so to speak
-        return math.inf
-
-
-def as_function(hook: Any, name: str, of: str) -> Any:
-    """Return a function that a user passes, or None.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    """
-    if hook is not None and not callable(hook):
-        raise TypeError(f"{name} must be a function of {of}, got {type(hook).__name__}")
-    return hook
