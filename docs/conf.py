@@ -191,7 +191,7 @@ for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
 INTERNALS = {
     "": """built_for captures columns_at_once compared_with divide_upper eisenstat_incompatibility enqueue enqueue_sweep
         exponent has_many_kernels keeps_diagonal lend_state macros narrowest new_state new_sums obstacle only_launches
-        pattern_of refuse_singular_diagonal relaxes remedy_for_asymmetry splitting updates workspace""",
+        origin pattern_of refuse_singular_diagonal relaxes remedy_for_asymmetry splitting updates workspace""",
     "mcprecond.ColorBlocks": "by_rows color_slices columns_by_rows n_slices rows_of vector_shape",
     "mcprecond.storage.NodeBlocks": "by_rows color_slices columns_by_rows n_slices rows_of vector_shape",
     "mcprecond.storage.Triangle": "rows_of_entries",

@@ -141,9 +141,13 @@ class AdmittedMatrix:
         """2^exponent is just above the largest magnitude, if values were checked."""
         return math.frexp(self.largest or 0.0)[1]
 
+    def operand(self) -> Any:
+        """The matrix for products of its library: a copy unless it is canonical, since CuPy sorts rows in place."""
+        return self.csr if self.is_canonical else self.csr.copy()
+
     def magnitudes(self) -> Any:
-        """The magnitudes of the entries, as a new matrix in CSR form."""
-        csr = self.csr
+        """The magnitudes of the entries, as a new matrix in CSR form; see `operand`."""
+        csr = self.operand()
         return self.backend.sparse.csr_matrix((abs(csr.data), csr.indices, csr.indptr), shape=self.shape)
 
     def on(self, backend: Backend) -> AdmittedMatrix:

@@ -14,7 +14,7 @@ from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, pcg
+from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, bicgstab, gmres, pcg
 from mcprecond.backends import get_backend
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.linalg.operator import operator_for
@@ -54,6 +54,24 @@ def test_solves_to_the_tolerance(name, dtype, backend, to_device):
     np.testing.assert_allclose(result.residual_norm, residual, rtol=0.02)
     assert len(result.residuals) == result.iterations + 1
     np.testing.assert_allclose(x, solution, atol=50 * rtol)
+
+
+@pytest.mark.parametrize("solver", [pcg, bicgstab, gmres])
+def test_a_failure_is_examined_without_sorting_the_rows_of_A(solver, backend, to_device):
+    """CuPy's products sort them in place, and do not move the values that another matrix has."""
+    n = 40
+    A = sp.csr_matrix(sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)))
+    A.data[[0, -1]] = 1  # constants are in the null space
+    for begin, end in itertools.pairwise(A.indptr):
+        A.indices[begin:end], A.data[begin:end] = A.indices[begin:end][::-1].copy(), A.data[begin:end][::-1].copy()
+    moved = to_device(A)
+    result = solver(moved, to_device(np.ones(n)), maxiter=10 * n)
+    assert result.reason is Reason.INCONSISTENT
+    np.testing.assert_array_equal(backend.to_host(moved.indices), A.indices)
+    np.testing.assert_array_equal(backend.to_host(moved.data), A.data)
+    if solver is pcg:
+        pcg(moved, to_device(random_vector(n)), nullspace="constant")
+        np.testing.assert_array_equal(backend.to_host(moved.indices), A.indices)
 
 
 @pytest.mark.parametrize("name", ["none", "sparse", "sgs"])

@@ -60,7 +60,7 @@ class System:
         A, M = self._A, self._M
         if self._setup is None:
             A = A.conj(copy=False).T.tocsr()
-            M = None if M is None else self._backend.linalg.aslinearoperator(M).H
+            M = M if M is None else (M if hasattr(M, "H") else self._backend.linalg.aslinearoperator(M)).H
         return self._solution(A, M, g, "the adjoint solve, which gives the gradients,")
 
     def _solution(self, A: Any, M: Any, b: Any, what: str) -> Any:

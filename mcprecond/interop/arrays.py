@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from mcprecond.backends import backend_of, get_backend
 from mcprecond.backends.arguments import did_you_mean, shown
+from mcprecond.preconditioners import Preconditioner
 from mcprecond.typing import ArrayLibrary, LinearOperator
 
 __all__ = ["DLPackOperator", "as_linear_operator"]
@@ -30,9 +31,11 @@ class DLPackOperator:
 
     def __init__(self, M: Any, xp: Any) -> None:
         self.M, self._xp = M, xp
-        # That of the library whose LinearOperator M is.
-        libraries = {kind.__module__.split(".")[0] for kind in type(M).__mro__}
-        self._backend = get_backend("gpu" if "cupyx" in libraries else "cpu")
+        if isinstance(M, Preconditioner):
+            self._backend = M.origin
+        else:  # an operator of SciPy or CuPy, as its base classes tell
+            libraries = {kind.__module__.split(".")[0] for kind in type(M).__mro__}
+            self._backend = get_backend("gpu" if "cupyx" in libraries else "cpu")
         self.shape, self.dtype = M.shape, M.dtype
 
     @property

@@ -359,7 +359,7 @@ class Multigrid(Preconditioner):
         ('V', 'W')
         """
         wanted = self.cycle if cycle is None else cycle_named(cycle)
-        return self if wanted == self.cycle else OtherCycle(self, wanted, self._origin)
+        return self if wanted == self.cycle else OtherCycle(self, wanted, self.origin)
 
     @overload
     def solve(
@@ -501,7 +501,7 @@ class Multigrid(Preconditioner):
         """Iterate cycles without a Krylov method. Where b = 0, `atol_of_zero` is the tolerance if it is larger."""
         rtol, atol, maxiter = real(rtol, "rtol", 0.0), real(atol, "atol", 0.0), integer(maxiter, "maxiter", 0)
         b, x0 = (
-            None if v is None else self.backend.xp.asarray(vector(v, self.shape[0], self._origin, self.dtype, name))
+            None if v is None else self.backend.xp.asarray(vector(v, self.shape[0], self.origin, self.dtype, name))
             for v, name in ((b, "b"), (x0, "x0"))
         )
         atol = atol if bool(b.any()) else max(atol, atol_of_zero)
@@ -540,8 +540,8 @@ class Multigrid(Preconditioner):
 
     def _taken(self, v: Any, name: str) -> Any:
         """Check a vector of the user and move it to the device of the levels."""
-        found = shaped_vector(v, self.shape[0], self._origin, name)
-        refuse_not_finite(found, self._origin, name)
+        found = shaped_vector(v, self.shape[0], self.origin, name)
+        refuse_not_finite(found, self.origin, name)
         return self.backend.xp.asarray(found)
 
     def _given_back(self, x: Any) -> Any:
@@ -562,7 +562,7 @@ class Multigrid(Preconditioner):
     def _transpose(self) -> Any:
         if self.dtype.kind != "c":
             return self._adjoint()
-        return LinearOperator._transpose(self) if self._origin.name == "cpu" else self._of_library().T
+        return LinearOperator._transpose(self) if self.origin.name == "cpu" else self._of_library().T
 
     def _transposed(self, conjugate: bool) -> Preconditioner:
         return self._adjoint() if conjugate else self._transpose()

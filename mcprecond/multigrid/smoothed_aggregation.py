@@ -192,7 +192,7 @@ class SmoothedAggregation(Multigrid):
             refused. If a coarse matrix is, after a lack of memory or Ctrl-C this object may be halfway between two
             matrices. Then all use of it is a RuntimeError until an update succeeds.
         """
-        matrix = admit(admit_values(A, self._origin, self.backend), finite=True)[0].canonical()
+        matrix = admit(admit_values(A, self.origin, self.backend), finite=True)[0].canonical()
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
         scales = scales_of(matrix, self._narrowest)

@@ -96,7 +96,8 @@ class Preconditioner(Operator, LinearOperator):
     remedy_for_asymmetry = "use another preconditioner"
     #: Whether `enqueue` launches kernels and does nothing else.
     only_launches = True
-    #: Where an application runs.
+    #: Where vectors are, and where an application runs.
+    origin: Backend
     backend: Backend
     #: Memory of everything that an application reads, in bytes.
     nbytes: int
@@ -107,7 +108,7 @@ class Preconditioner(Operator, LinearOperator):
 
     def __init__(self, origin: Backend, shape: tuple[int, int], dtype: Any) -> None:
         LinearOperator.__init__(self, dtype, shape)
-        self._origin, self._updating = origin, UpdateLock()
+        self.origin, self._updating = origin, UpdateLock()
         self._open_workspaces()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,7 +138,7 @@ class Preconditioner(Operator, LinearOperator):
 
     def __repr__(self) -> str:
         device = self.backend.name
-        where = f"on the {device}" if self._stays else f"on the {device} for vectors on the {self._origin.name}"
+        where = f"on the {device}" if self._stays else f"on the {device} for vectors on the {self.origin.name}"
         n, width = self.shape
         first = f"{type(self).__name__} of {n} x {width}, {self.dtype}, {where}"
         return f"<{first}\n {self._summary()}\n {shown_bytes(self.nbytes)}>"
@@ -154,7 +155,7 @@ class Preconditioner(Operator, LinearOperator):
     @property
     def _stays(self) -> bool:
         """Whether M is applied on the device of A, so that vectors need not be copied."""
-        return self._origin.name == self.backend.name
+        return self.origin.name == self.backend.name
 
     @property
     def captures(self) -> bool:  # type: ignore[override]
@@ -256,16 +257,16 @@ class Preconditioner(Operator, LinearOperator):
 
     def _numbers(self, x: Any) -> Any:
         """An argument as an array of the library of A."""
-        array = self._origin.xp.asarray(x)
+        array = self.origin.xp.asarray(x)
         if array.dtype.kind not in "biufc":
             raise TypeError(f"M @ x needs an array of numbers, got {type(x).__name__}; make it dense")
         return array
 
     def _of_library(self) -> Any:
         """M as an operator of the library of its vectors, for sums and products with other operators and numbers."""
-        if self._origin.name == "cpu":
+        if self.origin.name == "cpu":
             return super()
-        return self._origin.linalg.aslinearoperator(self)
+        return self.origin.linalg.aslinearoperator(self)
 
     @overload
     def matvec(self, x: HostArray) -> npt.NDArray[Any]: ...
@@ -304,7 +305,7 @@ class Preconditioner(Operator, LinearOperator):
     def _matmat(self, R: Any) -> Any:
         xp, count = self.backend.xp, R.shape[1]
         if R.dtype.kind == "c" and self.dtype.kind != "c":  # two real right-hand sides for each complex one
-            both = self._matmat(self._origin.xp.concatenate((R.real, R.imag), axis=1))
+            both = self._matmat(self.origin.xp.concatenate((R.real, R.imag), axis=1))
             return both[:, :count] + 1j * both[:, count:]
         R = xp.asarray(R)
         wide = promoted(R.dtype, self.dtype)

@@ -112,7 +112,7 @@ class MulticolorDILU(Factored):
             bad pivot, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use of it is
             a RuntimeError until an update succeeds.
         """
-        self._find_pivots(self.blocks.take(admit_values(A, self._origin, self.backend)))
+        self._find_pivots(self.blocks.take(admit_values(A, self.origin, self.backend)))
 
     def built_for(self, A: Any) -> MulticolorDILU:
         return MulticolorDILU(A, self.coloring, pivot=self._pivot_rule)

@@ -163,7 +163,7 @@ class MulticolorGS(Colored):
             singular diagonal, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use
             of it is a RuntimeError until an update succeeds.
         """
-        self.blocks.take(admit_values(A, self._origin, self.backend))
+        self.blocks.take(admit_values(A, self.origin, self.backend))
         self.blocks.refuse_singular_diagonal()
         self.blocks.is_halfway = False
 
@@ -213,7 +213,7 @@ class MulticolorGS(Colored):
         array([0.5, 1. , 0.5])
         """
         n, xp = self.shape[0], self.backend.xp
-        x, b = (xp.asarray(vector(v, n, self._origin, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
+        x, b = (xp.asarray(vector(v, n, self.origin, self.dtype, name)) for v, name in ((x, "x"), (b, "b")))
         self.enqueue_sweep(x, b, sweeps=self.sweeps)
         return x if self._stays else self.backend.to_host(x)
 

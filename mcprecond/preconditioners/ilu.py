@@ -195,7 +195,7 @@ class ILU0(Factored):
             bad pivot, a lack of memory or Ctrl-C this object may be halfway between two matrices. Then all use of it is
             a RuntimeError until an update succeeds.
         """
-        values = admit_values(A, self._origin, self.backend)
+        values = admit_values(A, self.origin, self.backend)
         if self._completes_pattern:
             values = complete_pattern(admit(values)[0].canonical()).csr
         self._factorize(self.blocks.take(values))

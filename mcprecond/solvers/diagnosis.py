@@ -103,7 +103,7 @@ def _of_adjoint(matrix: AdmittedMatrix, v: Any) -> tuple[Any, Any]:
     in double precision.
     """
     v = wide(v)
-    return abs(matrix.csr.T @ v.conj()), matrix.magnitudes().T @ abs(v)
+    return abs(matrix.operand().T @ v.conj()), matrix.magnitudes().T @ abs(v)
 
 
 def _largest(v: Any) -> float:

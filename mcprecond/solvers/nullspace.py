@@ -95,10 +95,7 @@ def refuse_others(basis: Any, matrix: AdmittedMatrix) -> None:
     backend, (k, n) = matrix.backend, basis.shape
     if not n:
         return
-    A, magnitudes = (
-        product_with(matrix),
-        backend.sparse.csr_matrix((abs(matrix.data), matrix.csr.indices, matrix.csr.indptr), matrix.shape),
-    )
+    A, magnitudes = product_with(matrix), matrix.magnitudes()
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
     for j in range(k):
         v, product = basis[j].astype(matrix.dtype), backend.xp.empty(n, matrix.dtype)

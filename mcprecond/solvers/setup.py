@@ -39,7 +39,7 @@ def admit_system(A: Any) -> tuple[Any, Backend]:
     TypeError, ValueError
         If A is neither a matrix of numbers nor an operator, or is not square.
     """
-    backend = backend_of(A)
+    backend = A.origin if isinstance(A, Preconditioner) else backend_of(A)
     if isinstance(A, backend.xp.ndarray):
         A = sparse_form(A, "A", backend)
     elif callable(getattr(A, "matvec", None)) and not hasattr(A, "tocsr"):

@@ -183,7 +183,7 @@ def advise(
 def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
     """Whether the rows of A sum to zero, up to rounding."""
     ones = matrix.backend.xp.ones(matrix.shape[0], matrix.dtype)
-    sums, sizes = abs(matrix.csr @ ones), matrix.magnitudes() @ abs(ones)
+    sums, sizes = abs(matrix.operand() @ ones), matrix.magnitudes() @ abs(ones)
     return bool((sums <= ROUNDING * np.finfo(matrix.dtype).eps * sizes).all())
 
 

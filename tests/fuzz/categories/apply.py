@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import reference.dilu
 import reference.gauss_seidel
-import scipy.sparse.linalg
 from reference import precision, proper
 
 from fuzz import matrices
@@ -213,7 +212,7 @@ def check_applications(t: Trial, M: Any, A: Any, dense: np.ndarray, check: Any) 
 
 def put_for(t: Trial, M: Any) -> Callable[[Any], Any]:
     """Where vectors for M have to be: with device="gpu" for a SciPy matrix they stay on the host."""
-    return (lambda r: r) if isinstance(M, scipy.sparse.linalg.LinearOperator) else t.put
+    return (lambda r: r) if M.origin.name == "cpu" else t.put
 
 
 def columns_of(r: np.ndarray) -> np.ndarray:
