@@ -73,24 +73,28 @@ class deterministic:
     def __init__(self, level: Determinism | None = None) -> None:
         self.level = None if level is None else one_of(level, "level", LEVELS)
         self._has_begun = False
+        self._ask()
+
+    def _ask(self) -> None:
+        global _asked_for
         with _LOCK:
-            _asked_for.append(self)
+            _asked_for = (*_asked_for, self)
 
     def __enter__(self) -> deterministic:
-        with _LOCK:
-            if self._has_begun:
-                _asked_for.append(self)
-            self._has_begun = True
+        if self._has_begun:
+            self._ask()
+        self._has_begun = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        global _asked_for
         with _LOCK:
             self._has_begun = True
             places = [place for place, one in enumerate(_asked_for) if one is self]
             if places:
-                del _asked_for[places[-1]]
+                _asked_for = _asked_for[: places[-1]] + _asked_for[places[-1] + 1 :]
 
     def __repr__(self) -> str:
         return f"deterministic({self.level!r})"
@@ -119,12 +123,13 @@ def is_same_on_all_gpus() -> bool:
 
 
 def current_level() -> Determinism | None:
-    """The level that counts now."""
-    with _LOCK:
-        return _asked_for[-1].level if _asked_for else _OF_ENVIRONMENT
+    """The level that counts now. Each launch asks for it: a lock here might stay locked after Ctrl-C."""
+    asked_for = _asked_for
+    return asked_for[-1].level if asked_for else _OF_ENVIRONMENT
 
 
 _LOCK = threading.Lock()
-#: An entry for each call and each further block, until it ends; a call without a block does not end.
-_asked_for: list[deterministic] = []
+#: An entry for each call and each further block, until it ends; a call without a block does not end. The tuple is
+#: replaced as a whole, under the lock.
+_asked_for: tuple[deterministic, ...] = ()
 _OF_ENVIRONMENT = level_of(os.environ)
