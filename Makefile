@@ -8,12 +8,13 @@ SEED ?= 1
 # take long come early. Each has two threads, as races need.
 WORKERS ?= logical
 PARALLEL := MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
-# Modules of tests whose CUDA kernels are emulated.
-EMULATED_TESTS := orders coloring identity graphblas ecl_gc distance2 auto color_order \
-	smooth gauss_seidel blocks columns dilu ilu complex node_blocks color_blocks dia listed_columns schedule wide pcg \
-	scale door hard_systems long_rows kernel_sets multigrid multigrid_solve nullspace many_columns
-# They take minutes, and look at what is launched more than at what kernels do.
-NOT_EMULATED := tests/test_identity.py::test_options_reach_the_kernels
+# Tests whose CUDA kernels are emulated.
+EMULATED_TESTS := $(addprefix tests/,coloring linalg multigrid ordering preconditioners storage test_door.py test_wide.py \
+	backends/test_kernel_sets.py $(patsubst %,solvers/test_%.py,hard_systems many_columns nullspace pcg scale))
+# Emulated blocks share memory, so only one thread may launch kernels. The other tests take minutes, and look at what is
+# launched more than at what kernels do.
+NOT_EMULATED := --ignore tests/preconditioners/test_threads.py \
+	--deselect tests/coloring/test_identity.py::test_options_reach_the_kernels
 
 # The first Python from 3.12 on that starts: PETSc's wheels are made for those.
 PETSC_PYTHON ?= $(shell for python in python3.12 python3.13 python3.14 $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python; do \
@@ -50,7 +51,7 @@ test-petsc: .venv-petsc/ready
 
 # Derivatives through solves by PyTorch and JAX, and the page that fits a coefficient.
 test-torch: .venv-torch/ready
-	MCPRECOND_NUM_THREADS=2 $(TORCH_BIN)/python -m pytest -q -p no:cacheprovider -m "not gpu" tests/test_torch.py tests/test_jax.py
+	MCPRECOND_NUM_THREADS=2 $(TORCH_BIN)/python -m pytest -q -p no:cacheprovider -m "not gpu" tests/interop/test_torch.py tests/interop/test_jax.py
 
 # On a machine with a GPU, with the Python that has CuPy there: all tests with launches that block, then without.
 test-gpu:
@@ -62,7 +63,7 @@ test-release:
 
 # Kernels as C++ in place of the CPU's functions, with checks of indices; it needs g++.
 test-emulated: .venv/dev
-	MCPRECOND_DEBUG=1 PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS:%=tests/test_%.py) --deselect $(NOT_EMULATED)
+	MCPRECOND_DEBUG=1 PYTHONPATH=tests $(BIN)/python -m pytest -p emulated -m "not gpu" --hypothesis-profile gpu $(EMULATED_TESTS) $(NOT_EMULATED)
 
 # Random cases against references, for ten minutes or so; SECONDS and SEED can be set.
 fuzz: .venv/dev

@@ -1,7 +1,7 @@
 """CUDA kernels without a GPU: compiled as C++, their threads taking turns. A pytest plugin.
 
     make test-emulated
-    python -m pytest -p emulated -m "not gpu" tests/test_smooth.py
+    python -m pytest -p emulated -m "not gpu" tests/preconditioners/test_smooth.py
 
 The text of the kernels is compiled as it is, behind tests/emulated.hpp, which has CUDA's keywords as macros and its
 functions, and with tests/emulated_ptx.hpp in the place of mcprecond/cuda/ptx.cuh, which has all inline assembly. So

@@ -8,8 +8,8 @@ not, as users have them: whatever lacks an order on the GPU can be seen then onl
 
 Much of the time goes into compiling, by NVRTC and Numba, so more processes help although they share a GPU; where there
 are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
-a run that was cut off goes on where it was, but for modules of tests that have changed since, or that import one that
-has; if a source has changed, or what all tests share, it begins anew.
+a run that was cut off goes on where it was, but for modules of tests that have changed since; if a source has changed,
+or what several modules share, it begins anew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import datetime
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -58,7 +57,6 @@ SLOW = {
     "test_dia.py": 3,
     "test_ilu.py": 2,
 }
-IMPORT = re.compile(r"^(?:from|import) (test_\w+)", re.MULTILINE)
 ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared out by itself
 
 
@@ -108,8 +106,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     def counts() -> Counter[str]:
         return Counter({outcome: len(stats.get(outcome, [])) for outcome in OUTCOMES})
 
-    # With hashes of the module and those that it imports: when one changes, its units have not run.
-    units = {f"{unit} {tests_behind(items[0].path)}": items for unit, items in units_of(session.items).items()}
+    # With the hash of the module: when it changes, its units have not run.
+    units = {f"{unit} {digest_of(items[0].path)}": items for unit, items in units_of(session.items).items()}
     Path(claims, "units.json").write_text(json.dumps(list(units)))
     for unit, items in units.items():
         if file_of(progress, unit).exists() or not claimed(claims, unit):
@@ -218,14 +216,6 @@ def gpu() -> dict[str, object]:
         "cuda": str(cupy.cuda.runtime.runtimeGetVersion()),
         "driver": str(cupy.cuda.runtime.driverGetVersion()),
     }
-
-
-def tests_behind(module: Path) -> dict[str, str]:
-    """The hash of a module of tests, and of those that it imports, by their names."""
-    found = {module.name: digest_of(module)}
-    for name in IMPORT.findall(module.read_text()):
-        found |= tests_behind(module.with_name(f"{name}.py"))
-    return dict(sorted(found.items()))
 
 
 def changed_since(record: dict[str, Any]) -> list[str]:

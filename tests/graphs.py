@@ -35,6 +35,35 @@ def spd(pattern: sp.sparray, seed: int = 0, dtype: type = np.float64) -> sp.csr_
     return sp.csr_matrix(A + sp.diags_array(dominance)).astype(dtype)
 
 
+def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
+    """Random values on an unsymmetric pattern, repeated entries and zeros included, and a dominant diagonal."""
+    A = sp.csr_matrix(pattern).astype(np.float64)
+    A.data = random_values(np.random.default_rng(seed), A.nnz, dtype)
+    A = sp.coo_matrix(A)
+    rows = np.asarray(abs(A).tocsr().sum(axis=1)).ravel() + np.asarray(abs(A).tocsr().sum(axis=0)).ravel() + 1
+    n = A.shape[0]
+    places = (np.r_[A.row, np.arange(n)], np.r_[A.col, np.arange(n)])
+    return sp.csr_matrix(sp.coo_matrix((np.r_[A.data, 2 * rows], places), shape=A.shape)).astype(dtype)
+
+
+def ring(n):
+    return sp.diags_array([1.0] * 4, offsets=[-(n - 1), -1, 1, n - 1], shape=(n, n)).tocsr()
+
+
+def laplacian(pattern, seed=0, dtype=np.float64):
+    """The Laplacian of a connected graph with random weights, and its null vector; complex ones have phases."""
+    n, rng = pattern.shape[0], np.random.default_rng(seed)
+    W = sp.coo_array(abs(sp.csr_array(pattern)) + sp.csr_array(ring(max(n, 3)))[:n, :n])
+    off = W.row < W.col
+    weights = rng.integers(1, 5, int(off.sum())).astype(float)
+    W = sp.coo_array((weights, (W.row[off], W.col[off])), shape=(n, n)).tocsr()
+    W = W + W.T
+    L = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
+    phases = np.exp(1j * rng.uniform(0, 6, n)) if np.dtype(dtype).kind == "c" else np.ones(n)
+    D = sp.diags_array(phases)
+    return sp.csr_matrix(D @ L @ D.conj()).astype(dtype), phases.astype(dtype)
+
+
 def random_values(rng: np.random.Generator, count: int, dtype: type = np.float64) -> np.ndarray:
     """Numbers of absolute value below one, in double precision; complex ones in all directions."""
     values = rng.uniform(-1, 1, count)

@@ -1,6 +1,6 @@
 """The CPU's functions as plain Python, which Numba does not compile. A pytest plugin.
 
-    python -m pytest -p interpreted -m "not gpu" tests/test_orders.py
+    python -m pytest -p interpreted -m "not gpu" tests/coloring/test_orders.py
 
 What it is for: to see which lines of these functions tests reach (`make coverage`), and to change such a line and run
 tests without compiling anew, as tools for mutation testing do. NUMBA_DISABLE_JIT would not do: loops that the team of

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from colorings import VARIANTS, check, is_bounded
 from graphs import complete, grid5, spd, star, stencil27
-from test_coloring import VARIANTS, check, is_bounded
 
 from mcprecond import COLORINGS, ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, color, pcg
 from mcprecond.backends import get_backend, gpu

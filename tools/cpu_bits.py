@@ -47,8 +47,8 @@ def colorings() -> Iterator[Case]:
     """Methods by variants of the tests: colors and history in one thread, which repeat whatever the method; and where
     it is deterministic the colors in several, in which the history may depend on timing.
     """
+    from colorings import VARIANTS
     from graphs import NAMED
-    from test_coloring import VARIANTS
 
     from mcprecond import COLORINGS, color
 
@@ -75,8 +75,7 @@ def colorings() -> Iterator[Case]:
 
 def matrices() -> dict[str, Callable[[str], sp.csr_matrix]]:
     """By name, for a dtype; all have a dominant diagonal. The number of rows is divisible by sizes of blocks."""
-    from graphs import grid5, spd, stencil27
-    from test_ilu import dominant
+    from graphs import dominant, grid5, spd, stencil27
 
     random = sp.random_array((300, 300), density=0.02, rng=np.random.default_rng(1))
     return {

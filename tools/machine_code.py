@@ -36,8 +36,8 @@ def of_all_variants(processes: int) -> dict[str, Kernels]:
 
 
 def tested() -> Iterator[Any]:
-    """What tests/test_cuda_compiles.py samples: source, macros, architecture."""
-    from test_cuda_compiles import compilations
+    """What tests/kernel_variants.py samples: source, macros, architecture."""
+    from kernel_variants import compilations
 
     return compilations()
 
@@ -52,7 +52,7 @@ def name_of(source: str, macros: dict[str, Any], architecture: int) -> str:
 
 def of_variant(variant: tuple[str, dict[str, Any], int]) -> Kernels:
     """The kernels of one variant."""
-    from test_cuda_compiles import SOURCES
+    from kernel_variants import SOURCES
 
     from mcprecond.backends.cuda_source import cuda_source
     from mcprecond.backends.gpu import compile_options

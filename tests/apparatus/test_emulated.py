@@ -15,26 +15,26 @@ import pytest
 TESTS = Path(__file__).resolve().parent.parent
 #: Modules of tests, and for `-k` what is taken of each; in that of multigrid there are tests that take minutes.
 TAKEN = {
-    "graphblas": "test",
-    "smooth": "test",
+    "coloring/test_graphblas.py": "test",
+    "preconditioners/test_smooth.py": "test",
     # Strength, aggregation, patterns, the Galerkin product, Chebyshev's polynomials, two steps,
     # and below transfers whose long rows are in pieces.
-    "multigrid": "serial_search or at_the_limit or transposed or (much_to_unite and 300) or (galerkin and 1) "
-    "or (every_smoother and chebyshev) or (two_steps and float64)",
-    "long_rows": "transfers and chebyshev",
+    "multigrid/test_multigrid.py": "serial_search or at_the_limit or transposed or (much_to_unite and 300) "
+    "or (galerkin and 1) or (every_smoother and chebyshev) or (two_steps and float64)",
+    "linalg/test_long_rows.py": "transfers and chebyshev",
 }
 
 
 @pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("g++") is None, reason="CUDA code is emulated on Linux with g++"
 )
-@pytest.mark.parametrize("name", TAKEN)
-def test_kernels_pass_the_tests_for_the_cpu(name):
+@pytest.mark.parametrize("module", TAKEN)
+def test_kernels_pass_the_tests_for_the_cpu(module):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated", "-p", "no:cacheprovider"]
     command += ["-m", "not gpu", "--hypothesis-profile", "gpu"]  # as make test-emulated
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
     run = subprocess.run(
-        [*command, "-k", TAKEN[name], TESTS / f"test_{name}.py"],
+        [*command, "-k", TAKEN[module], TESTS / module],
         env=environment,
         capture_output=True,
         text=True,

@@ -73,6 +73,12 @@ def test_there_are_no_circles():
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
 
 
+def test_tests_have_the_folders_of_the_package():
+    tests = Path(__file__).resolve().parents[1]
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
+    assert {folder for folder in folders if not (PACKAGE / folder).is_dir()} == {"apparatus", "petsc"}
+
+
 def test_the_papers_colorings_are_imported_on_demand():
     """Neither a default nor "auto" needs them, and each of them is found by its name."""
     program = """

@@ -8,10 +8,9 @@ import weakref
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import DTYPES, grid5, random_values, spd, star, stencil27
+from graphs import DTYPES, dominant, grid5, random_values, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_ilu import dominant
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS
 

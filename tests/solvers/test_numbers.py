@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.systems import draw
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
 from accuracy import inverse_diagonal, judged_solves, spectrum
+from reference.systems import draw
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg
 

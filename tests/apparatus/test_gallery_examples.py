@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "gallery"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "gallery"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 #: Packages that some of them need. `make test` has them; where one is missing, those are not tested.
 NEEDED = {

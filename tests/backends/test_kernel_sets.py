@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cuda_compiles import SOURCES, kernel_set
+from kernel_variants import SOURCES, kernel_set
 
 import mcprecond
 from mcprecond.backends import KernelSet, gpu

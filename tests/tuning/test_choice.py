@@ -18,7 +18,7 @@ from mcprecond.matrix import admitted
 from mcprecond.tuning.cost_model import H200, MEASURED, Degrees, speeds_of
 from mcprecond.tuning.least_time import choose
 
-RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 CPU = get_backend("cpu")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,7 +13,7 @@ from mcprecond.backends import cuda_source
 from mcprecond.studies import sources
 from mcprecond.studies.sources import TOKEN, cuda, python
 
-PACKAGE = Path(__file__).resolve().parent.parent / "mcprecond"
+PACKAGE = cuda_source.PACKAGE
 SOURCE = """\
 #include "a.cuh"
 #define TWICE(x) \\

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
 ]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/torch.md").read_text()
 #: Each with a preconditioner for matrices that need not be symmetric.
 GENERAL = [(gmres, None), (gmres, ILU0), (bicgstab, MulticolorGS), (functools.partial(gmres, restart=5), ILU0)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import grid5, patterns, random_values, spd, stencil27
+from factors import applied, check
+from graphs import dominant, grid5, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from reference.dilu import dense
 from reference.gauss_seidel import swept
-from test_ilu import applied, check, dominant
 
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, pcg
 

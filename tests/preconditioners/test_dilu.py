@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import DTYPES, NAMED, grid5, patterns, random_values, slivers, spd, stencil27
+from factors import applied
+from graphs import DTYPES, NAMED, dominant, grid5, patterns, random_values, slivers, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference.dilu import dense
-from test_ilu import applied, dominant
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.solvers.result import Reason

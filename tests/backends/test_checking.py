@@ -13,7 +13,7 @@ import pytest
 from mcprecond.backends import checking
 from mcprecond.backends.cuda_source import CUDA_CONSTANTS
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 LOOP = """
 import numpy as np

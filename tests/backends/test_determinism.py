@@ -17,7 +17,7 @@ from mcprecond.backends import determinism
 from mcprecond.linalg.sums import norm, norm_of, total
 from mcprecond.problems import graphs, laplacian
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 #: For each device, the number of processes that run at the same time, and the number of times that each of them
 #: computes all results.
 PROCESSES = {"cpu": (3, 1), "gpu": (3, 1)}

@@ -6,51 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from graphs import DTYPES, NAMED, complete, grid5, neighbors, patterns, random_values, spd, star, stencil27
+from factors import applied, check, factors_in
+from graphs import DTYPES, NAMED, complete, dominant, grid5, neighbors, patterns, spd, star, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import ilu
 
 from mcprecond import ILU0, AutoColoring, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
 from mcprecond.preconditioners.elimination import TRIANGLES, list_matches, list_nothing
-
-
-def dominant(pattern, seed: int = 0, dtype: type = np.float64) -> sp.csr_matrix:
-    """Random values on an unsymmetric pattern, repeated entries and zeros included, and a dominant diagonal."""
-    A = sp.csr_matrix(pattern).astype(np.float64)
-    A.data = random_values(np.random.default_rng(seed), A.nnz, dtype)
-    A = sp.coo_matrix(A)
-    rows = np.asarray(abs(A).tocsr().sum(axis=1)).ravel() + np.asarray(abs(A).tocsr().sum(axis=0)).ravel() + 1
-    n = A.shape[0]
-    places = (np.r_[A.row, np.arange(n)], np.r_[A.col, np.arange(n)])
-    return sp.csr_matrix(sp.coo_matrix((np.r_[A.data, 2 * rows], places), shape=A.shape)).astype(dtype)
-
-
-def factors_in(order: np.ndarray, M, backend) -> tuple[np.ndarray, np.ndarray]:
-    """The factors of M, dense, in another order than that of the levels."""
-    place = np.empty(len(order), int)
-    place[backend.to_host(M.blocks.perm)] = np.arange(len(order))
-    return tuple(backend.to_host(F.toarray())[np.ix_(place[order], place[order])] for F in M.factors())
-
-
-def applied(M, backend) -> np.ndarray:
-    """The dense matrix of an operator."""
-    return backend.to_host(M @ backend.xp.eye(M.shape[0], dtype=M.dtype))
-
-
-def check(A, backend, to_device, ordering, order: np.ndarray | None = None) -> None:
-    on_device = to_device(A)
-    coloring = color(on_device, "ecl_gc")
-    M = ILU0(on_device, ordering=ordering, coloring=coloring)
-    order = backend.to_host(coloring.permutation()) if order is None else order
-    expected = ilu.factors(A, order)
-    for ours, theirs in zip(factors_in(order, M, backend), expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-12 * max(abs(theirs).max(), 1))
-    inverse = np.empty_like(expected[0])
-    inverse[np.ix_(order, order)] = np.linalg.inv(expected[0] @ expected[1])
-    np.testing.assert_allclose(applied(M, backend), inverse, atol=1e-12)
-    np.testing.assert_allclose(applied(M.T, backend), inverse.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("ordering", ["color", "natural", "given"])

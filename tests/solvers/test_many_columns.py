@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
+from graphs import DTYPES, grid5, laplacian, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_nullspace import laplacian
 
 from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorSGS, SmoothedAggregation, SolveResult, pcg
 from mcprecond.linalg import csr

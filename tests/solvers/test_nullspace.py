@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graphs import DTYPES, grid5, patterns, spd
+from graphs import DTYPES, grid5, laplacian, patterns, spd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,24 +20,6 @@ PRECONDITIONERS = {
     "K cycles": lambda A, backend: SmoothedAggregation(A, cycle="K", max_coarse=5),
     "operator": lambda A, backend: backend.linalg.aslinearoperator(SmoothedAggregation(A, max_coarse=5)),
 }
-
-
-def ring(n):
-    return sp.diags_array([1.0] * 4, offsets=[-(n - 1), -1, 1, n - 1], shape=(n, n)).tocsr()
-
-
-def laplacian(pattern, seed=0, dtype=np.float64):
-    """Of a connected graph with random weights; a complex one has phases, and a null vector of phases."""
-    n, rng = pattern.shape[0], np.random.default_rng(seed)
-    W = sp.coo_array(abs(sp.csr_array(pattern)) + sp.csr_array(ring(max(n, 3)))[:n, :n])
-    off = W.row < W.col
-    weights = rng.integers(1, 5, int(off.sum())).astype(float)
-    W = sp.coo_array((weights, (W.row[off], W.col[off])), shape=(n, n)).tocsr()
-    W = W + W.T
-    L = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
-    phases = np.exp(1j * rng.uniform(0, 6, n)) if np.dtype(dtype).kind == "c" else np.ones(n)
-    D = sp.diags_array(phases)
-    return sp.csr_matrix(D @ L @ D.conj()).astype(dtype), phases.astype(dtype)
 
 
 def numbers(n, seed, dtype=np.float64):
