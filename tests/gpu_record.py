@@ -19,6 +19,7 @@ import datetime
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -36,9 +37,9 @@ from mcprecond.studies.whole_files import written_whole
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"
-PROGRESS = (
-    TESTS / ".gpu-progress"
-)  # a file for each unit of tests that has run, in a folder for the sources' hash and for the way
+RECORD = TESTS / "gpu-record.json"
+#: A file for each unit of tests that has run, in a folder for the hash of the sources and for the way.
+PROGRESS = TESTS / ".gpu-progress"
 FORMAT = 3  # of the record; before, hashes were also of imports and of what Numba compiles for the CPU
 WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH_BLOCKING": "0"}}
 OUTCOMES = ("passed", "failed", "skipped", "error")
@@ -46,18 +47,7 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 
 PER_GPU = 14  # processes: most compile while another computes
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
-LARGE = 200  # tests
-# A test of that function, or in that module, takes as long as so many others, since it compiles functions for the CPU.
-SLOW = {
-    "test_deterministic_methods_agree_on_both_devices": 15,
-    "test_docs.py": 40,
-    "test_advice.py": 10,
-    "test_multigrid.py": 5,
-    "test_choice.py": 10,
-    "test_dia.py": 3,
-    "test_ilu.py": 2,
-}
-ONE_BY_ONE = {"test_docs.py"}  # each of its tests is work enough to be shared out by itself
+LONG = 20.0  # seconds: the tests of a function that takes longer are shared out one by one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,21 +55,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--progress", metavar="FOLDER", help="skip what is noted there, and note what has run")
 
 
-def units_of(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
-    """What a process takes at a time, the most work first: a module, which needs the same kernels, or one test function
-    with all its parameters where a module is large; but each page is by itself.
+def units_of(items: list[pytest.Item], seconds: dict[str, float]) -> dict[str, list[pytest.Item]]:
+    """What a process takes at a time, the longest first: a test function with all its parameters, or one test of a
+    function that takes longer than `LONG`. `seconds` are those of functions, as the last record has them.
     """
-    of_module = Counter(item.path for item in items)
     units: dict[str, list[pytest.Item]] = {}
     for item in items:
-        function = item.originalname if of_module[item.path] > LARGE else ""
-        name = item.name if item.path.name in ONE_BY_ONE else function
-        units.setdefault(f"{item.path.name}::{name}", []).append(item)
+        function = f"{item.path.name}::{item.originalname}"
+        is_long = seconds.get(function, 0.0) > LONG
+        units.setdefault(f"{item.path.name}::{item.name}" if is_long else function, []).append(item)
 
-    def work(unit: str) -> int:
-        return sum(SLOW.get(item.originalname, SLOW.get(item.path.name, 1)) for item in units[unit])
+    def work(unit: str) -> float:
+        return seconds.get(function_of(unit), 0.1 * len(units[unit]))
 
     return {unit: units[unit] for unit in sorted(units, key=work, reverse=True)}
+
+
+def function_of(unit: str) -> str:
+    """The module and the function of a unit."""
+    return re.split(r"[\[ ]", unit)[0]
+
+
+def last_record() -> dict[str, Any]:
+    """The record that is committed."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
 
 
 def file_of(folder: str | Path, unit: str) -> Path:
@@ -107,32 +106,35 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return Counter({outcome: len(stats.get(outcome, [])) for outcome in OUTCOMES})
 
     # With the hash of the module: when it changes, its units have not run.
-    units = {f"{unit} {digest_of(items[0].path)}": items for unit, items in units_of(session.items).items()}
+    found = units_of(session.items, last_record().get("seconds", {}))
+    units = {f"{unit} {digest_of(items[0].path)}": items for unit, items in found.items()}
     Path(claims, "units.json").write_text(json.dumps(list(units)))
     for unit, items in units.items():
         if file_of(progress, unit).exists() or not claimed(claims, unit):
             continue
-        before = counts()
+        before, started = counts(), time.perf_counter()
         for item, following in zip(items, [*items[1:], None], strict=True):
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        file_of(progress, unit).write_text(json.dumps(counts() - before))
+        ran = {"counts": counts() - before, "seconds": time.perf_counter() - started}
+        file_of(progress, unit).write_text(json.dumps(ran))
     return True
 
 
-def run_all(progress: Path) -> dict[str, dict[str, int]]:
-    """Run the tests for a GPU in each of the ways; return the counts."""
-    counts = {}
+def run_all(progress: Path) -> tuple[dict[str, dict[str, int]], dict[str, float]]:
+    """Run the tests for a GPU in each of the ways; return the counts, and the seconds of functions that take one."""
+    counts, seconds = {}, Counter()
     for way, variables in WAYS.items():
         (noted := progress / way).mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as claims:
-            found = run_once(Path(claims), noted, variables)
+            found, took = run_once(Path(claims), noted, variables)
         counts[way] = {outcome: found[outcome] for outcome in OUTCOMES}
         print(way, counts[way], flush=True)
-    return counts
+        seconds |= took  # the larger of both
+    return counts, {function: round(took) for function, took in sorted(seconds.items()) if took >= 1}
 
 
-def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> Counter[str]:
-    """Run them in several processes with these variables of the environment, print what each says, and count."""
+def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> tuple[Counter[str], Counter[str]]:
+    """Run them in several processes with these variables of the environment, print what each says; see `total`."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "gpu_record", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile", "gpu", "--durations", "8", "--claims", str(claims), "--progress", str(progress)]
     command.append(str(TESTS))
@@ -160,15 +162,20 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> Counter
     return total(claims, progress)
 
 
-def total(claims: Path, progress: Path) -> Counter[str]:
-    """The counts of all units; one that no process has come to the end of is an error."""
-    if not (claims / "units.json").exists():
-        return Counter(error=1)
+def total(claims: Path, progress: Path) -> tuple[Counter[str], Counter[str]]:
+    """The counts of all units, and the seconds of each function. A unit that no process has come to the end of is an
+    error.
+    """
     counts: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    if not (claims / "units.json").exists():
+        return Counter(error=1), seconds
     for unit in json.loads((claims / "units.json").read_text()):
         path = file_of(progress, unit)
-        counts += Counter(json.loads(path.read_text())) if path.exists() else Counter(error=1)
-    return counts
+        ran = json.loads(path.read_text()) if path.exists() else {"counts": {"error": 1}, "seconds": 0.0}
+        counts += Counter(ran["counts"])
+        seconds[function_of(unit)] += ran["seconds"]
+    return counts, seconds
 
 
 def folder_for(sources: str) -> Path:
@@ -179,8 +186,8 @@ def folder_for(sources: str) -> Path:
             shutil.rmtree(other)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob("*/*"):
-        counts = json.loads(path.read_text() or "{}")  # empty where it was cut off just then
-        if counts.keys() != {"passed"}:  # what was skipped may run where there are more GPUs
+        ran = json.loads(path.read_text() or '{"counts": {}}')  # empty where it was cut off just then
+        if ran["counts"].keys() != {"passed"}:  # what was skipped may run where there are more GPUs
             path.unlink()
     return folder
 
@@ -193,13 +200,14 @@ def visible_gpus() -> list[str]:
     return chosen.split(",") if chosen else [str(k) for k in range(cupy.cuda.runtime.getDeviceCount())]
 
 
-def record(counts: dict[str, dict[str, int]]) -> dict[str, object]:
-    """The record of a run with these counts by way."""
+def record(counts: dict[str, dict[str, int]], seconds: dict[str, float]) -> dict[str, object]:
+    """The record of a run with these counts by way and these seconds of functions."""
     return {
         "format": FORMAT,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "gpu": gpu(),
         "counts": counts,
+        "seconds": seconds,
         "files": hashes(PACKAGE),
     }
 
@@ -246,9 +254,9 @@ def main(path: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off; the next run goes on from here"))
     shared = {name: digest for name, digest in hashes(TESTS).items() if not Path(name).name.startswith("test_")}
     sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
-    counts = run_all(folder_for(sources))
+    counts, seconds = run_all(folder_for(sources))
     with written_whole(path) as part:
-        part.write_text(json.dumps(record(counts), indent=1) + "\n")
+        part.write_text(json.dumps(record(counts, seconds), indent=1) + "\n")
     raise SystemExit(any(found["failed"] or found["error"] for found in counts.values()))
 
 

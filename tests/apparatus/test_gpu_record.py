@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gpu_record
 import pytest
@@ -57,7 +58,7 @@ def run_two(tmp_path):
         options = ["--claims", str(claims), "--progress", str(progress), str(tests)]
         environment = os.environ | {"PYTHONPATH": str(TESTS)}
         running = [subprocess.Popen([*command, *options], env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]
-        return sorted(process.wait() for process in running), gpu_record.total(claims, progress)
+        return sorted(process.wait() for process in running), gpu_record.total(claims, progress)[0]
 
     return run, progress
 
@@ -73,8 +74,19 @@ def test_a_run_goes_on_where_it_was_cut_off(run_two):
     run, progress = run_two
     run("claims")
     file_of(progress, "test_a").unlink()
-    assert gpu_record.total(progress.with_name("claims"), progress) == {"passed": 2, "failed": 1, "error": 1}
+    assert gpu_record.total(progress.with_name("claims"), progress)[0] == {"passed": 2, "failed": 1, "error": 1}
     assert run("others") == ([0, 0], {"passed": 3, "failed": 1})
+
+
+def test_the_longest_come_first_and_in_parts():
+    def item(module, function, parameter):
+        return SimpleNamespace(path=Path(module), originalname=function, name=f"{function}[{parameter}]")
+
+    items = [item("test_m.py", name, k) for name in ("test_short", "test_long", "test_new") for k in range(3)]
+    units = gpu_record.units_of(items, {"test_m.py::test_long": 100.0, "test_m.py::test_short": 2.0})
+    of_long = [f"test_m.py::test_long[{k}]" for k in range(3)]
+    assert list(units) == [*of_long, "test_m.py::test_short", "test_m.py::test_new"]
+    assert [len(units[unit]) for unit in units] == [1, 1, 1, 3, 3]
 
 
 def test_no_module_of_tests_imports_another():
