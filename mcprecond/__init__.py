@@ -11,7 +11,7 @@ from mcprecond.backends.determinism import deterministic
 from mcprecond.coloring import COLORINGS, Coloring, color
 from mcprecond.configuration import configure
 from mcprecond.matrix import PatternChangedError
-from mcprecond.multigrid import SmoothedAggregation
+from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.solvers import PCG, SolveResult, bicgstab, gmres, pcg
 from mcprecond.storage import ColorBlocks
@@ -22,6 +22,7 @@ __all__ = [
     "ILU0",
     "PCG",
     "AutoColoring",
+    "ClassicalAMG",
     "ColorBlocks",
     "Coloring",
     "MulticolorDILU",

@@ -18,7 +18,7 @@ from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, chosen_smoother
 from mcprecond.multigrid.polynomial import DEGREE
 from mcprecond.multigrid.setup import FALL
-from mcprecond.multigrid.smoothed_aggregation import MAX_COARSE
+from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
 #: PCMG has no K cycle.

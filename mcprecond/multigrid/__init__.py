@@ -1,5 +1,6 @@
 """Algebraic multigrid with Chebyshev polynomials or multicolor sweeps as smoothers, on the CPU and the GPU."""
 
+from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.from_pyamg import PyAMGHierarchy, from_pyamg
 from mcprecond.multigrid.hierarchy import Level, Multigrid
 from mcprecond.multigrid.near_null_space import rigid_body_modes
@@ -8,4 +9,12 @@ from mcprecond.solvers.automatic import BUILDERS
 
 BUILDERS["multigrid"] = SmoothedAggregation
 
-__all__ = ["Level", "Multigrid", "PyAMGHierarchy", "SmoothedAggregation", "from_pyamg", "rigid_body_modes"]
+__all__ = [
+    "ClassicalAMG",
+    "Level",
+    "Multigrid",
+    "PyAMGHierarchy",
+    "SmoothedAggregation",
+    "from_pyamg",
+    "rigid_body_modes",
+]

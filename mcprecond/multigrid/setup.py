@@ -16,11 +16,13 @@ from mcprecond.backends import Backend
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.extended import ExtendedInterpolation
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
+from mcprecond.multigrid.splitting import THETA, classical_strength, split
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.units import NOT_DEFINITE, narrowed, refuse_indefinite, without_couplings
@@ -33,7 +35,8 @@ STRENGTHS: dict[StrengthName, Callable[[AdmittedMatrix, AdmittedMatrix, float | 
     "symmetric": symmetric_strength
 }
 FALL = 0.5  # of a given limit of strength, from level to level
-MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
+#: Of the unknowns of a level: with more on the next one coarsening has stalled, by aggregates and by points.
+MOST_KEPT, MOST_COARSE = 0.8, 0.9
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,6 @@ class Options:
     ----------
     block_size : int
         Unknowns of a node of the finest level.
-    strength : str
-        A name in `STRENGTHS`.
-    theta : float or None
-        The limit of strength on the finest level.
     smoother, coloring
         As in `SmoothedAggregation`.
     max_levels, max_coarse : int
@@ -58,8 +57,6 @@ class Options:
     """
 
     block_size: int
-    strength: StrengthName
-    theta: float | None
     smoother: Any
     coloring: Any
     max_levels: int
@@ -69,7 +66,12 @@ class Options:
     narrowest: Any
 
 
-def build_levels(first: AdmittedMatrix, B: Any, how: Options) -> tuple[list[Level], Dense | None]:
+#: ``coarsen(level, A, number)`` finds the transfers from and to the next level, and its pattern; or it leaves the level
+#: the last one, where the next one would hardly be smaller.
+Coarsening = Callable[[Level, AdmittedMatrix, int], None]
+
+
+def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tuple[list[Level], Dense | None]:
     """Make levels until one is small enough or cannot be made coarser; return them and the inverse of the last one."""
     backend, A, block_size, coloring = first.backend, first, how.block_size, how.coloring
     stored = how.narrow if is_polynomial(how.smoother, coloring) else how.dtype
@@ -77,8 +79,7 @@ def build_levels(first: AdmittedMatrix, B: Any, how: Options) -> tuple[list[Leve
     while True:
         number, level = len(levels) - 1, levels[-1]
         if A.shape[0] > how.max_coarse and len(levels) < how.max_levels:
-            theta = None if how.theta is None else how.theta * FALL**number
-            coarsen(level, A, B, block_size, STRENGTHS[how.strength], theta)
+            coarsen(level, A, number)
         if level.galerkin is None and A.shape[0] <= MOST_DENSE:
             # If A is nearly singular, its inverse in single precision may be indefinite by rounding.
             level.dtype = A.dtype
@@ -87,10 +88,9 @@ def build_levels(first: AdmittedMatrix, B: Any, how: Options) -> tuple[list[Leve
         values = narrowed(A, level.stored, number, NOT_DEFINITE)
         with naming_level(number):
             level.smoother = new_smoother(how.smoother, values, coloring, block_size, level.dtype)
-        if level.T is None:
+        if level.galerkin is None:
             break
-        A = coarse_matrix(level, A, number + 1, how.narrowest)
-        B, block_size = level.T.B, level.T.B.shape[1]
+        A, block_size = coarse_matrix(level, A, number + 1, how.narrowest), level.galerkin.P.k
         levels.append(Level(A.csr, how.narrow, how.narrow))
         coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
     for level, coarser in pairwise(levels):
@@ -100,30 +100,51 @@ def build_levels(first: AdmittedMatrix, B: Any, how: Options) -> tuple[list[Leve
     return levels, coarse
 
 
-def coarsen(
-    level: Level,
-    A: AdmittedMatrix,
-    B: Any,
-    block_size: int,
-    strength: Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections],
-    theta: float | None,
-) -> None:
-    """A -> C -> aggregates -> T -> P -> pattern of A_c. The level stays the last one where the next one would hardly be
-    smaller.
+@dataclass
+class Aggregation:
+    """Coarsening by aggregates: A -> C -> aggregates -> T -> P -> pattern of A_c.
+
+    Attributes
+    ----------
+    B : array, shape (n, k)
+        The candidates of the next level to be made coarser.
+    block_size : int
+        Unknowns of a node of this level.
+    strength : str
+        A name in `STRENGTHS`.
+    theta : float or None
+        The limit of strength on the finest level.
     """
-    nodes, k = nodes_of(A, block_size), B.shape[1]
-    for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
-        C = strength(A, nodes, limit)
-        labels, count = aggregates(C.graph)
-        if count * k <= MOST_KEPT * A.shape[0]:
-            break
-    else:
-        return
-    if count == 0:
-        return
-    T = fit_tentative(labels, count, B, block_size, A.backend)
-    P = SmoothedInterpolation(A, nodes, C, T, B)
-    level.C, level.T, level.interpolation, level.galerkin = C, T, P, Galerkin(nodes, P)
+
+    B: Any
+    block_size: int
+    strength: StrengthName
+    theta: float | None
+
+    def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
+        nodes, k = nodes_of(A, self.block_size), self.B.shape[1]
+        theta = None if self.theta is None else self.theta * FALL**number
+        for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
+            C = STRENGTHS[self.strength](A, nodes, limit)
+            labels, count = aggregates(C.graph)
+            if count * k <= MOST_KEPT * A.shape[0]:
+                break
+        else:
+            return
+        if count == 0:
+            return
+        T = fit_tentative(labels, count, self.B, self.block_size, A.backend)
+        P = SmoothedInterpolation(A, nodes, C, T, self.B)
+        level.C, level.T, level.interpolation, level.galerkin = C, T, P, Galerkin(nodes, P)
+        self.B, self.block_size = T.B, k
+
+
+def coarsen_by_splitting(level: Level, A: AdmittedMatrix, number: int) -> None:
+    """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c."""
+    found = classical_strength(A, THETA)
+    P = ExtendedInterpolation(A, found.flags, split(A, found))
+    if 0 < P.count <= MOST_COARSE * A.shape[0]:
+        level.interpolation, level.galerkin = P, Galerkin(A, P)
 
 
 def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:

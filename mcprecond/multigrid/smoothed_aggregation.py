@@ -8,28 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
+from mcprecond.backends import backend_of
+from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import first_place, numbers_of
-from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.powers import times_power
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError
-from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
-from mcprecond.multigrid.named_smoothers import known_smoother
-from mcprecond.multigrid.rehearsal import rehearse
-from mcprecond.multigrid.setup import STRENGTHS, Options, build_levels, update_candidates, update_levels
-from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import has_contrasts, scaled, scaled_candidates, scales_of
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
+from mcprecond.multigrid.setup import STRENGTHS, Aggregation, update_candidates
+from mcprecond.multigrid.units import scaled_candidates, scales_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
-from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType, StrengthName
 
-#: Unknowns of the coarsest level, where they are not given: how long a dense inverse takes depends on the device.
-MAX_COARSE = {"cpu": 300, "gpu": 500}
 
-
-class SmoothedAggregation(Multigrid):
+class SmoothedAggregation(BuiltMultigrid):
     """Algebraic multigrid by smoothed aggregation, with Chebyshev polynomials or multicolor sweeps as smoothers.
 
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
@@ -130,84 +122,26 @@ class SmoothedAggregation(Multigrid):
     ) -> None:
         self.block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         self.theta = None if theta is None else real(theta, "theta", 0, 1)
-        self.cycle = one_of(cycle, "cycle", CYCLES)
-        self.smoother = known_smoother(smoother)
-        self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
-        if self.presweeps + self.postsweeps == 0:
-            raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
         strength = one_of(strength, "strength", STRENGTHS)
-        self.max_levels = integer(max_levels, "max_levels", 1)
-        matrix, origin = admit(A, device, finite=True)
-        matrix, backend = matrix.canonical(), matrix.backend
-        most = MAX_COARSE[backend.name] if max_coarse is None else max_coarse
-        self.max_coarse = integer(most, "max_coarse", 0, MOST_DENSE)
-        if backend.name == "cpu" and matrix.dtype == np.float64:
-            rehearse()
-        own = stored_dtype(dtype, matrix.dtype)
-        self._narrowest = single(own) if dtype is None and not callable(smoother) else own
-        narrow = own if dtype is None and has_contrasts(matrix) else self._narrowest
+        self._take_cycle(smoother, presweeps, postsweeps, cycle)
+        matrix, origin = admit_definite(A, device)
+        how = options_for(matrix, self.block_size, self.smoother, coloring, max_levels, max_coarse, dtype)
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         self._B = None if B is None else near_null_space(B, matrix, self.block_size)
         refuse_unfit(matrix)
-        self._scales = scales_of(matrix, self._narrowest)
-        how = Options(
-            self.block_size,
-            strength,
-            self.theta,
-            self.smoother,
-            coloring,
-            self.max_levels,
-            self.max_coarse,
-            own,
-            narrow,
-            self._narrowest,
-        )
-        levels, coarse = build_levels(in_scales(matrix, self._scales), self._candidates(matrix, self._scales), how)
-        levels[0].A = matrix.csr
-        super().__init__(levels, coarse, backend, origin)
+        scales = scales_of(matrix, how.narrowest)
+        by_aggregates = Aggregation(self._candidates(matrix, scales), self.block_size, strength, self.theta)
+        self._build(matrix, origin, scales, by_aggregates, how)
 
     def _candidates(self, matrix: AdmittedMatrix, scales: Any) -> Any:
         """The near-null space of the scaled matrix."""
         B = near_null_space(None, matrix, self.block_size) if self._B is None else self._B
         return B if scales is None else scaled_candidates(B, scales)
 
-    @one_at_a_time
-    def update(self, A: Matrix) -> None:
-        """Take new values from a matrix with the same pattern.
-
-        Aggregates, tentative prolongators, colorings and the precision of levels stay; prolongators and coarse matrices
-        are computed anew. Who has captured an application into a CUDA graph has to capture it again if the smoother is
-        "dilu" or a function, whose damping depends on the values, or if the diagonal comes near the ends of a dtype's
-        range.
-
-        Parameters
-        ----------
-        A : sparse matrix, as in the constructor
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes where A is
-            refused. If a coarse matrix is, after a lack of memory or Ctrl-C this object may be halfway between two
-            matrices. Then all use of it is a RuntimeError until an update succeeds.
-        """
-        matrix = admit(admit_values(A, self.origin, self.backend), finite=True)[0].canonical()
-        refuse_other_pattern(matrix, self.levels[0].A, self.backend)
-        refuse_unfit(matrix)
-        scales = scales_of(matrix, self._narrowest)
-        self.is_halfway = True
+    def _take_scales(self, matrix: AdmittedMatrix, scales: Any) -> None:
         if scales is not None or self._scales is not None:
             update_candidates(self.levels, self._candidates(matrix, scales), self.block_size, self.backend)
-        update_levels(self.levels, self._coarse, in_scales(matrix, scales), self._narrowest)
-        self.levels[0].A, self._scales = matrix.csr, scales
-        self._free = {}  # graphs that were captured hold the damping of before
-        self.is_halfway = False
-
-
-def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
-    """diag(s) A diag(s), or A itself where there are no scales."""
-    return matrix if scales is None else scaled(matrix, scales)
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:
@@ -251,32 +185,3 @@ def in_units(B: Any, xp: Any) -> Any:
         largest = max(float(abs(part).max()) for part in (B[:, j].real, B[:, j].imag)) if len(B) else 1.0
         B[:, j] = times_power(B[:, j], -math.frexp(largest)[1], xp)
     return B
-
-
-def refuse_unfit(matrix: AdmittedMatrix) -> None:
-    """Raise ValueError unless A is Hermitian up to rounding with a positive diagonal; names a row."""
-    diagonal = matrix.diagonal().real
-    row = first_place(~(diagonal > 0), matrix.backend.xp)
-    if row is not None:
-        value = matrix.diagonal()[row].item()
-        what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
-        raise ValueError(f"A has {what} in row {row}; smoothed aggregation needs a positive definite A")
-    refuse_unsymmetric(matrix)
-
-
-def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:
-    """Raise ValueError unless a canonical matrix has the shape, the dtype and the pattern of the one before."""
-    csr = matrix.csr
-    if matrix.backend.name != backend.name or csr.shape != before.shape or csr.dtype != before.dtype:
-        raise ValueError(
-            f"A must be of shape {before.shape}, dtype {before.dtype} and on the {backend.name} as before, got shape "
-            f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
-        )
-    rows = csr.indptr != before.indptr
-    if bool(rows.any()):
-        row = int(rows.argmax()) - 1
-    elif bool((columns := csr.indices != before.indices).any()):
-        row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
-    else:
-        return
-    raise PatternChangedError(f"A has another pattern than before in row {row}; build a new object for a new pattern")

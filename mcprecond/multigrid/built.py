@@ -1,0 +1,144 @@
+"""What the hierarchies that this package builds share: the door for A, how levels are made, and updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import Backend
+from mcprecond.backends.arguments import integer, one_of, single, stored_dtype
+from mcprecond.backends.inputs import first_place
+from mcprecond.backends.updates import one_at_a_time
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError
+from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
+from mcprecond.multigrid.named_smoothers import known_smoother
+from mcprecond.multigrid.rehearsal import rehearse
+from mcprecond.multigrid.setup import Coarsening, Options, build_levels, update_levels
+from mcprecond.multigrid.strength import refuse_unsymmetric
+from mcprecond.multigrid.units import has_contrasts, scaled, scales_of
+from mcprecond.preconditioners.setup import admit, admit_values
+from mcprecond.typing import Matrix
+
+#: Unknowns of the coarsest level, where they are not given: how long a dense inverse takes depends on the device.
+MAX_COARSE = {"cpu": 300, "gpu": 500}
+
+
+class BuiltMultigrid(Multigrid):
+    """A hierarchy that is built from A, and that takes new values.
+
+    A subclass calls `_take_cycle` and `_build` in its constructor.
+    """
+
+    _narrowest: np.dtype[Any]
+
+    def _take_cycle(self, smoother: Any, presweeps: Any, postsweeps: Any, cycle: Any) -> None:
+        """Check what a cycle is made of."""
+        self.cycle = one_of(cycle, "cycle", CYCLES)
+        self.smoother = known_smoother(smoother)
+        self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
+        if self.presweeps + self.postsweeps == 0:
+            raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
+
+    def _build(self, matrix: AdmittedMatrix, origin: Backend, scales: Any, coarsen: Coarsening, how: Options) -> None:
+        """Build the levels of diag(s) A diag(s)."""
+        self.max_levels, self.max_coarse, self._narrowest = how.max_levels, how.max_coarse, how.narrowest
+        self._scales = scales
+        levels, coarse = build_levels(in_scales(matrix, scales), coarsen, how)
+        levels[0].A = matrix.csr
+        super().__init__(levels, coarse, matrix.backend, origin)
+
+    def _take_scales(self, matrix: AdmittedMatrix, scales: Any) -> None:
+        """Change what depends on the scales of A, other than values."""
+
+    @one_at_a_time
+    def update(self, A: Matrix) -> None:
+        """Take new values from a matrix with the same pattern.
+
+        Aggregates or coarse points, where prolongators have entries, colorings and the precision of levels stay;
+        prolongators and coarse matrices are computed anew. Who has captured an application into a CUDA graph has to
+        capture it again if the smoother is "dilu" or a function, whose damping depends on the values, or if the
+        diagonal comes near the ends of a dtype's range.
+
+        Parameters
+        ----------
+        A : sparse matrix, as in the constructor
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes where A is
+            refused. If a coarse matrix is, after a lack of memory or Ctrl-C this object may be halfway between two
+            matrices. Then all use of it is a RuntimeError until an update succeeds.
+        """
+        matrix = admit_definite(admit_values(A, self.origin, self.backend))[0]
+        refuse_other_pattern(matrix, self.levels[0].A, self.backend)
+        refuse_unfit(matrix)
+        scales = scales_of(matrix, self._narrowest)
+        self.is_halfway = True
+        self._take_scales(matrix, scales)
+        update_levels(self.levels, self._coarse, in_scales(matrix, scales), self._narrowest)
+        self.levels[0].A, self._scales = matrix.csr, scales
+        self._free = {}  # graphs that were captured hold the damping of before
+        self.is_halfway = False
+
+
+def admit_definite(A: Any, device: Any = None) -> tuple[AdmittedMatrix, Backend]:
+    """The door for A: canonical, on the device that is asked for; and where it comes from."""
+    matrix, origin = admit(A, device, finite=True)
+    return matrix.canonical(), origin
+
+
+def options_for(
+    matrix: AdmittedMatrix,
+    block_size: int,
+    smoother: Any,
+    coloring: Any,
+    max_levels: Any,
+    max_coarse: Any,
+    dtype: Any,
+) -> Options:
+    """Check how levels are to be made, and choose what is left to the package."""
+    backend = matrix.backend
+    most = MAX_COARSE[backend.name] if max_coarse is None else max_coarse
+    max_levels, max_coarse = integer(max_levels, "max_levels", 1), integer(most, "max_coarse", 0, MOST_DENSE)
+    if backend.name == "cpu" and matrix.dtype == np.float64:
+        rehearse()
+    own = stored_dtype(dtype, matrix.dtype)
+    narrowest = single(own) if dtype is None and not callable(smoother) else own
+    narrow = own if dtype is None and has_contrasts(matrix) else narrowest
+    return Options(block_size, smoother, coloring, max_levels, max_coarse, own, narrow, narrowest)
+
+
+def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
+    """diag(s) A diag(s), or A itself where there are no scales."""
+    return matrix if scales is None else scaled(matrix, scales)
+
+
+def refuse_unfit(matrix: AdmittedMatrix) -> None:
+    """Raise ValueError unless A is Hermitian up to rounding with a positive diagonal; names a row."""
+    diagonal = matrix.diagonal().real
+    row = first_place(~(diagonal > 0), matrix.backend.xp)
+    if row is not None:
+        value = matrix.diagonal()[row].item()
+        what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
+        raise ValueError(f"A has {what} in row {row}; multigrid needs a positive definite A")
+    refuse_unsymmetric(matrix)
+
+
+def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:
+    """Raise ValueError unless a canonical matrix has the shape, the dtype and the pattern of the one before."""
+    csr = matrix.csr
+    if matrix.backend.name != backend.name or csr.shape != before.shape or csr.dtype != before.dtype:
+        raise ValueError(
+            f"A must be of shape {before.shape}, dtype {before.dtype} and on the {backend.name} as before, got shape "
+            f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
+        )
+    rows = csr.indptr != before.indptr
+    if bool(rows.any()):
+        row = int(rows.argmax()) - 1
+    elif bool((columns := csr.indices != before.indices).any()):
+        row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
+    else:
+        return
+    raise PatternChangedError(f"A has another pattern than before in row {row}; build a new object for a new pattern")

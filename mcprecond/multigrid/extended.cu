@@ -1,0 +1,165 @@
+// Extended+i interpolation: a team of LANES threads per row; see extended.py.
+
+#include "cuda/search.cuh"
+#include "multigrid/team_sum.cuh"
+
+// Visit the members of a row, or with `coarse` the coarse unknowns on which it depends: `visit(place, column)` with the
+// place among them. Returns how many they are.
+template <typename Visit>
+__device__ __forceinline__ int visit_points(long long i, bool coarse, const OFFSET* indptr, const int* indices,
+                                            const unsigned char* flags, const int* numbers, Visit visit) {
+    if (numbers[i] >= 0) {
+        if (team_lane() == 0) visit(0, coarse ? numbers[i] : (int)i);
+        return 1;
+    }
+    int count = 0;
+    for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
+        OFFSET k = first + team_lane();
+        bool passes = k < indptr[i + 1] && flags[k] & INTERPOLATES && (!coarse || numbers[indices[k]] >= 0);
+        uint32 all = __ballot_sync(team_mask(), passes) & team_mask();
+        if (passes) visit(count + __popc(all & (1u << lane_id()) - 1), coarse ? numbers[indices[k]] : indices[k]);
+        count += __popc(all);
+    }
+    return count;
+}
+
+__device__ __forceinline__ void count_points(long long n, bool coarse, const OFFSET* indptr, const int* indices,
+                                             const unsigned char* flags, const int* numbers, long long* counts) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int count = visit_points(i, coarse, indptr, indices, flags, numbers, [](int, int) {});
+    if (team_lane() == 0) counts[i] = count;
+}
+
+__device__ __forceinline__ void list_points(long long n, bool coarse, const OFFSET* indptr, const int* indices,
+                                            const unsigned char* flags, const int* numbers,
+                                            const long long* result_indptr, int* result) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int* own = result + result_indptr[i];
+    visit_points(i, coarse, indptr, indices, flags, numbers, [&](int place, int column) { own[place] = column; });
+}
+
+extern "C" __global__ void count_members(long long n, const OFFSET* indptr, const int* indices,
+                                         const unsigned char* flags, const int* numbers, long long* counts) {
+    count_points(n, false, indptr, indices, flags, numbers, counts);
+}
+
+extern "C" __global__ void list_members(long long n, const OFFSET* indptr, const int* indices,
+                                        const unsigned char* flags, const int* numbers, const long long* result_indptr,
+                                        int* result) {
+    list_points(n, false, indptr, indices, flags, numbers, result_indptr, result);
+}
+
+extern "C" __global__ void count_coarse(long long n, const OFFSET* indptr, const int* indices,
+                                        const unsigned char* flags, const int* numbers, long long* counts) {
+    count_points(n, true, indptr, indices, flags, numbers, counts);
+}
+
+extern "C" __global__ void list_coarse(long long n, const OFFSET* indptr, const int* indices,
+                                       const unsigned char* flags, const int* numbers, const long long* result_indptr,
+                                       int* result) {
+    list_points(n, true, indptr, indices, flags, numbers, result_indptr, result);
+}
+
+// The place of a coarse unknown in a row of the reach; its length if it is not there.
+__device__ __forceinline__ int place_in(const int* columns, int length, int number) {
+    if (number < 0) return length;
+    int place = lower_bound(columns, 0, length, number);
+    return place < length && columns[place] == number ? place : length;
+}
+
+extern "C" __global__ void extend_rows(long long n, long long count, const OFFSET* indptr, const int* indices,
+                                       const VALUE* values, const unsigned char* flags, const int* numbers,
+                                       const long long* reach_indptr, const int* reach_columns, VALUE* weights) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    const int* columns = reach_columns + reach_indptr[i];
+    int length = (int)(reach_indptr[i + 1] - reach_indptr[i]);
+    VALUE* own = weights + reach_indptr[i];
+    bool is_coarse = numbers[i] >= 0;
+    for (int q = team_lane(); q < length; q += LANES) own[q] = is_coarse ? VALUE(1) : VALUE(0);
+    if (is_coarse || length == 0) return;
+    team_sync();
+    VALUE diagonal = VALUE(0), rest = VALUE(0);  // of `rest` each thread has a part
+    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k) {
+        int j = indices[k];
+        VALUE a = values[k];
+        if (j == i) {
+            diagonal = a;
+            continue;
+        }
+        int place = place_in(columns, length, numbers[j]);
+        bool passes = place == length && flags[k] & INTERPOLATES && numbers[j] < 0;
+        if (!passes && team_lane() == 0) {
+            if (place < length)
+                own[place] += a;
+            else
+                rest += a;
+        }
+        if (passes) {
+            VALUE total = VALUE(0);
+            for (OFFSET e = indptr[j] + team_lane(); e < indptr[j + 1]; e += LANES) {
+                int m = indices[e];
+                if (real_part(values[e]) < 0 && (m == i || place_in(columns, length, numbers[m]) < length))
+                    total += values[e];
+            }
+            total = team_sum(total);
+            if (fabs(total) == 0) {
+                if (team_lane() == 0) rest += a;
+            } else {
+                VALUE factor = a / total;
+                for (OFFSET e = indptr[j] + team_lane(); e < indptr[j + 1]; e += LANES) {
+                    int m = indices[e];
+                    if (!(real_part(values[e]) < 0)) continue;
+                    if (m == i) {
+                        rest += factor * values[e];
+                    } else {
+                        int theirs = place_in(columns, length, numbers[m]);
+                        if (theirs < length) own[theirs] += factor * values[e];
+                    }
+                }
+            }
+        }
+        team_sync();
+    }
+    VALUE divisor = diagonal + team_sum(rest);
+    if (real_part(divisor) * real_part(diagonal) <= 0) divisor = diagonal;
+    for (int q = team_lane(); q < length; q += LANES) own[q] = VALUE(0) - own[q] / divisor;
+}
+
+// The magnitude of a weight with 13 digits, in the order of integers.
+__device__ __forceinline__ int size_of(VALUE weight) { return __float_as_int((float)fabs(weight)) + (1 << 9) >> 10; }
+
+extern "C" __global__ void choose_largest(long long n, const long long* reach_indptr, const VALUE* weights,
+                                          const long long* indptr, long long* places) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    long long begin = reach_indptr[i];
+    int length = (int)(reach_indptr[i + 1] - begin), room = (int)(indptr[i + 1] - indptr[i]), taken = 0;
+    for (int first = 0; first < length; first += LANES) {
+        int place = first + team_lane(), larger = 0, size = place < length ? size_of(weights[begin + place]) : 0;
+        for (int other = 0; other < length && place < length; ++other) {
+            int theirs = size_of(weights[begin + other]);
+            larger += theirs > size || (theirs == size && other < place);
+        }
+        bool is_kept = place < length && larger < room;
+        uint32 kept = __ballot_sync(team_mask(), is_kept) & team_mask();
+        if (is_kept) places[indptr[i] + taken + __popc(kept & (1u << lane_id()) - 1)] = begin + place;
+        taken += __popc(kept);
+    }
+}
+
+extern "C" __global__ void truncate_rows(long long n, const long long* reach_indptr, const VALUE* weights,
+                                         const long long* indptr, const long long* places, VALUE* P) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    VALUE total = VALUE(0), kept = VALUE(0);
+    for (long long place = reach_indptr[i] + team_lane(); place < reach_indptr[i + 1]; place += LANES)
+        total += weights[place];
+    for (long long k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) kept += weights[places[k]];
+    total = team_sum(total), kept = team_sum(kept);
+    REAL ratio = fabs(kept) > 0 ? real_part(total / kept) : 0;
+    REAL factor = 0 < ratio && ratio < MOST_SCALING ? ratio : 1;
+    for (long long k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) P[k] = factor * weights[places[k]];
+}

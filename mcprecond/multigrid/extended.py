@@ -1,0 +1,283 @@
+"""Interpolation of classical multigrid: extended+i, over coarse points within two strong connections.
+
+For a fine point i let C_i be the coarse and F_i the fine points that it depends on strongly, and C^_i the union of C_i
+and of the C_k for k in F_i. With a^-_kl the entries of row k whose sign is not the diagonal's,
+
+    w_ij = -1 / d_i (a_ij + sum_{k in F_i} a_ik a^-_kj / s_ik),    s_ik = sum of a^-_kl over l in C^_i and i,
+    d_i = a_ii + sum of a_in over weak n outside of C^_i + sum_{k in F_i} a_ik a^-_ki / s_ik.
+
+Of a row the MOST largest weights are kept, scaled to the sum of all of them. Which these are is found with the first
+values of A, and stays: so new values take the numeric phase only.
+
+De Sterck, Falgout, Nolting, Yang: Distance-two interpolation for parallel algebraic multigrid, Numerical Linear Algebra
+with Applications 15, 2008, eq. (4.10) and (4.11), and Section 5 for the truncation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.linalg.csr import lanes_for
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.interpolation import Interpolation
+from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
+from mcprecond.multigrid.splitting import COARSE, INTERPOLATES
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
+
+#: Weights of a row that are kept.
+MOST = 4
+#: A row is scaled to the sum of all its weights by a factor below this one, or not at all.
+MOST_SCALING = 4.0
+CUDA_CONSTANTS = {"INTERPOLATES": INTERPOLATES, "MOST_SCALING": MOST_SCALING}
+
+
+class ExtendedInterpolation(Interpolation):
+    """P of extended+i.
+
+    Parameters
+    ----------
+    A : AdmittedMatrix
+        Canonical, with values and a diagonal.
+    flags : array of uint8
+        Of the entries of A, see `Dependences`.
+    states : array of int32, shape (n,)
+        Of the points, COARSE or FINE.
+
+    Attributes
+    ----------
+    numbers : array of int32, shape (n,)
+        The coarse unknown that a coarse point is; -1 for fine points.
+    """
+
+    b = k = 1
+    empty = None
+
+    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any) -> None:
+        backend, xp, n = A.backend, A.backend.xp, A.shape[0]
+        is_coarse = states == COARSE
+        numbers = xp.cumsum(is_coarse, dtype=np.int32)
+        self.count = int(numbers[-1]) if n else 0
+        self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
+        self.flags = flags
+        run = self._kernels(A)
+        self.reach = product_pattern(
+            self._listed(run.count_members, run.list_members, A), self._listed(run.count_coarse, run.list_coarse, A),
+            self.count, backend,
+        )  # fmt: skip
+        weights = self._weights(A)
+        lengths = xp.minimum(xp.diff(self.reach[0]), MOST)
+        indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
+        #: Where the weights that are kept stand among all of them.
+        self.places = xp.empty(int(indptr[-1]), np.int64)
+        run.choose_largest(n, self.reach[0], weights, indptr, self.places)
+        self.pattern = indptr, self.reach[1][self.places]
+        self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
+        self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
+        self.longest_row = MOST
+
+    def _kernels(self, A: AdmittedMatrix) -> Any:
+        lanes = lanes_for(A.indices.size / max(A.shape[0], 1))
+        return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
+
+    def _listed(self, count: Any, list_them: Any, A: AdmittedMatrix) -> Pattern:
+        """The pattern whose rows two kernels count and list."""
+        xp, n = A.backend.xp, A.shape[0]
+        counts = xp.zeros(n + 1, np.int64)
+        arguments = n, A.indptr, A.indices, self.flags, self.numbers
+        count(*arguments, counts[1:])
+        indptr = xp.cumsum(counts, dtype=np.int64)
+        columns = xp.empty(int(indptr[-1]), np.int32)
+        list_them(*arguments, indptr, columns)
+        return indptr, columns
+
+    def _weights(self, A: AdmittedMatrix) -> Any:
+        """All weights, before the truncation."""
+        weights = A.backend.xp.empty(len(self.reach[1]), A.dtype)
+        arrays = A.indptr, A.indices, A.data, self.flags, self.numbers
+        self._kernels(A).extend_rows(A.shape[0], self.count, *arrays, *self.reach, weights)
+        return weights
+
+    def update(self, A: AdmittedMatrix) -> None:
+        indptr, _ = self.pattern
+        self._kernels(A).truncate_rows(A.shape[0], self.reach[0], self._weights(A), indptr, self.places, self.csr.data)
+
+
+# On the CPU.
+
+
+@compile_inlined
+def put_members(i, indptr, indices, flags, numbers, found, begin, end):
+    """Put the fine and coarse points from which i interpolates into `found` between two places; returns how many they
+    are. A coarse point interpolates from itself.
+    """
+    if numbers[i] >= 0:
+        if begin < end:
+            found[begin] = i
+        return 1
+    count = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        if flags[k] & INTERPOLATES:
+            if begin + count < end:
+                found[begin + count] = indices[k]
+            count += 1
+    return count
+
+
+@compile_inlined
+def put_coarse(i, indptr, indices, flags, numbers, found, begin, end):
+    """Put the coarse unknowns on which i depends into `found`, likewise; that of a coarse point is its own."""
+    if numbers[i] >= 0:
+        if begin < end:
+            found[begin] = numbers[i]
+        return 1
+    count = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        number = numbers[indices[k]]
+        if flags[k] & INTERPOLATES and number >= 0:
+            if begin + count < end:
+                found[begin + count] = number
+            count += 1
+    return count
+
+
+@KERNELS.per_item
+def count_members(first, end, indptr, indices, flags, numbers, counts):
+    """How many members each row has."""
+    nothing = np.empty(0, np.int32)
+    for i in range(first, end):
+        counts[i] = put_members(i, indptr, indices, flags, numbers, nothing, 0, 0)
+
+
+@KERNELS.per_item
+def list_members(first, end, indptr, indices, flags, numbers, result_indptr, result):
+    """These."""
+    for i in range(first, end):
+        put_members(i, indptr, indices, flags, numbers, result, result_indptr[i], result_indptr[i + 1])
+
+
+@KERNELS.per_item
+def count_coarse(first, end, indptr, indices, flags, numbers, counts):
+    """On how many coarse unknowns each point depends."""
+    nothing = np.empty(0, np.int32)
+    for i in range(first, end):
+        counts[i] = put_coarse(i, indptr, indices, flags, numbers, nothing, 0, 0)
+
+
+@KERNELS.per_item
+def list_coarse(first, end, indptr, indices, flags, numbers, result_indptr, result):
+    """These."""
+    for i in range(first, end):
+        put_coarse(i, indptr, indices, flags, numbers, result, result_indptr[i], result_indptr[i + 1])
+
+
+@compile_inlined
+def place_in_reach(number, begin, end, columns, last):
+    """The place of a coarse unknown in a row of the reach, -1 if it is not there. `last` has the place at which each
+    unknown was seen last.
+    """
+    if number < 0:
+        return np.int64(-1)
+    place = last[number]
+    return place if begin <= place < end and columns[place] == number else np.int64(-1)
+
+
+@compile_inlined
+def pass_through(i, j, a, begin, end, indptr, indices, values, numbers, columns, last, weights):
+    """Hand what i has of a fine point j to the points from which j interpolates; returns the share of i itself."""
+    total, own = values.dtype.type(0), values.dtype.type(0)
+    for e in range(indptr[j], indptr[j + np.uint32(1)]):
+        m = np.uint32(indices[e])
+        if values[e].real < 0 and (m == i or place_in_reach(numbers[m], begin, end, columns, last) >= 0):
+            total += values[e]
+    if total == 0:
+        return a
+    factor = a / total
+    for e in range(indptr[j], indptr[j + np.uint32(1)]):
+        m = np.uint32(indices[e])
+        if values[e].real < 0:
+            if m == i:
+                own += factor * values[e]
+            else:
+                place = place_in_reach(numbers[m], begin, end, columns, last)
+                if place >= 0:
+                    weights[place] += factor * values[e]
+    return own
+
+
+@KERNELS.in_parts(PARTS)
+def extend_rows(
+    first_part, end_part, n, count, indptr, indices, values, flags, numbers, reach_indptr, reach_columns, weights
+):
+    """The weights of all rows, before the truncation."""
+    for part in range(first_part, end_part):
+        last = np.full(count, -1, np.int64)
+        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+            begin, end = reach_indptr[i], reach_indptr[i + 1]
+            for place in range(begin, end):
+                weights[place] = 1 if numbers[i] >= 0 else 0
+                last[reach_columns[place]] = place
+            if numbers[i] >= 0 or begin == end:
+                continue
+            diagonal = rest = values.dtype.type(0)
+            for k in range(indptr[i], indptr[i + 1]):
+                j = np.uint32(indices[k])
+                if j == i:
+                    diagonal = values[k]
+                    continue
+                place = place_in_reach(numbers[j], begin, end, reach_columns, last)
+                if place >= 0:
+                    weights[place] += values[k]
+                elif flags[k] & INTERPOLATES and numbers[j] < 0:
+                    arrays = indptr, indices, values, numbers, reach_columns, last, weights
+                    rest += pass_through(i, j, values[k], begin, end, *arrays)
+                else:
+                    rest += values[k]
+            divisor = diagonal + rest
+            if divisor.real * diagonal.real <= 0:
+                divisor = diagonal
+            for place in range(begin, end):
+                weights[place] = -weights[place] / divisor
+
+
+@compile_inlined
+def size_of(weight):
+    """The magnitude of a weight with 13 digits, in the order of integers: equal weights are equal however they are
+    rounded.
+    """
+    return (np.float32(abs(weight)).view(np.int32) + 2**9) >> 10
+
+
+@KERNELS.per_item
+def choose_largest(first, end, reach_indptr, weights, indptr, places):
+    """The places of the largest weights of each row, in the order of the columns; of equal ones the first."""
+    for i in range(first, end):
+        begin, room = indptr[i], indptr[i + 1] - indptr[i]
+        taken = 0
+        for place in range(reach_indptr[i], reach_indptr[i + 1]):
+            larger = 0
+            size = size_of(weights[place])
+            for other in range(reach_indptr[i], reach_indptr[i + 1]):
+                theirs = size_of(weights[other])
+                larger += theirs > size or (theirs == size and other < place)
+            if larger < room:
+                places[begin + taken] = place
+                taken += 1
+
+
+@KERNELS.per_item
+def truncate_rows(first, end, reach_indptr, weights, indptr, places, P):
+    """The weights that are kept, scaled to the sum of all."""
+    for i in range(first, end):
+        total = kept = P.dtype.type(0)
+        for place in range(reach_indptr[i], reach_indptr[i + 1]):
+            total += weights[place]
+        for k in range(indptr[i], indptr[i + 1]):
+            kept += weights[places[k]]
+        ratio = (total / kept).real if kept != 0 else 0.0
+        factor = P.real.dtype.type(ratio if 0 < ratio < MOST_SCALING else 1.0)
+        for k in range(indptr[i], indptr[i + 1]):
+            P[k] = factor * weights[places[k]]

@@ -1,0 +1,148 @@
+"""Coarse and fine points: which neighbors a point depends on, and an independent set by weights of these (PMIS).
+
+Point i depends strongly on j if -a_ij is at least theta times the largest such number of its row: entries of the other
+sign do not count, since errors need not be smooth along them. Coarse points are a maximal independent set of the strong
+connections, found in the order of the weights |{j depends on i}| + r(i). In the paper r(i) is a random number; here it
+is a hash of i, so that the set is the same on every device and in every run.
+
+A point with much on the other side, positive entries of more than a quarter of its diagonal entry together, comes
+first: along such entries errors are rough, and no interpolation from neighbors has them. They stand at flat triangles
+of meshes.
+
+Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1, for the strength.
+De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix Anal. Appl.
+27, 2006, Section 4, for PMIS.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.hashing import mix
+from mcprecond.linalg.csr import lanes_for
+from mcprecond.matrix import AdmittedMatrix
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
+
+#: Bits of the flags of an entry: whether its row depends strongly on its column, and whether interpolation may pass
+#: through the column. For this, entries of the other sign count by their magnitudes.
+DEPENDS, INTERPOLATES = 1, 2
+UNDECIDED, FINE, COARSE = 0, 1, 2  # states of points
+THETA = 0.25  # the share of the largest entry, as in the papers
+#: Points with positive entries of more than this share of the diagonal come first, by a weight of up to FIRST.
+STIFF, FIRST = 0.25, 1000
+CUDA_CONSTANTS = {
+    **{"DEPENDS": DEPENDS, "INTERPOLATES": INTERPOLATES, "UNDECIDED": UNDECIDED, "FINE": FINE, "COARSE": COARSE},
+    **{"STIFF": STIFF, "FIRST": FIRST},
+}
+
+
+class Dependences(NamedTuple):
+    """On whom the points of a level depend.
+
+    Attributes
+    ----------
+    flags : array of uint8
+        For each entry of A, the bits DEPENDS and INTERPOLATES.
+    influences : array of int32, shape (n,)
+        How many points depend on each, and what puts it first.
+    """
+
+    flags: Any
+    influences: Any
+
+
+def classical_strength(A: AdmittedMatrix, theta: float) -> Dependences:
+    """Return the strong dependences ``-a_ij >= theta max_k -a_ik`` of a canonical matrix with a positive diagonal."""
+    xp, n = A.backend.xp, A.shape[0]
+    flags, influences = xp.empty(A.indices.size, np.uint8), xp.zeros(n, np.int32)
+    least = theta * (1 - 8 * float(np.finfo(A.dtype).eps))  # entries at the limit count, however they are rounded
+    run = kernels_for(A)
+    run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, flags, influences)
+    return Dependences(flags, influences)
+
+
+def split(A: AdmittedMatrix, found: Dependences) -> Any:
+    """Return the state of each point, COARSE or FINE, as int32, by PMIS. Points on which nobody depends are fine."""
+    xp, n = A.backend.xp, A.shape[0]
+    states, weights = xp.empty(n, np.int32), xp.empty(n, np.uint64)
+    worklists, scratch = xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    pattern = A.indptr, A.indices, found.flags
+    kernels_for(A).split_points(n, *pattern, found.influences, weights, states, worklists.reshape(-1), scratch)
+    return states
+
+
+def kernels_for(A: AdmittedMatrix) -> Any:
+    """The kernels for a matrix, whose rows teams share."""
+    lanes = lanes_for(A.indices.size / max(A.shape[0], 1))
+    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
+
+
+# On the CPU.
+
+
+@KERNELS.per_item
+def find_dependences(first, end, indptr, indices, values, diagonal, theta, flags, influences):
+    """The flags of some rows, and the points that they depend on."""
+    for i in range(first, end):
+        most, size, positive = 0.0, 0.0, 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] != i:
+                most, size = max(most, -values[k].real), max(size, np.float64(abs(values[k])))
+                positive += max(values[k].real, 0.0)
+        for k in range(indptr[i], indptr[i + 1]):
+            j, a = np.uint32(indices[k]), values[k].real
+            depends = i != j and -a > 0 and -a >= theta * most
+            passes = depends or (i != j and a > 0 and a >= theta * size)
+            flags[k] = DEPENDS * depends + INTERPOLATES * passes
+            if depends:
+                atomic_add(influences, j, np.int32(1))
+        share = positive / abs(diagonal[i])
+        if share > STIFF:
+            atomic_add(influences, i, np.int32(FIRST * min(share, 1.0)))
+
+
+@compile_inlined
+def state_of(v, indptr, indices, flags, weights, states):
+    """The state of an undecided point, by those of the points that it depends on."""
+    waits = False
+    for k in range(indptr[v], indptr[v + 1]):
+        if flags[k] & DEPENDS:
+            u = np.uint32(indices[k])
+            if states[u] == COARSE:
+                return FINE
+            waits |= states[u] == UNDECIDED and weights[u] > weights[v]
+    return UNDECIDED if waits else COARSE
+
+
+@compile_loop
+def decide(first, end, left, indptr, indices, flags, weights, states):
+    """Decide what can be decided of some points. Who reads a state while it is written decides in the next round."""
+    for place in range(first, end):
+        v = left[place]
+        states[v] = state_of(v, indptr, indices, flags, weights, states)
+
+
+@KERNELS.resident
+def split_points(n, indptr, indices, flags, influences, weights, states, worklists, scratch):
+    """The states of all points."""
+    length = 0
+    for v in range(n):
+        weights[v] = (np.uint64(influences[v]) << np.uint64(32)) | np.uint64(mix(v, 0))
+        states[v] = UNDECIDED if influences[v] > 0 else FINE
+        if influences[v] > 0:
+            worklists[length] = v
+            length += 1
+    while length:
+        decide(0, length, worklists, indptr, indices, flags, weights, states)
+        left = 0
+        for place in range(length):
+            v = worklists[place]
+            if states[v] == UNDECIDED:
+                worklists[left] = v
+                left += 1
+        length = left
