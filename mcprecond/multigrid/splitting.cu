@@ -32,8 +32,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int undecided[2];  // lengths of worklists, by parity of the round
 };
 
-// In rounds: a point with a coarse one among those that it depends on is fine; one whose weight is the largest among
-// those that are left of them is coarse. Who reads a state of before decides in the next round.
+// In rounds, by the points of larger weight that a point depends on: if one is coarse the point is fine, and if all are
+// fine it is coarse. Who reads a state of before decides in the next round.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     split_points(long long n, const OFFSET* indptr, const int* indices, const unsigned char* flags,
                  const int* influences, uint64* weights, int* states, int* worklists, void* scratch) {
@@ -60,10 +60,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             bool is_fine = false, waits = false;
             uint64 mine = i < length ? weights[v] : 0;
             for (OFFSET k = indptr[v] + team_lane(); i < length && k < indptr[v + 1] && !is_fine; k += LANES) {
-                if (!(flags[k] & DEPENDS)) continue;
+                if (!(flags[k] & DEPENDS) || weights[indices[k]] <= mine) continue;
                 int state = ptx::load_l2(&states[indices[k]]);
                 is_fine = state == COARSE;
-                waits |= state == UNDECIDED && weights[indices[k]] > mine;
+                waits |= state == UNDECIDED;
             }
             uint32 fine = __ballot_sync(FULL_WARP, is_fine) & team_mask();
             uint32 waiting = __ballot_sync(FULL_WARP, waits) & team_mask();

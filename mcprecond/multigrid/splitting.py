@@ -108,14 +108,14 @@ def find_dependences(first, end, indptr, indices, values, diagonal, theta, flags
 
 @compile_inlined
 def state_of(v, indptr, indices, flags, weights, states):
-    """The state of an undecided point, by those of the points that it depends on."""
+    """The state of an undecided point, by the states of the points of larger weight that it depends on."""
     waits = False
     for k in range(indptr[v], indptr[v + 1]):
-        if flags[k] & DEPENDS:
-            u = np.uint32(indices[k])
+        u = np.uint32(indices[k])
+        if flags[k] & DEPENDS and weights[u] > weights[v]:
             if states[u] == COARSE:
                 return FINE
-            waits |= states[u] == UNDECIDED and weights[u] > weights[v]
+            waits |= states[u] == UNDECIDED
     return UNDECIDED if waits else COARSE
 
 

@@ -1,0 +1,59 @@
+"""Classical multigrid by its formulas, with dense matrices: strong dependences, PMIS and extended+i interpolation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcprecond.backends.hashing import mix
+from mcprecond.multigrid.splitting import FIRST, STIFF
+
+
+def dependences(A: np.ndarray, theta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Whether i depends strongly on j, and whether it may interpolate through j."""
+    off = A.real * (1 - np.eye(len(A)))
+    strong = (off < 0) & (-off >= theta * (1 - 1e-12) * (-off).max(axis=1, initial=0, keepdims=True))
+    sizes = abs(A) * (1 - np.eye(len(A)))
+    passes = strong | ((off > 0) & (off >= theta * (1 - 1e-12) * sizes.max(axis=1, initial=0, keepdims=True)))
+    return strong, passes
+
+
+def coarse_points(A: np.ndarray, strong: np.ndarray) -> np.ndarray:
+    """Whether each point is coarse: one after the other, the largest weight first."""
+    n = len(A)
+    share = np.maximum(A.real * (1 - np.eye(n)), 0).sum(axis=1) / abs(np.diagonal(A))
+    influences = strong.sum(axis=0) + np.where(share > STIFF, (FIRST * np.minimum(share, 1)).astype(int), 0)
+    is_coarse, is_fine = np.zeros(n, bool), influences == 0
+    for v in sorted(range(n), key=lambda v: (influences[v], int(mix(v, 0))), reverse=True):
+        if not is_fine[v]:
+            is_coarse[v] = True
+            is_fine |= strong[:, v] & ~is_coarse
+    return is_coarse
+
+
+def extended(A: np.ndarray, passes: np.ndarray, is_coarse: np.ndarray) -> np.ndarray:
+    """All weights of extended+i, by equation (4.10)."""
+    n = len(A)
+    W = np.zeros((n, n), A.dtype)
+    negative = np.where((A.real < 0) & ~np.eye(n, dtype=bool), A, 0)
+    for i in range(n):
+        if is_coarse[i]:
+            W[i, i] = 1
+            continue
+        fine = passes[i] & ~is_coarse
+        reach = is_coarse & (passes[i] | passes[fine].any(axis=0))
+        if not reach.any():
+            continue
+        divisor, weights = A[i, i], np.where(reach, A[i], 0)
+        for j in range(n):
+            if j == i or reach[j] or A[i, j] == 0:
+                continue
+            total = negative[j][reach].sum() + negative[j, i]
+            if fine[j] and total != 0:
+                weights = weights + np.where(reach, A[i, j] / total * negative[j], 0)
+                divisor += A[i, j] / total * negative[j, i]
+            else:
+                divisor += A[i, j]
+        if divisor.real * A[i, i].real <= 0:
+            divisor = A[i, i]
+        W[i] = -weights / divisor
+    return W[:, is_coarse]
