@@ -73,7 +73,7 @@ class Polynomial(Smoother):
         if not from_zero and len(steps) % 2:
             other[...] = x
         if (k := columns_of(b)) > 1:
-            run = partial(self._columns_run().step, b.size, k, *self.A.arrays_of_columns(of_A), self.dinv)
+            run = partial(self._columns_run().step, b.size, k, *self.A.arrays(of_A), self.dinv)
         else:
             run = partial(self._run.step, len(b), *self.A.arrays(of_A), self.dinv)
         for number, (alpha, beta) in enumerate(steps):
@@ -109,9 +109,7 @@ def coefficients(degree: int) -> list[tuple[float, float]]:
 
 
 @KERNELS.per_item
-def step(
-    first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, dinv, b, from_zero, x, alpha, beta, d, y
-):
+def step(first, end, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, y):
     """y = x + d after d = alpha d + beta D (b - A x); see `take_step`."""
     for i in range(first, end):
         product = x.dtype.type(0) if from_zero else row_product(i, indptr, indices, values, x)

@@ -26,27 +26,7 @@ def take_step(i, e, product, dinv, b, from_zero, x, alpha, beta, d, y):
 
 
 @KERNELS.per_item_driver
-def step(
-    size,
-    k,
-    indptr,
-    indices,
-    values,
-    longest,
-    n_long,
-    n_pieces,
-    plan,
-    work,
-    pitch,
-    dinv,
-    b,
-    from_zero,
-    x,
-    alpha,
-    beta,
-    d,
-    y,
-):
+def step(size, k, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, y):
     """Y = X + D after D = alpha D + beta Dinv (B - A X); see `take_step`."""
     step_rows(0, len(y), indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, y)
 

@@ -4,18 +4,16 @@
 #include "iteration.cuh"
 #include "linalg/csr.cuh"
 
-extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                    long long longest, long long n_long, long long n_pieces, const int* plan,
-                                    double* work, const VALUE* p, VALUE* q, long long* control, double* scalars,
-                                    double* history, double* partials) {
+extern "C" __global__ void multiply(long long n, Matrix<VALUE> A, const VALUE* p, VALUE* q, long long* control,
+                                    double* scalars, double* history, double* partials) {
     Recurrence recurrence{control, scalars, history};
     if (!recurrence.is_running()) return;
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
-    double pAp = multiply_rows<VALUE>(n, indptr, indices, values, long_rows, p, [&](long long i, VALUE total) {
+    double pAp = multiply_rows<VALUE>(n, A, p, [&](long long i, VALUE total) {
         q[i] = total;
         return inner(total, p[i]);
     });
-    finish<1>({pAp}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); }, work, n_long);
+    finish<1>(
+        {pAp}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); }, A.work, A.n_long);
 }
 
 extern "C" __global__ void find_alpha(long long n, const VALUE* p, const VALUE* q, long long* control, double* scalars,
@@ -73,7 +71,7 @@ extern "C" __global__ void find_flexible_beta(long long n, const VALUE* q, const
 }
 
 extern "C" __global__ void change_direction(long long n, const VALUE* z, VALUE* p, const long long* control,
-                                const double* scalars) {
+                                            const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], unit = (REAL)scalars[UNIT];
     for (long long i = thread_id(); i < n; i += thread_count()) p[i] = rounded_product(unit, z[i]) + beta * p[i];

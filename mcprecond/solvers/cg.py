@@ -91,9 +91,7 @@ class ConjugateGradients(Iteration):
 
 
 @KERNELS.strided
-def multiply(
-    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, control, scalars, history, partials
-):
+def multiply(n, indptr, indices, values, p, q, control, scalars, history, partials):
     """q = A p, and alpha from p'q."""
     if control[STATE] == RUNNING:
         take_pAp(multiply_rows(0, n, indptr, indices, values, p, q), control, scalars)

@@ -507,9 +507,7 @@ def wide(x):
 
 
 @KERNELS.strided
-def residual(
-    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, b, r, control, scalars, history, partials
-):
+def residual(n, indptr, indices, values, x, b, r, control, scalars, history, partials):
     """r = b - A x, and r'r, both summed in double precision."""
     scalars[RR] = residual_rows(0, n, indptr, indices, values, x, b, r)
 
