@@ -11,7 +11,8 @@ are written to be fast; readable definitions, which tests compare both with, are
     run = backend.kernels(KERNELS, VALUE=x.dtype)
     run.scale(x.size, 2.0, x)
 
-In a kernel's signature every integer scalar is ``long long`` and every real scalar ``double``.
+In a kernel's signature every integer scalar is ``long long`` and every real scalar ``double``. What `Backend.record`
+puts together, such as the arrays of a matrix, is one struct in CUDA. On the CPU its fields are arguments.
 """
 
 from __future__ import annotations
