@@ -28,7 +28,7 @@ import numpy as np
 
 from mcprecond.backends.checking import NUMBA_OPTIONS
 from mcprecond.backends.compilation import compiler
-from mcprecond.backends.shared_loop import shared_loop
+from mcprecond.backends.team.loops import shared_loop
 
 #: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
 #: them, and a way for it to do so would take time to compile.

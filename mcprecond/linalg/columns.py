@@ -11,7 +11,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.cuda_source import BLOCK
-from mcprecond.linalg.row_vectors import product_of_4, product_of_8
+from mcprecond.backends.team.arithmetic import product_of_4, product_of_8
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LONG_ROWS=0")
 
