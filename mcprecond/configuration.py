@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcprecond.backends import team
 from mcprecond.backends.arguments import integer
+from mcprecond.backends.team.threads import MOST_THREADS, get_threads, set_threads
 from mcprecond.backends.threads import default_threads
 
 
@@ -36,6 +36,6 @@ def configure(*, threads: int | None = None) -> int:
     1
     >>> threads = mcprecond.configure()  # the default again
     """
-    chosen = default_threads() if threads is None else integer(threads, "threads", 1, team.MOST_THREADS)
-    team.set_threads(chosen)
-    return team.get_threads()
+    chosen = default_threads() if threads is None else integer(threads, "threads", 1, MOST_THREADS)
+    set_threads(chosen)
+    return get_threads()

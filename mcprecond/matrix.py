@@ -17,8 +17,8 @@ import scipy.sparse
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_row, offset_type
 from mcprecond.backends.arguments import FLOATS
-from mcprecond.backends.atomics import atomic_max, atomic_or
 from mcprecond.backends.hashing import mix64
+from mcprecond.backends.team.atomics import atomic_max, atomic_or
 from mcprecond.numbering import compact_order
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")

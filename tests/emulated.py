@@ -84,6 +84,8 @@ def compiled(kernel_set: KernelSet, options: tuple[str, ...]) -> ctypes.CDLL:
 
 def argument(value: Any) -> Any:
     """A kernel's argument, as CuPy passes it."""
+    if isinstance(value, ctypes.Structure):
+        return value
     if isinstance(value, np.ndarray):
         assert value.flags.c_contiguous or value.ndim > 1  # some columns of a vector
         return ctypes.c_void_p(value.ctypes.data)
@@ -96,6 +98,12 @@ class EmulatedBackend(CpuBackend):
     resident_warps = BLOCK // WARP
     most_blocks = 1
     shared_cache = 1 << 30
+
+    def record(self, fields: tuple[Any, ...], of_cuda: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+        words = [argument(field) for field in fields + of_cuda]
+        types = [(f"word{number}", type(word)) for number, word in enumerate(words)]
+        struct = type("Record", (ctypes.Structure,), {"_fields_": types})
+        return (struct(*words),)
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         if kernel_set.source.relative_to(PACKAGE).parts[0] not in EMULATED:

@@ -60,7 +60,7 @@ def compiler(*, keeps: bool = True, **options: Any) -> Callable[[Callable[..., A
 
 
 def shared_loop(body: Callable[..., Any], grain: str, known: dict[str, Any], **options: Any) -> Any:
-    """In the place of `mcprecond.backends.shared_loop.shared_loop`."""
+    """In the place of `mcprecond.backends.team.loops.shared_loop`."""
     return compiler()(body)
 
 
@@ -76,7 +76,7 @@ def atomic(change: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
-    """In the place of Numba's, of which one is left: the products of `mcprecond/linalg/row_vectors.py`."""
+    """In the place of Numba's, of which one is left: the products of `team/arithmetic.py`."""
     scope = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     return scope["each"].cell_contents if "each" in scope else function
 
@@ -90,9 +90,9 @@ def replace(name: str, **functions: Any) -> None:
 
 
 replace("compilation", compiler=compiler)
-replace("shared_loop", shared_loop=shared_loop)
+replace("team.loops", shared_loop=shared_loop)
 replace(
-    "atomics",
+    "team.atomics",
     atomic_or=atomic(lambda a, b: a | b),
     atomic_add=atomic(lambda a, b: a + b),
     atomic_max=atomic(max),

@@ -58,6 +58,11 @@ class Backend(Protocol):
         specializes by itself. A TypeError names a choice that is not declared, or is missing.
         """
 
+    def record(self, fields: tuple[Any, ...], of_cuda: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+        """Return the arguments by which kernels take arrays and integers that belong together: in CUDA one struct with
+        the addresses of the arrays, which do not stay alive for it; on the CPU the fields, without those of CUDA alone.
+        """
+
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         """Return a cheap way to run `function` again and again on the same arrays: on the GPU a captured graph.
 

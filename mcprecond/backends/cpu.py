@@ -42,6 +42,9 @@ class CpuBackend:
         kernel_set.compiled(macros)  # refuses what a GPU would
         return Kernels({name: side.function for name, side in kernel_set.functions.items()}, self, kernel_set, macros)
 
+    def record(self, fields: tuple[Any, ...], of_cuda: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+        return fields
+
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         return function
 

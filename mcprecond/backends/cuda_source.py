@@ -33,12 +33,19 @@ def cuda_source(source: Path, replaced: Mapping[str, Path] | None = None) -> str
     return "\n".join([*defined(CUDA_CONSTANTS), *_lines(source.resolve(), replaced or {}, set())]) + "\n"
 
 
-def defined(constants: Mapping[str, int]) -> list[str]:
+def defined(constants: Mapping[str, int | float]) -> list[str]:
     """Constants as macros. (A constexpr variable would be a variable in the machine code, too.)"""
-    return [f"#define {name} ({int(value)}{'ll' if abs(value) >= 2**31 else ''})" for name, value in constants.items()]
+    return [f"#define {name} ({literal(value)})" for name, value in constants.items()]
 
 
-def constants_of(module: Path) -> Mapping[str, int]:
+def literal(value: int | float) -> str:
+    """A number as C++ has it, with all its digits: a float in double precision."""
+    if isinstance(value, float):
+        return repr(value)
+    return f"{int(value)}{'ll' if abs(value) >= 2**31 else ''}"
+
+
+def constants_of(module: Path) -> Mapping[str, int | float]:
     """The constants that a Python module has for the CUDA files of its name; it need not exist."""
     if not module.exists():
         return {}

@@ -78,6 +78,10 @@ class GpuBackend:
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
         return _variant(self, kernel_set, tuple(macros.items()), self.xp.cuda.Device().id)
 
+    def record(self, fields: tuple[Any, ...], of_cuda: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+        words = [field if isinstance(field, int) else field.data.ptr for field in fields + of_cuda]
+        return (np.array(words, np.int64).view(f"V{8 * len(words)}"),)  # an array of one element is passed by value
+
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         import cupy
 

@@ -11,7 +11,8 @@ are written to be fast; readable definitions, which tests compare both with, are
     run = backend.kernels(KERNELS, VALUE=x.dtype)
     run.scale(x.size, 2.0, x)
 
-In a kernel's signature every integer scalar is ``long long`` and every real scalar ``double``.
+In a kernel's signature every integer scalar is ``long long`` and every real scalar ``double``. What `Backend.record`
+puts together, such as the arrays of a matrix, is one struct in CUDA. On the CPU its fields are arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 from mcprecond.backends.checking import NUMBA_OPTIONS
 from mcprecond.backends.compilation import compiler
-from mcprecond.backends.shared_loop import shared_loop
+from mcprecond.backends.team.loops import shared_loop
 
 #: For all functions. fastmath stays off: results keep their bits whatever is compiled around them. C does not call
 #: them, and a way for it to do so would take time to compile.

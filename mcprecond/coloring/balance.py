@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_row
-from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.hubs import near_hubs
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, backend_of, compile_loop
-from mcprecond.backends.atomics import atomic_add, atomic_max, atomic_min
 from mcprecond.backends.inputs import integers
+from mcprecond.backends.team.atomics import atomic_add, atomic_max, atomic_min
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_of
 from mcprecond.matrix import AdmittedMatrix

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop, compile_part, compile_row
-from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring.graph import Graph, row_near, rows_near
 from mcprecond.coloring.history import new_log
 from mcprecond.coloring.hubs import hubs_of, in_sequence

@@ -9,9 +9,9 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import did_you_mean
-from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.inputs import integers
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from mcprecond.backends import Backend, KernelSet, compile_row, unsigned
+from mcprecond.backends.team.arithmetic import fma
 from mcprecond.linalg.csr import Csr
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE")
@@ -42,16 +41,6 @@ def real_parts(v: Any) -> Any:
 
 
 # On the CPU.
-
-
-@intrinsic
-def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
-    """a b + c in double precision, rounded once."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.fma(*args)
-
-    return types.float64(types.float64, types.float64, types.float64), codegen
 
 
 @compile_row

@@ -21,35 +21,31 @@ struct Column {
 //
 // The threads of a block load the entries of its rows in the order of memory, each of them once for all columns, into
 // shared memory. If the rows have so many entries that this takes too many rounds, each thread reads those of its row.
-template <typename SUM, typename STORED_VALUE, typename ARGUMENT_VALUE, typename RowDone>
-__device__ __forceinline__ double multiply_columns(long long n, const Place& place, bool is_wanted,
-                                                   const OFFSET* indptr, const int* indices, const STORED_VALUE* values,
-                                                   const LongRows& long_rows, long long pitch, const ARGUMENT_VALUE* x,
-                                                   RowDone row_done) {
+template <typename SUM, typename T, typename Argument, typename RowDone>
+__device__ __forceinline__ double multiply_columns(long long n, const Place& place, bool is_wanted, const Matrix<T>& A,
+                                                   const Argument* x, RowDone row_done) {
+    const OFFSET* indptr = A.indptr;
 #ifdef LONG_ROWS
-    for (int c = 0; c < place.k; ++c) {
-        LongRows own = long_rows;
-        own.work += c * pitch;
-        own.multiply<SUM>(indptr, indices, values, Column<ARGUMENT_VALUE>{x, place.k, c},
-                          [&](long long i, SUM total) { return row_done(i, c, total); });
-    }
+    for (int c = 0; c < place.k; ++c)
+        A.template multiply_long_rows<SUM>(
+            Column<Argument>{x, place.k, c}, [&](long long i, SUM total) { return row_done(i, c, total); },
+            A.work + c * A.pitch);
 #endif
-    __shared__ STORED_VALUE staged[AT_ONCE];
+    __shared__ T staged[AT_ONCE];
     __shared__ int staged_columns[AT_ONCE];
     double sum = 0;
-    const Column<ARGUMENT_VALUE> own{x, place.k, place.column};
-    for (long long first = (long long)blockIdx.x * place.rows; first < n;
-         first += (long long)gridDim.x * place.rows) {
+    const Column<Argument> own{x, place.k, place.column};
+    for (long long first = (long long)blockIdx.x * place.rows; first < n; first += (long long)gridDim.x * place.rows) {
         long long i = first + place.row;
         OFFSET base = indptr[first], total = indptr[min(first + place.rows, n)] - base, next = 0, end = 0;
         bool has_row = place.is_used && is_wanted && i < n;
 #ifdef LONG_ROWS
-        has_row = has_row && !long_rows.has(indptr[i + 1] - indptr[i]);
+        has_row = has_row && !A.is_long(i);
 #endif
         if (has_row) next = indptr[i] - base, end = indptr[i + 1] - base;
         SUM product = SUM();
         if (total > MOST_ROUNDS * AT_ONCE) {
-            for (; next < end; ++next) product += (SUM)values[base + next] * (SUM)own[indices[base + next]];
+            for (; next < end; ++next) product += (SUM)A.values[base + next] * (SUM)own[A.indices[base + next]];
         } else {
             for (int begin = 0; begin < (int)total; begin += AT_ONCE) {
                 int there = min(AT_ONCE, (int)total - begin);
@@ -57,7 +53,8 @@ __device__ __forceinline__ double multiply_columns(long long n, const Place& pla
 #pragma unroll
                 for (int l = 0; l < LOADS; ++l) {
                     int e = l * BLOCK + threadIdx.x;
-                    if (e < there) staged[e] = values[base + begin + e], staged_columns[e] = indices[base + begin + e];
+                    if (e < there)
+                        staged[e] = A.values[base + begin + e], staged_columns[e] = A.indices[base + begin + e];
                 }
                 __syncthreads();
                 for (; next < end && next < begin + there; ++next)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.cuda_source import BLOCK
-from mcprecond.linalg.row_vectors import product_of_4, product_of_8
+from mcprecond.backends.team.arithmetic import product_of_4, product_of_8
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LONG_ROWS=0")
 
@@ -43,7 +43,7 @@ def row_products(begin, end, indices, values, x, y, i):
 
 
 @KERNELS.per_item_driver
-def multiply(size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, x, adds, y):
+def multiply(size, k, indptr, indices, values, x, adds, y):
     """Y = A X, or Y += A X; size is that of Y."""
     multiply_rows(0, len(y), indptr, indices, values, x, adds, y)
 
@@ -60,7 +60,7 @@ def multiply_rows(first, end, indptr, indices, values, x, adds, y):
 
 
 @KERNELS.per_item_driver
-def residual(size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, b, x, r):
+def residual(size, k, indptr, indices, values, b, x, r):
     """R = B - A X."""
     residual_rows(0, len(r), indptr, indices, values, b, x, r)
 

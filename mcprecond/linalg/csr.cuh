@@ -14,31 +14,33 @@
 // The entries of neighboring rows are contiguous in memory. In each round the block loads the next AT_ONCE of them, and
 // stores their products with x in shared memory. Then the threads of each row add up the products of the row. If the rows
 // have too many entries for MOST_ROUNDS rounds, the threads of each row load its entries themselves.
-template <typename SUM, typename STORED_VALUE, typename Vector>
-__device__ __forceinline__ SUM block_row_product(long long first, long long n, const OFFSET* indptr, const int* indices,
-                                                 const STORED_VALUE* values, Vector x,
+template <typename SUM, typename T, typename Vector>
+__device__ __forceinline__ SUM block_row_product(long long first, long long n, const Matrix<T>& A, Vector x,
                                                  long long longest = 1ll << 62) {
     __shared__ SUM products[AT_ONCE];
+    const OFFSET* indptr = A.indptr;
     long long i = first + threadIdx.x / LANES;
     OFFSET base = indptr[first], total = indptr[min(first + ROWS_OF_BLOCK, n)] - base;
     OFFSET next = i < n ? indptr[i] - base + threadIdx.x % LANES : 0, end = i < n ? indptr[i + 1] - base : 0;
     if (end - next > longest) end = next;
-    indices += base, values += base;
+    const int* indices = A.indices + base;
+    const T* values = A.values + base;
     SUM sum = SUM();
     if (total > MOST_ROUNDS * AT_ONCE) {
-        for (; next < end; next += LANES) CHECK(indices[next], indices[next] >= 0), sum += (SUM)values[next] * (SUM)x[indices[next]];
+        for (; next < end; next += LANES)
+            CHECK(indices[next], indices[next] >= 0), sum += (SUM)values[next] * (SUM)x[indices[next]];
         return lane_sum<LANES>(sum);
     }
     for (int begin = 0; begin < (int)total; begin += AT_ONCE) {
         int columns[LOADS];
-        STORED_VALUE loaded[LOADS];
+        T loaded[LOADS];
         int there = min(AT_ONCE, (int)total - begin);
 #pragma unroll
         for (int l = 0; l < LOADS; ++l) {
             int k = l * BLOCK + threadIdx.x;
             columns[l] = k < there ? indices[begin + k] : 0;
             CHECK(columns[l], columns[l] >= 0);
-            loaded[l] = k < there ? values[begin + k] : STORED_VALUE();
+            loaded[l] = k < there ? values[begin + k] : T();
         }
         if (begin) __syncthreads();
 #pragma unroll
@@ -54,17 +56,15 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
 
 // Multiply all rows of A with x. For each row one thread calls `row_done(i, total)`, which returns a term of an inner
 // product. The function returns the sum of the terms of this thread's short rows; those of the long rows are in `work`.
-template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
-__device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indptr, const int* indices,
-                                                const STORED_VALUE* values, const LongRows& long_rows, Vector x,
-                                                RowDone row_done) {
-    long_rows.multiply<SUM>(indptr, indices, values, x, row_done);
+template <typename SUM, typename T, typename Vector, typename RowDone>
+__device__ __forceinline__ double multiply_rows(long long n, const Matrix<T>& A, Vector x, RowDone row_done) {
+    A.template multiply_long_rows<SUM>(x, row_done, A.work);
     double sum = 0;
     for (long long first = (long long)blockIdx.x * ROWS_OF_BLOCK; first < n;
          first += (long long)gridDim.x * ROWS_OF_BLOCK) {
         long long i = first + threadIdx.x / LANES;
-        SUM total = block_row_product<SUM>(first, n, indptr, indices, values, x, long_rows.longest);
-        if (i < n && threadIdx.x % LANES == 0 && !long_rows.has(indptr[i + 1] - indptr[i])) sum += row_done(i, total);
+        SUM total = block_row_product<SUM>(first, n, A, x, A.longest);
+        if (i < n && threadIdx.x % LANES == 0 && !A.is_long(i)) sum += row_done(i, total);
         __syncthreads();  // before the next products
     }
     return sum;
@@ -72,16 +72,14 @@ __device__ __forceinline__ double multiply_rows(long long n, const OFFSET* indpt
 
 // The same without an inner product, in a grid that has LANES threads for each row. The code for long rows is compiled
 // only if the matrix has some (LONG_ROWS), since its registers would slow down the products of short rows.
-template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
-__device__ __forceinline__ void multiply_each_row(long long n, const OFFSET* indptr, const int* indices,
-                                                  const STORED_VALUE* values, const LongRows& long_rows, Vector x,
-                                                  RowDone row_done) {
+template <typename SUM, typename T, typename Vector, typename RowDone>
+__device__ __forceinline__ void multiply_each_row(long long n, const Matrix<T>& A, Vector x, RowDone row_done) {
 #ifdef LONG_ROWS
-    multiply_rows<SUM>(n, indptr, indices, values, long_rows, x, row_done);
+    multiply_rows<SUM>(n, A, x, row_done);
 #else
     long long first = (long long)blockIdx.x * ROWS_OF_BLOCK, i = first + threadIdx.x / LANES;
     if (first >= n) return;
-    SUM total = block_row_product<SUM>(first, n, indptr, indices, values, x);
+    SUM total = block_row_product<SUM>(first, n, A, x);
     if (i < n && threadIdx.x % LANES == 0) row_done(i, total);
 #endif
 }

@@ -116,14 +116,9 @@ class Csr(Operator):
         return self._backend.xp.zeros(columns * self._long_rows.work_size, np.float64)
 
     def arrays(self, state: Any) -> tuple[Any, ...]:
-        """As kernels take them. Views that were kept would come out of a pickle as copies."""
-        rows = self._long_rows
-        cut = rows.longest, rows.n_rows, rows.n_pieces, rows.plan
-        return unsigned(self.indptr), unsigned(self.indices), self.values, *cut, state
-
-    def arrays_of_columns(self, state: Any) -> tuple[Any, ...]:
-        """The same for kernels of several columns: also how many numbers each of these has in the state."""
-        return *self.arrays(state), self._long_rows.work_size
+        """As kernels take them, in CUDA as a `Matrix`. Views that were kept would come out of a pickle as copies."""
+        rows, cut = (unsigned(self.indptr), unsigned(self.indices), self.values), self._long_rows
+        return self._backend.record(rows, (cut.longest, cut.n_rows, cut.n_pieces, cut.plan, state, cut.work_size))
 
     @property
     def nbytes(self) -> int:
@@ -145,14 +140,14 @@ class Csr(Operator):
 
     def _multiply(self, state: Any, x: Any, adds: int, y: Any) -> None:
         if (k := columns_of(x)) > 1:
-            self._columns_run().multiply(y.size, k, *self.arrays_of_columns(state), x, adds, y)
+            self._columns_run().multiply(y.size, k, *self.arrays(state), x, adds, y)
         else:
             self._run.multiply(self.rows, *self.arrays(state), x.reshape(-1), adds, y.reshape(-1))
 
     def enqueue_residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         """r = b - A x."""
         if (k := columns_of(x)) > 1:
-            self._columns_run().residual(r.size, k, *self.arrays_of_columns(state), b, x, r)
+            self._columns_run().residual(r.size, k, *self.arrays(state), b, x, r)
         else:
             self._run.residual(self.rows, *self.arrays(state), *(v.reshape(-1) for v in (b, x, r)))
 
@@ -236,7 +231,7 @@ def row_product(i, indptr, indices, values, x):
 
 
 @KERNELS.per_item
-def multiply(first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, adds, y):
+def multiply(first, end, indptr, indices, values, x, adds, y):
     """y = A x, or y += A x."""
     for i in range(first, end):
         total = y.dtype.type(row_product(i, indptr, indices, values, x))
@@ -244,7 +239,7 @@ def multiply(first, end, indptr, indices, values, longest, n_long, n_pieces, pla
 
 
 @KERNELS.per_item
-def residual(first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, b, x, r):
+def residual(first, end, indptr, indices, values, b, x, r):
     """r = b - A x."""
     for i in range(first, end):
         r[i] = b[i] - row_product(i, indptr, indices, values, x)

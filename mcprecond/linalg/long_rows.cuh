@@ -1,29 +1,33 @@
-// Products of a vector and the long rows of a sparse matrix, which all warps share. See csr.py.
+// A sparse matrix as kernels take it, and products of a vector and its long rows, which all warps share. See csr.py.
 #pragma once
 
 #include "cuda/memory.cuh"
 #include "cuda/numbers.cuh"
 #include "cuda/reduce.cuh"
 
-// The rows with more than `longest` entries. They are cut into pieces, and each warp multiplies some of the pieces.
-struct LongRows {
-    long long longest, n_rows, n_pieces;
+// The rows with more than `longest` entries are cut into pieces, and each warp multiplies some of the pieces.
+template <typename T>
+struct Matrix {
+    const OFFSET* indptr;
+    const int* indices;
+    const T* values;
+    long long longest, n_long, n_pieces;
     const int* plan;
     double* work;
+    long long pitch;  // how many numbers of `work` belong to a column
 
-    __device__ __forceinline__ bool has(OFFSET length) const { return length > longest; }
+    __device__ __forceinline__ bool is_long(long long i) const { return indptr[i + 1] - indptr[i] > longest; }
 
-    // Multiply the long rows with x: `row_done(i, total)` puts the product of row i where it belongs, and returns what it adds
-    // to the inner product.
-    template <typename SUM, typename STORED_VALUE, typename Vector, typename RowDone>
-    __device__ __forceinline__ void multiply(const OFFSET* indptr, const int* indices, const STORED_VALUE* values,
-                                             Vector x, RowDone row_done) const {
-        const int *rows = plan + n_pieces, *firsts = rows + n_rows;
-        uint64* done = (uint64*)(work + n_rows);
-        SUM* sums = (SUM*)(work + 2 * n_rows);
+    // Multiply the long rows with x: `row_done(i, total)` puts the product of row i where it belongs, and returns what it
+    // adds to the inner product. The terms of a column go to its own part of `work`.
+    template <typename SUM, typename Vector, typename RowDone>
+    __device__ __forceinline__ void multiply_long_rows(Vector x, RowDone row_done, double* work) const {
+        const int *rows = plan + n_pieces, *firsts = rows + n_long;
+        uint64* done = (uint64*)(work + n_long);
+        SUM* sums = (SUM*)(work + 2 * n_long);
         for (long long piece = thread_id() / WARP; piece < n_pieces; piece += thread_count() / WARP) {
             int k = plan[piece], first = firsts[k], count = firsts[k + 1] - first, i = rows[k];
-            CHECK(k, k >= 0 && k < n_rows);
+            CHECK(k, k >= 0 && k < n_long);
             CHECK(piece, piece >= first && piece < first + count);
             OFFSET begin = indptr[i] + (OFFSET)(piece - first) * PIECE, row_end = indptr[i + 1];
             OFFSET end = row_end - begin > PIECE ? begin + PIECE : row_end;

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, offset_type
-from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.sorting import sort_in_place
+from mcprecond.backends.team.atomics import atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
 

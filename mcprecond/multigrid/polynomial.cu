@@ -1,23 +1,17 @@
 // A step of polynomial smoothers: LANES threads per row, all warps for long rows. See polynomial.py.
 
 #include "linalg/csr.cuh"
+#include "polynomial.cuh"
 
-extern "C" __global__ void step(long long n, const OFFSET* indptr, const int* indices, const STORED* values,
-                                long long longest, long long n_long, long long n_pieces, const int* plan, double* work,
-                                const VALUE* dinv, const VALUE* b, long long from_zero, const VALUE* x, double alpha,
-                                double beta, VALUE* d, VALUE* y) {
-    auto finish = [&](long long i, VALUE rest) {
-        VALUE move = rounded_product((REAL)beta, dinv[i] * rest);
-        if (alpha != 0) move += rounded_product((REAL)alpha, d[i]);
-        d[i] = move;
-        y[i] = from_zero ? move : x[i] + move;
-        return 0.0;
-    };
+extern "C" __global__ void step(long long n, Matrix<STORED> A, const VALUE* dinv, const VALUE* b, long long from_zero,
+                                const VALUE* x, double alpha, double beta, VALUE* d, VALUE* y) {
+    Step own{dinv, b, x, from_zero, alpha, beta, d, y};
     if (from_zero) {
-        for (long long i = thread_id(); i < n; i += thread_count()) finish(i, b[i]);
+        for (long long i = thread_id(); i < n; i += thread_count()) own.take(i, i, VALUE());
         return;
     }
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
-    multiply_each_row<VALUE>(n, indptr, indices, values, long_rows, x,
-                             [&](long long i, VALUE total) { return finish(i, b[i] - total); });
+    multiply_each_row<VALUE>(n, A, x, [&](long long i, VALUE product) {
+        own.take(i, i, product);
+        return 0.0;
+    });
 }

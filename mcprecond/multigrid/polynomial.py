@@ -14,6 +14,7 @@ from mcprecond.linalg.csr import columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.filtered import inverse_row_sums
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
+from mcprecond.multigrid.polynomial_columns import take_step
 from mcprecond.multigrid.smoothers import Smoother
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
@@ -72,7 +73,7 @@ class Polynomial(Smoother):
         if not from_zero and len(steps) % 2:
             other[...] = x
         if (k := columns_of(b)) > 1:
-            run = partial(self._columns_run().step, b.size, k, *self.A.arrays_of_columns(of_A), self.dinv)
+            run = partial(self._columns_run().step, b.size, k, *self.A.arrays(of_A), self.dinv)
         else:
             run = partial(self._run.step, len(b), *self.A.arrays(of_A), self.dinv)
         for number, (alpha, beta) in enumerate(steps):
@@ -108,14 +109,8 @@ def coefficients(degree: int) -> list[tuple[float, float]]:
 
 
 @KERNELS.per_item
-def step(
-    first, end, indptr, indices, values, longest, n_long, n_pieces, plan, work, dinv, b, from_zero, x, alpha, beta, d, y
-):
-    """d = alpha d + beta D (b - A x), and y = x + d; from zero x is not read, and d is not if alpha is 0."""
+def step(first, end, indptr, indices, values, dinv, b, from_zero, x, alpha, beta, d, y):
+    """y = x + d after d = alpha d + beta D (b - A x); see `take_step`."""
     for i in range(first, end):
-        rest = b[i] if from_zero else b[i] - row_product(i, indptr, indices, values, x)
-        move = dinv.real.dtype.type(beta) * (dinv[i] * rest)
-        if alpha != 0:
-            move += dinv.real.dtype.type(alpha) * d[i]
-        d[i] = move
-        y[i] = move if from_zero else x[i] + move
+        product = x.dtype.type(0) if from_zero else row_product(i, indptr, indices, values, x)
+        take_step(i, i, product, dinv, b, from_zero, x, alpha, beta, d, y)

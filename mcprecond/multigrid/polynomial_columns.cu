@@ -1,27 +1,18 @@
 // A step of polynomial smoothers on vectors of k columns: one thread per number. See polynomial_columns.py.
 
 #include "linalg/column_products.cuh"
+#include "polynomial.cuh"
 
-extern "C" __global__ void step(long long size, long long k, const OFFSET* indptr, const int* indices,
-                                const STORED* values, long long longest, long long n_long, long long n_pieces,
-                                const int* plan, double* work, long long pitch, const VALUE* dinv, const VALUE* b,
+extern "C" __global__ void step(long long size, long long k, Matrix<STORED> A, const VALUE* dinv, const VALUE* b,
                                 long long from_zero, const VALUE* x, double alpha, double beta, VALUE* d, VALUE* y) {
     Place place(k);
-    auto finish = [&](long long e, long long i, VALUE rest) {
-        VALUE move = rounded_product((REAL)beta, dinv[i] * rest);
-        if (alpha != 0) move += rounded_product((REAL)alpha, d[e]);
-        d[e] = move;
-        y[e] = from_zero ? move : x[e] + move;
-    };
+    Step own{dinv, b, x, from_zero, alpha, beta, d, y};
     if (from_zero) {
-        place.each(size / k, [&](long long e, long long i) { finish(e, i, b[e]); });
+        place.each(size / k, [&](long long e, long long i) { own.take(i, e, VALUE()); });
         return;
     }
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
-    multiply_columns<VALUE>(size / k, place, true, indptr, indices, values, long_rows, pitch, x,
-                            [&](long long i, int c, VALUE total) {
-                                long long e = i * k + c;
-                                finish(e, i, b[e] - total);
-                                return 0.0;
-                            });
+    multiply_columns<VALUE>(size / k, place, true, A, x, [&](long long i, int c, VALUE product) {
+        own.take(i, i * k + c, product);
+        return 0.0;
+    });
 }

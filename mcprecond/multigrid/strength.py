@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
-from mcprecond.backends.atomics import atomic_min
 from mcprecond.backends.sorting import lower_bound
+from mcprecond.backends.team.atomics import atomic_min
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, backend_of, compile_loop, compile_part
-from mcprecond.backends.atomics import atomic_add
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring import Coloring, coloring_of
 from mcprecond.matrix import AdmittedMatrix, admitted
 

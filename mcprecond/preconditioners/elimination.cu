@@ -221,13 +221,9 @@ __device__ __forceinline__ VALUE eliminate_in_place(const Row& row, const Triang
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT)
-    factorize(long long n_pieces, const int* pieces, const OFFSET* lower_indptr, const int* lower_indices,
-              const OFFSET* lower_places, STORED* lower_stored, VALUE* lower_values, const OFFSET* upper_indptr,
-              const int* upper_indices, const OFFSET* upper_places, STORED* upper_stored, VALUE* upper_values,
-              const long long* firsts, const PLACE* matches, const VALUE* diagonal, double tiny, double least,
-              double theta, VALUE* pivots, VALUE* dinv, VALUE* shifts, int* found) {
-    Triangle lower{lower_indptr, lower_indices, lower_places, lower_stored, lower_values};
-    Triangle upper{upper_indptr, upper_indices, upper_places, upper_stored, upper_values};
+    factorize(long long n_pieces, const int* pieces, Triangle lower, Triangle upper, const long long* firsts,
+              const PLACE* matches, const VALUE* diagonal, double tiny, double least, double theta, VALUE* pivots,
+              VALUE* dinv, VALUE* shifts, int* found) {
     auto work_on = [&](const Slice& slice, const Row& row, bool listed) {
         int i = row.i;
         VALUE d = row.length ? diagonal[i] : VALUE(0), added;
@@ -254,12 +250,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS_LIMIT)
             upper.stored[upper.places[sorted]] = (STORED)(inverse * upper.values[sorted]);
         }
     };
-    for_slices(0, n_pieces, false, pieces, nullptr, lower_indices, [&](const Slice& piece) {
+    for_slices(0, n_pieces, false, pieces, nullptr, lower.indices, [&](const Slice& piece) {
         int end = (int)piece.first + piece.rows;
         for (int first = (int)piece.first, rows; first < end; first += rows) {
             for (rows = end - first;; rows = (rows + 1) / 2) {  // fewer at once where some are long
                 Slice slice(first, first + rows);
-                Row row(slice, lower_indptr, upper_indptr);
+                Row row(slice, lower.indptr, upper.indptr);
                 // Whether all rows are listed, and there are registers for them.
                 bool listed = __all_sync(FULL_WARP, row.length <= SHARE << slice.log_lanes &&
                                                         (row.length == 0 || row.is_listed(firsts)));

@@ -264,9 +264,10 @@ class ILU0(Factored):
         if not self._matches:
             self._analyze()
         blocks, xp = self.blocks, self.backend.xp
-        triangles: list[Any] = []
-        for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True):
-            triangles += [triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype)]
+        lower, upper = (
+            (triangle.indptr, *rows, triangle.values, xp.empty(len(triangle.values), blocks.dtype))
+            for triangle, rows in zip((blocks.lower, blocks.upper), self._rows, strict=True)
+        )
         self._symmetric = None
         shifts, is_stored = xp.empty(blocks.shape[0], blocks.dtype), True
 
@@ -280,7 +281,8 @@ class ILU0(Factored):
             self._run.factorize(
                 len(self._pieces) - 1,
                 self._pieces,
-                *triangles,
+                *self.backend.record(lower),
+                *self.backend.record(upper),
                 *self._matches,
                 blocks.diagonal,
                 tiny,

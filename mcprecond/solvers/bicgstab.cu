@@ -14,33 +14,31 @@ extern "C" __global__ void change_direction(long long n, const VALUE* r, const V
 
 // Sum the inner products of a and b, and of b and b, over all rows, and call `take` with both.
 template <typename Function>
-__device__ __forceinline__ void finish_products(long long n, const VALUE* a, const VALUE* b, long long* control,
-                                                double* partials, Function take) {
+__device__ __forceinline__ void finish_products(long long n, const VALUE* a, const VALUE* b,
+                                                const Recurrence& recurrence, Function take) {
     Wide product = Wide();
     double square = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         product += conjugated_product(a[i], b[i]);
         square += inner(b[i], b[i]);
     }
-    finish_with(product, square, control, partials, take);
+    recurrence.finish_with(product, square, take);
 }
 
-extern "C" __global__ void find_alpha(long long n, const VALUE* shadow, const VALUE* v, Wide* c, long long* control,
-                                      double* scalars, double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
+extern "C" __global__ void find_alpha(long long n, const VALUE* shadow, const VALUE* v, Wide* c,
+                                      Recurrence recurrence) {
     if (!recurrence.is_running()) return;
-    finish_products(n, shadow, v, control, partials, [&](Wide product, double square) {
+    finish_products(n, shadow, v, recurrence, [&](Wide product, double square) {
         if (!recurrence.is_finite(square)) return;
-        if (fabs(product) <= scalars[LEAST_RZ] * sqrt(square))
-            control[STATE] = BROKEN;
+        if (fabs(product) <= recurrence.scalars[LEAST_RZ] * sqrt(square))
+            recurrence.control[STATE] = BROKEN;
         else
             c[ALPHA] = c[RHO] / product;
     });
 }
 
-extern "C" __global__ void advance_half(long long n, const VALUE* v, VALUE* r, const Wide* c, long long* control,
-                                        double* scalars, double* history, double* partials) {
-    if (control[STATE] != RUNNING) return;
+extern "C" __global__ void advance_half(long long n, const VALUE* v, VALUE* r, const Wide* c, Recurrence recurrence) {
+    if (!recurrence.is_running()) return;
     VALUE alpha = (VALUE)c[ALPHA];
     double square = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
@@ -48,23 +46,21 @@ extern "C" __global__ void advance_half(long long n, const VALUE* v, VALUE* r, c
         r[i] = rest;
         square += inner(rest, rest);
     }
-    finish<1>({square}, control, partials, [&](const double* totals) { scalars[RR] = totals[0]; });
+    recurrence.finish<1>({square}, [&](const double* totals) { recurrence.scalars[RR] = totals[0]; });
 }
 
-extern "C" __global__ void find_omega(long long n, const VALUE* s, const VALUE* t, Wide* c, long long* control,
-                                      double* scalars, double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
+extern "C" __global__ void find_omega(long long n, const VALUE* s, const VALUE* t, Wide* c, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
-    finish_products(n, s, t, control, partials, [&](Wide product, double square) {
+    finish_products(n, s, t, recurrence, [&](Wide product, double square) {
         if (!recurrence.is_finite(square)) return;
-        c[OMEGA] = scalars[RR] <= scalars[TOLERANCE] || square == 0 ? Wide() : (1 / square) * conjugate(product);
+        c[OMEGA] = recurrence.scalars[RR] <= recurrence.scalars[TOLERANCE] || square == 0
+                       ? Wide()
+                       : (1 / square) * conjugate(product);
     });
 }
 
 extern "C" __global__ void advance(long long n, const VALUE* shadow, const VALUE* y, const VALUE* z, const VALUE* t,
-                                   VALUE* x, VALUE* r, Wide* c, long long* control, double* scalars, double* history,
-                                   double* partials) {
-    Recurrence recurrence{control, scalars, history};
+                                   VALUE* x, VALUE* r, Wide* c, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
     VALUE alpha = (VALUE)c[ALPHA], omega = (VALUE)c[OMEGA];
     Wide product = Wide();
@@ -76,11 +72,11 @@ extern "C" __global__ void advance(long long n, const VALUE* shadow, const VALUE
         product += conjugated_product(shadow[i], rest);
         square += inner(rest, rest);
     }
-    finish_with(product, square, control, partials, [&](Wide rho, double square) {
+    recurrence.finish_with(product, square, [&](Wide rho, double square) {
         recurrence.take_rr(square);
         if (!recurrence.is_running()) return;
-        if (fabs(rho) <= scalars[LEAST_RZ] * sqrt(square) || fabs(c[OMEGA]) == 0) {
-            control[STATE] = BROKEN;
+        if (fabs(rho) <= recurrence.scalars[LEAST_RZ] * sqrt(square) || fabs(c[OMEGA]) == 0) {
+            recurrence.control[STATE] = BROKEN;
             return;
         }
         c[BETA] = (rho / c[RHO]) * (c[ALPHA] / c[OMEGA]);

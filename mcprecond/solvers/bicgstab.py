@@ -201,7 +201,7 @@ def turn_numbers(first, end, beta, omega, r, v, p):
 
 
 @KERNELS.strided
-def find_alpha(n, shadow, v, c, control, scalars, history, partials):
+def find_alpha(n, shadow, v, c, control, scalars, history):
     """Alpha from shadow'v; if that is rounding, the recurrence breaks down."""
     if control[STATE] != RUNNING:
         return
@@ -224,7 +224,7 @@ def products(first, end, a, b):
 
 
 @KERNELS.strided
-def advance_half(n, v, r, c, control, scalars, history, partials):
+def advance_half(n, v, r, c, control, scalars, history):
     """s = r - alpha v in the place of r, and its norm."""
     if control[STATE] == RUNNING:
         scalars[RR] = advance_half_numbers(0, n, r.dtype.type(c[ALPHA]), v, r)
@@ -241,7 +241,7 @@ def advance_half_numbers(first, end, alpha, v, r):
 
 
 @KERNELS.strided
-def find_omega(n, s, t, c, control, scalars, history, partials):
+def find_omega(n, s, t, c, control, scalars, history):
     """Omega from t's and t't; 0 if s is small enough, or A M s = 0."""
     if control[STATE] != RUNNING:
         return
@@ -251,7 +251,7 @@ def find_omega(n, s, t, c, control, scalars, history, partials):
 
 
 @KERNELS.strided
-def advance(n, shadow, y, z, t, x, r, c, control, scalars, history, partials):
+def advance(n, shadow, y, z, t, x, r, c, control, scalars, history):
     """x += alpha y + omega z, r = s - omega t, and beta from shadow'r."""
     if control[STATE] != RUNNING:
         return

@@ -4,35 +4,26 @@
 #include "iteration.cuh"
 #include "linalg/csr.cuh"
 
-extern "C" __global__ void multiply(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                    long long longest, long long n_long, long long n_pieces, const int* plan,
-                                    double* work, const VALUE* p, VALUE* q, long long* control, double* scalars,
-                                    double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
+extern "C" __global__ void multiply(long long n, Matrix<VALUE> A, const VALUE* p, VALUE* q, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
-    double pAp = multiply_rows<VALUE>(n, indptr, indices, values, long_rows, p, [&](long long i, VALUE total) {
+    double pAp = multiply_rows<VALUE>(n, A, p, [&](long long i, VALUE total) {
         q[i] = total;
         return inner(total, p[i]);
     });
-    finish<1>({pAp}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); }, work, n_long);
+    recurrence.finish<1>({pAp}, [&](const double* totals) { recurrence.take_pAp(totals[0]); }, A.work, A.n_long);
 }
 
-extern "C" __global__ void find_alpha(long long n, const VALUE* p, const VALUE* q, long long* control, double* scalars,
-                                      double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
+extern "C" __global__ void find_alpha(long long n, const VALUE* p, const VALUE* q, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
     double pAp = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) pAp += inner(q[i], p[i]);
-    finish<1>({pAp}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
+    recurrence.finish<1>({pAp}, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 }
 
 extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, VALUE* x, VALUE* r,
-                                   long long is_preconditioned, long long* control, double* scalars, double* history,
-                                   double* partials) {
-    Recurrence recurrence{control, scalars, history};
+                                   long long is_preconditioned, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
-    REAL alpha = (REAL)scalars[ALPHA];
+    REAL alpha = (REAL)recurrence.scalars[ALPHA];
     double square = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         x[i] += alpha * p[i];
@@ -40,40 +31,37 @@ extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, 
         r[i] = rest;
         square += inner(rest, rest);
     }
-    finish<1>({square}, control, partials, [&](const double* totals) {
+    recurrence.finish<1>({square}, [&](const double* totals) {
         recurrence.take_rr(totals[0]);
-        if (!is_preconditioned) recurrence.take_rz(totals[0] * scalars[UNIT]);
+        if (!is_preconditioned) recurrence.take_rz(totals[0] * recurrence.scalars[UNIT]);
     });
 }
 
 // The inner product of a and z, this in its unit.
 template <typename Function>
-__device__ __forceinline__ void product_with_z(long long n, const VALUE* a, const VALUE* z, long long* control,
-                                               const double* scalars, double* partials, Function take) {
-    REAL unit = (REAL)scalars[UNIT];
+__device__ __forceinline__ void product_with_z(long long n, const VALUE* a, const VALUE* z,
+                                               const Recurrence& recurrence, Function take) {
+    REAL unit = (REAL)recurrence.scalars[UNIT];
     double product = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) product += inner(a[i], rounded_product(unit, z[i]));
-    finish<1>({product}, control, partials, take);
+    recurrence.finish<1>({product}, take);
 }
 
-extern "C" __global__ void find_beta(long long n, const VALUE* r, const VALUE* z, long long* control, double* scalars,
-                                     double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
+extern "C" __global__ void find_beta(long long n, const VALUE* r, const VALUE* z, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
-    product_with_z(n, r, z, control, scalars, partials, [&](const double* totals) { recurrence.take_rz(totals[0]); });
+    product_with_z(n, r, z, recurrence, [&](const double* totals) { recurrence.take_rz(totals[0]); });
 }
 
-extern "C" __global__ void find_flexible_beta(long long n, const VALUE* q, const VALUE* z, long long* control,
-                                              double* scalars, double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
-    if (!recurrence.is_running() || scalars[BETA] == 0) return;  // there is no q before the first product
-    product_with_z(n, q, z, control, scalars, partials, [&](const double* totals) {
-        if (recurrence.is_finite(totals[0])) scalars[BETA] *= -scalars[ALPHA] * totals[0] / scalars[RZ];
+extern "C" __global__ void find_flexible_beta(long long n, const VALUE* q, const VALUE* z, Recurrence recurrence) {
+    if (!recurrence.is_running() || recurrence.scalars[BETA] == 0) return;  // there is no q before the first product
+    product_with_z(n, q, z, recurrence, [&](const double* totals) {
+        if (recurrence.is_finite(totals[0]))
+            recurrence.scalars[BETA] *= -recurrence.scalars[ALPHA] * totals[0] / recurrence.scalars[RZ];
     });
 }
 
 extern "C" __global__ void change_direction(long long n, const VALUE* z, VALUE* p, const long long* control,
-                                const double* scalars) {
+                                            const double* scalars) {
     if (control[STATE] != RUNNING) return;
     REAL beta = (REAL)scalars[BETA], unit = (REAL)scalars[UNIT];
     for (long long i = thread_id(); i < n; i += thread_count()) p[i] = rounded_product(unit, z[i]) + beta * p[i];

@@ -91,9 +91,7 @@ class ConjugateGradients(Iteration):
 
 
 @KERNELS.strided
-def multiply(
-    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, p, q, control, scalars, history, partials
-):
+def multiply(n, indptr, indices, values, p, q, control, scalars, history):
     """q = A p, and alpha from p'q."""
     if control[STATE] == RUNNING:
         take_pAp(multiply_rows(0, n, indptr, indices, values, p, q), control, scalars)
@@ -111,14 +109,14 @@ def multiply_rows(first, end, indptr, indices, values, p, q):
 
 
 @KERNELS.strided
-def find_alpha(n, p, q, control, scalars, history, partials):
+def find_alpha(n, p, q, control, scalars, history):
     """Alpha from p'q."""
     if control[STATE] == RUNNING:
         take_pAp(multiply_numbers(0, n, p, q, q.dtype.type(1)), control, scalars)
 
 
 @KERNELS.strided
-def advance(n, p, q, x, r, is_preconditioned, control, scalars, history, partials):
+def advance(n, p, q, x, r, is_preconditioned, control, scalars, history):
     """x += alpha p, r -= alpha q, and r'r; without M, beta from that."""
     if control[STATE] != RUNNING:
         return
@@ -140,14 +138,14 @@ def advance_numbers(first, end, alpha, p, q, x, r):
 
 
 @KERNELS.strided
-def find_beta(n, r, z, control, scalars, history, partials):
+def find_beta(n, r, z, control, scalars, history):
     """Beta from r'z, with z in its unit."""
     if control[STATE] == RUNNING:
         take_rz(multiply_numbers(0, n, r, z, z.dtype.type(scalars[UNIT])), control, scalars)
 
 
 @KERNELS.strided
-def find_flexible_beta(n, q, z, control, scalars, history, partials):
+def find_flexible_beta(n, q, z, control, scalars, history):
     """Beta of flexible CG, from q'z and the usual one."""
     if control[STATE] != RUNNING or scalars[BETA] == 0:  # there is no q before the first product
         return

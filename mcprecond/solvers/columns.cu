@@ -11,30 +11,25 @@ __device__ __forceinline__ Recurrence recurrence_of(long long* blocks, int colum
     return {control, scalars, scalars + SCALARS};
 }
 
-extern "C" __global__ void multiply(long long size, long long k, const OFFSET* indptr, const int* indices,
-                                    const VALUE* values, long long longest, long long n_long, long long n_pieces,
-                                    const int* plan, double* work, long long pitch, const VALUE* p, VALUE* q,
+extern "C" __global__ void multiply(long long size, long long k, Matrix<VALUE> A, const VALUE* p, VALUE* q,
                                     long long* blocks, double* partials, uint32* arrivals) {
     Place place(k);
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
     bool is_running = recurrence_of(blocks, place.column).is_running();
-    double pAp = multiply_columns<VALUE>(size / k, place, is_running, indptr, indices, values, long_rows, pitch, p,
-                                         [&](long long i, int c, VALUE total) {
-                                             q[i * k + c] = total;
-                                             return inner(total, p[i * k + c]);
-                                         });
+    double pAp = multiply_columns<VALUE>(size / k, place, is_running, A, p, [&](long long i, int c, VALUE total) {
+        q[i * k + c] = total;
+        return inner(total, p[i * k + c]);
+    });
     sum_columns<1>(
         {pAp}, place, partials, arrivals,
         [=](int c, const double* totals) {
             Recurrence recurrence = recurrence_of(blocks, c);
             if (recurrence.is_running()) recurrence.take_pAp(totals[0]);
         },
-        work, n_long, pitch);
+        A.work, A.n_long, A.pitch);
 }
 
 extern "C" __global__ void advance(long long size, long long k, const VALUE* p, const VALUE* q, VALUE* x, VALUE* r,
-                                   long long is_preconditioned, long long* blocks, double* partials,
-                                   uint32* arrivals) {
+                                   long long is_preconditioned, long long* blocks, double* partials, uint32* arrivals) {
     Place place(k);
     Recurrence own = recurrence_of(blocks, place.column);
     double square = 0;
@@ -98,28 +93,24 @@ extern "C" __global__ void change_direction(long long size, long long k, const V
     });
 }
 
-extern "C" __global__ void residual(long long size, long long k, const OFFSET* indptr, const int* indices,
-                                    const VALUE* values, long long longest, long long n_long, long long n_pieces,
-                                    const int* plan, double* work, long long pitch, const VALUE* x, const VALUE* b,
+extern "C" __global__ void residual(long long size, long long k, Matrix<VALUE> A, const VALUE* x, const VALUE* b,
                                     VALUE* r, long long* blocks, double* partials, uint32* arrivals) {
     typedef typename WideOf<VALUE>::Type Wide;
     Place place(k);
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
     bool is_stopped = !recurrence_of(blocks, place.column).is_running();
-    double square = multiply_columns<Wide>(size / k, place, is_stopped, indptr, indices, values, long_rows, pitch, x,
-                                           [&](long long i, int c, Wide total) {
-                                               if (recurrence_of(blocks, c).is_running()) return 0.0;
-                                               Wide rest = (Wide)b[i * k + c] - total;
-                                               r[i * k + c] = (VALUE)rest;
-                                               return inner(rest, rest);
-                                           });
+    double square = multiply_columns<Wide>(size / k, place, is_stopped, A, x, [&](long long i, int c, Wide total) {
+        if (recurrence_of(blocks, c).is_running()) return 0.0;
+        Wide rest = (Wide)b[i * k + c] - total;
+        r[i * k + c] = (VALUE)rest;
+        return inner(rest, rest);
+    });
     sum_columns<1>(
         {square}, place, partials, arrivals,
         [=](int c, const double* totals) {
             Recurrence recurrence = recurrence_of(blocks, c);
             if (!recurrence.is_running()) recurrence.scalars[RR] = totals[0];
         },
-        work, n_long, pitch);
+        A.work, A.n_long, A.pitch);
 }
 
 extern "C" __global__ void square(long long size, long long k, const VALUE* v, double* squares, double* partials,
@@ -127,6 +118,5 @@ extern "C" __global__ void square(long long size, long long k, const VALUE* v, d
     Place place(k);
     double square = 0;
     place.each(size / k, [&](long long e, long long) { square += inner(v[e], v[e]); });
-    sum_columns<1>({square}, place, partials, arrivals,
-                   [=](int c, const double* totals) { squares[c] = totals[0]; });
+    sum_columns<1>({square}, place, partials, arrivals, [=](int c, const double* totals) { squares[c] = totals[0]; });
 }

@@ -182,7 +182,7 @@ class ColumnsIteration(Iteration):
         self.run.residual(
             self.x.size,
             self.k,
-            *self.A.arrays_of_columns(self._of_A),
+            *self.A.arrays(self._of_A),
             self.x,
             self.b,
             self.r,
@@ -216,7 +216,7 @@ class ColumnsIteration(Iteration):
             if not self.M.linear:
                 run.find_flexible_beta(size, k, self.q, self.z, blocks, *sums)
         run.change_direction(size, k, self.z, self.p, blocks)
-        run.multiply(size, k, *self.A.arrays_of_columns(self._of_A), self.p, self.q, blocks, *sums)
+        run.multiply(size, k, *self.A.arrays(self._of_A), self.p, self.q, blocks, *sums)
         run.advance(size, k, self.p, self.q, self.x, self.r, int(self.M is not None), blocks, *sums)
 
     def read_state(self, ahead: int = 0) -> int:
@@ -318,9 +318,7 @@ def total_of(sums, c):
 
 
 @KERNELS.strided
-def multiply(
-    size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, p, q, blocks, partials, arrivals
-):
+def multiply(size, k, indptr, indices, values, p, q, blocks, partials, arrivals):
     """Q = A P, and alpha from p'q."""
     sums = parts_of(len(p), k, partials)
     multiply_rows(0, len(sums), indptr, indices, values, p, q, sums)
@@ -450,9 +448,7 @@ def turn_numbers(runs, beta, unit, z, p):
 
 
 @KERNELS.strided
-def residual(
-    size, k, indptr, indices, values, longest, n_long, n_pieces, plan, work, pitch, x, b, r, blocks, partials, arrivals
-):
+def residual(size, k, indptr, indices, values, x, b, r, blocks, partials, arrivals):
     """R = B - A X and r'r, both summed in double precision, for the columns that have stopped."""
     stopped, sums = np.flatnonzero(blocks[:, STATE] != RUNNING), parts_of(len(x), k, partials)
     residual_rows(0, len(sums), stopped, indptr, indices, values, x, b, r, sums)

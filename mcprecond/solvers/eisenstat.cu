@@ -103,8 +103,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
     sweep_forward(long long n_slices, const int* slices, void* sums, const OFFSET* indptr, const int* columns,
                   const MatrixEntry* values, long long first, const DiagonalEntry* T, const DiagonalEntry* Tinv,
                   const DiagonalEntry* diagonal, const VectorEntry* q, Pair* ts, VectorEntry* At, double* products,
-                  long long* control, double* scalars, double* history, double* partials) {
-    if (control[STATE] != RUNNING) return;
+                  EisenstatRecurrence recurrence) {
+    if (!recurrence.is_running()) return;
     double product = 0;
     for_slices(first, n_slices, false, slices, sums, columns, [&](const Slice& slice) {
         int i = slice.index();
@@ -134,14 +134,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, TWO_SUMS_BLOCKS)
 #endif
     });
 #ifndef PRODUCTS_APART
-    EisenstatRecurrence recurrence{control, scalars, history};
-    finish<1>({product}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
+    recurrence.finish<1>({product}, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 #endif
 }
 
-extern "C" __global__ void find_alpha(long long n_slices, const int* slices, const double* products, long long* control,
-                                      double* scalars, double* history, double* partials) {
-    if (control[STATE] != RUNNING) return;
+extern "C" __global__ void find_alpha(long long n_slices, const int* slices, const double* products,
+                                      EisenstatRecurrence recurrence) {
+    if (!recurrence.is_running()) return;
     double product = 0;
     for (long long k = thread_id(); k < n_slices; k += thread_count()) {
         Slice slice(slices, k);
@@ -150,14 +149,13 @@ extern "C" __global__ void find_alpha(long long n_slices, const int* slices, con
 #endif
         product += products[slice.first];
     }
-    EisenstatRecurrence recurrence{control, scalars, history};
-    finish<1>({product}, control, partials, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
+    recurrence.finish<1>({product}, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 }
 
 extern "C" __global__ void begin_all(long long n, long long first_rows, long long keeps, const DiagonalEntry* T,
-                                     const VectorEntry* r, const VectorEntry* rho, VectorEntry* q, long long* control,
-                                     double* scalars, double* history, double* partials) {
-    if (control[STATE] != RUNNING) return;
+                                     const VectorEntry* r, const VectorEntry* rho, VectorEntry* q,
+                                     EisenstatRecurrence recurrence) {
+    if (!recurrence.is_running()) return;
     double first_rr = 0, first_rz = 0, rz = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         VectorEntry rho_i = rho[i];
@@ -169,17 +167,15 @@ extern "C" __global__ void begin_all(long long n, long long first_rows, long lon
         rz += inner(T[i] * rho_i, rho_i);
         if (!keeps) q[i] = VectorEntry();
     }
-    EisenstatRecurrence recurrence{control, scalars, history};
-    finish<3>({first_rr, first_rz, rz}, control, partials,
-              [&](const double* totals) { recurrence.begin(keeps, totals[0], totals[1], totals[2]); });
+    recurrence.finish<3>({first_rr, first_rz, rz},
+                         [&](const double* totals) { recurrence.begin(keeps, totals[0], totals[1], totals[2]); });
 }
 
 extern "C" __global__ void advance_all(long long n, long long first_rows, const Pair* ts, const VectorEntry* At,
                                        const DiagonalEntry* T, VectorEntry* x, VectorEntry* r, VectorEntry* rho,
-                                       VectorEntry* t, long long* control, double* scalars, double* history,
-                                       double* partials) {
-    if (control[STATE] != RUNNING) return;
-    REAL alpha = (REAL)scalars[ALPHA];
+                                       VectorEntry* t, EisenstatRecurrence recurrence) {
+    if (!recurrence.is_running()) return;
+    REAL alpha = (REAL)recurrence.scalars[ALPHA];
     double rr = 0, rz = 0;
     long long i = first_rows / WARP * WARP + thread_id();  // whole warps begin at whole lines of memory
     if (i < first_rows) i += thread_count();
@@ -193,9 +189,7 @@ extern "C" __global__ void advance_all(long long n, long long first_rows, const 
         rr += inner(rest, rest);
         rz += inner(T[i] * rho_i, rho_i);
     }
-    EisenstatRecurrence recurrence{control, scalars, history};
-    finish<2>({rr, rz}, control, partials,
-              [&](const double* totals) { recurrence.take_rr_and_rz(totals[0], totals[1]); });
+    recurrence.finish<2>({rr, rz}, [&](const double* totals) { recurrence.take_rr_and_rz(totals[0], totals[1]); });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, SWEEP_BLOCKS)

@@ -321,7 +321,6 @@ def sweep_forward(
     control,
     scalars,
     history,
-    partials,
 ):
     """s = inv(T + L) (T q - (2 T - D) t), A t, and q'T w, which alpha follows from, from slice number `first` on. In
     CUDA the products of each slice may be left apart.
@@ -344,14 +343,14 @@ def take_product(product, control, scalars):
 
 
 @KERNELS.strided
-def find_alpha(n_slices, slices, products, control, scalars, history, partials):
+def find_alpha(n_slices, slices, products, control, scalars, history):
     """The end of `sweep_forward` where that leaves the products of each slice apart, at its first row."""
     if control[STATE] == RUNNING:
         take_product(products[slices[:n_slices]].sum(), control, scalars)
 
 
 @KERNELS.strided
-def begin_all(n, first_rows, keeps, T, r, rho, q, control, scalars, history, partials):
+def begin_all(n, first_rows, keeps, T, r, rho, q, control, scalars, history):
     """r'r and r'rho of the first rows, and z'rho; q = 0, unless the direction is kept."""
     if control[STATE] != RUNNING:
         return
@@ -393,7 +392,7 @@ def begin_rows(first, end, first_rows, keeps, T, r, rho, q):
 
 
 @KERNELS.strided
-def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history, partials):
+def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, history):
     """x += alpha t, r -= alpha A t, rho -= alpha w, r'r and z'rho, but for the first rows; in CUDA, t becomes empty."""
     if control[STATE] != RUNNING:
         return

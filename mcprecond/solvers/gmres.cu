@@ -15,9 +15,8 @@ extern "C" __global__ void keep_vector(long long n, const VALUE* z, VALUE* Z, co
 }
 
 extern "C" __global__ void find_parts(long long n, long long turn, const VALUE* V, const VALUE* w, Wide* parts,
-                                      const long long* places, Wide* sums, long long* control, double* scalars,
-                                      double* history, double* partials) {
-    if (control[STATE] != RUNNING || (turn && !places[AGAIN])) return;
+                                      const long long* places, Wide* sums, Recurrence recurrence) {
+    if (!recurrence.is_running() || (turn && !places[AGAIN])) return;
     __shared__ Wide of_warps[BLOCK / WARP][GROUP];
     int vectors = places[LENGTH] + 1, warp = threadIdx.x / WARP;
     double square = 0;
@@ -46,18 +45,19 @@ extern "C" __global__ void find_parts(long long n, long long turn, const VALUE* 
         __syncthreads();
     }
     square = block_sum(square);
-    if (threadIdx.x == 0) partials[blockIdx.x] = square;
-    if (!is_last_block((uint64*)&control[ARRIVALS])) return;
+    if (threadIdx.x == 0) recurrence.partials[blockIdx.x] = square;
+    if (!is_last_block((uint64*)&recurrence.control[ARRIVALS])) return;
     for (int k = warp; k <= vectors; k += BLOCK / WARP) {
         Wide total = Wide();
         for (int b = lane_id(); b < gridDim.x; b += WARP)
-            total += k < vectors ? load_l2(&sums[(long long)k * gridDim.x + b]) : (Wide)ptx::load_l2(&partials[b]);
+            total += k < vectors ? load_l2(&sums[(long long)k * gridDim.x + b])
+                                 : (Wide)ptx::load_l2(&recurrence.partials[b]);
         total = lane_sum<WARP>(total);
         if (lane_id() != 0) continue;
         if (k < vectors)
             parts[k] = total;
         else
-            scalars[RZ] = real_part(total);
+            recurrence.scalars[RZ] = real_part(total);
     }
 }
 
@@ -96,8 +96,7 @@ __device__ void end_step(double square, Wide* column, long long* places, double*
 
 extern "C" __global__ void take_off_parts(long long n, long long turn, const VALUE* V, VALUE* w, const Wide* parts,
                                           long long* places, Wide* R, double* cosines, Wide* sines, Wide* g,
-                                          long long* control, double* scalars, double* history, double* partials) {
-    Recurrence recurrence{control, scalars, history};
+                                          Recurrence recurrence) {
     if (!recurrence.is_running() || (turn && !places[AGAIN])) return;
     int vectors = places[LENGTH] + 1;
     double square = 0;
@@ -108,11 +107,11 @@ extern "C" __global__ void take_off_parts(long long n, long long turn, const VAL
         w[i] = rest;
         square += inner(rest, rest);
     }
-    finish<1>({square}, control, partials, [&](const double* totals) {
+    recurrence.finish<1>({square}, [&](const double* totals) {
         if (!recurrence.is_finite(totals[0])) return;
         Wide* column = R + (vectors - 1) * places[RESTART];
         for (int k = 0; k < vectors; ++k) column[k] = turn ? column[k] + parts[k] : parts[k];
-        places[AGAIN] = turn == 0 && totals[0] < 0.5 * scalars[RZ];
+        places[AGAIN] = turn == 0 && totals[0] < 0.5 * recurrence.scalars[RZ];
         if (!places[AGAIN]) end_step(totals[0], column, places, cosines, sines, g, recurrence);
     });
 }

@@ -313,7 +313,7 @@ def copy_numbers(first, end, v, to):
 
 
 @KERNELS.strided
-def find_parts(n, turn, V, w, parts, places, sums, control, scalars, history, partials):
+def find_parts(n, turn, V, w, parts, places, sums, control, scalars, history):
     """The coefficients of the basis in w, and w'w, in the second turn only if it is needed."""
     if control[STATE] != RUNNING or (turn and not places[AGAIN]):
         return
@@ -341,7 +341,7 @@ def square_numbers(first, end, v):
 
 
 @KERNELS.strided
-def take_off_parts(n, turn, V, w, parts, places, R, cosines, sines, g, control, scalars, history, partials):
+def take_off_parts(n, turn, V, w, parts, places, R, cosines, sines, g, control, scalars, history):
     """w less its parts, and its norm. Then either the second turn is needed, or the step ends."""
     if control[STATE] != RUNNING or (turn and not places[AGAIN]):
         return

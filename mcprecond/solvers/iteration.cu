@@ -4,35 +4,30 @@
 #include "iteration.cuh"
 #include "linalg/csr.cuh"
 
-extern "C" __global__ void residual(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                    long long longest, long long n_long, long long n_pieces, const int* plan,
-                                    double* work, const VALUE* x, const VALUE* b, VALUE* r, long long* control,
-                                    double* scalars, double* history, double* partials) {
+extern "C" __global__ void residual(long long n, Matrix<VALUE> A, const VALUE* x, const VALUE* b, VALUE* r,
+                                    Recurrence recurrence) {
     typedef typename WideOf<VALUE>::Type Wide;
-    LongRows long_rows{longest, n_long, n_pieces, plan, work};
-    double square = multiply_rows<Wide>(n, indptr, indices, values, long_rows, x, [&](long long i, Wide total) {
+    double square = multiply_rows<Wide>(n, A, x, [&](long long i, Wide total) {
         Wide rest = (Wide)b[i] - total;
         r[i] = (VALUE)rest;
         return inner(rest, rest);
     });
-    finish<1>({square}, control, partials, [=](const double* totals) { scalars[RR] = totals[0]; }, work, n_long);
+    recurrence.finish<1>({square}, [=](const double* totals) { recurrence.scalars[RR] = totals[0]; }, A.work, A.n_long);
 }
 
-extern "C" __global__ void subtract_from(long long n, const VALUE* b, VALUE* r, long long* control, double* scalars,
-                                         double* history, double* partials) {
+extern "C" __global__ void subtract_from(long long n, const VALUE* b, VALUE* r, Recurrence recurrence) {
     double square = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         VALUE rest = b[i] - r[i];
         r[i] = rest;
         square += inner(rest, rest);
     }
-    finish<1>({square}, control, partials, [=](const double* totals) { scalars[RR] = totals[0]; });
+    recurrence.finish<1>({square}, [=](const double* totals) { recurrence.scalars[RR] = totals[0]; });
 }
 
-extern "C" __global__ void square(long long n, const VALUE* v, long long* control, double* scalars, double* history,
-                                  double* partials) {
-    if (control[STATE] != RUNNING) return;
+extern "C" __global__ void square(long long n, const VALUE* v, Recurrence recurrence) {
+    if (!recurrence.is_running()) return;
     double square = 0;
     for (long long i = thread_id(); i < n; i += thread_count()) square += inner(v[i], v[i]);
-    finish<1>({square}, control, partials, [=](const double* totals) { scalars[RR] = totals[0]; });
+    recurrence.finish<1>({square}, [=](const double* totals) { recurrence.scalars[RR] = totals[0]; });
 }

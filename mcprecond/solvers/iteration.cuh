@@ -6,7 +6,7 @@
 
 struct Recurrence {
     long long* control;
-    double *scalars, *history;
+    double *scalars, *history, *partials;
 
     __device__ bool is_running() const { return control[STATE] == RUNNING; }
 
@@ -61,33 +61,32 @@ struct Recurrence {
         else if (rz <= scalars[LEAST_RZ])
             control[STATE] = REACHED;
     }
-};
 
-// Sum up values over the grid, to the first of which belong `count` more terms, and hand the totals to a function.
-template <int COUNT, typename Function>
-__device__ __forceinline__ void finish(const double (&values)[COUNT], long long* control, double* partials,
-                                       Function take, const double* terms = nullptr, long long count = 0) {
-    sum_over_grid(values, partials, (uint64*)&control[ARRIVALS], take, terms, count);
-}
+    // Sum up values over the grid, to the first of which belong `count` more terms, and hand the totals to a function.
+    template <int COUNT, typename Function>
+    __device__ __forceinline__ void finish(const double (&values)[COUNT], Function take, const double* terms = nullptr,
+                                           long long count = 0) const {
+        sum_over_grid(values, partials, (uint64*)&control[ARRIVALS], take, terms, count);
+    }
+
+    // Sum up an inner product, which may be complex, and a square over the grid, and hand both to a function.
+    template <typename Wide, typename Function>
+    __device__ __forceinline__ void finish_with(Wide product, double square, Function take) const {
+        constexpr int PARTS = sizeof(Wide) / sizeof(double);
+        double sums[PARTS + 1];
+        for (int k = 0; k < PARTS; ++k) sums[k] = ((double*)&product)[k];
+        sums[PARTS] = square;
+        finish<PARTS + 1>(sums, [&](const double* totals) {
+            Wide total;
+            for (int k = 0; k < PARTS; ++k) ((double*)&total)[k] = totals[k];
+            take(total, totals[PARTS]);
+        });
+    }
+};
 
 // conj(a) b in double precision.
 template <typename T>
 __device__ __forceinline__ typename WideOf<T>::Type conjugated_product(T a, T b) {
     typedef typename WideOf<T>::Type Wide;
     return conjugate((Wide)a) * (Wide)b;
-}
-
-// Sum up an inner product, which may be complex, and a square over the grid, and hand both to a function.
-template <typename Wide, typename Function>
-__device__ __forceinline__ void finish_with(Wide product, double square, long long* control, double* partials,
-                                            Function take) {
-    constexpr int PARTS = sizeof(Wide) / sizeof(double);
-    double sums[PARTS + 1];
-    for (int k = 0; k < PARTS; ++k) sums[k] = ((double*)&product)[k];
-    sums[PARTS] = square;
-    finish<PARTS + 1>(sums, control, partials, [&](const double* totals) {
-        Wide total;
-        for (int k = 0; k < PARTS; ++k) ((double*)&total)[k] = totals[k];
-        take(total, totals[PARTS]);
-    });
 }

@@ -117,7 +117,8 @@ class Iteration:
         self._fetch_control_block = backend.fetcher(self._control_block)
         self.control = self._control_block[:4]
         self.scalars, self.history = (part.view(np.float64) for part in np.split(self._control_block[4:], [SCALARS]))
-        self.reduction = (self.control, self.scalars, self.history, xp.empty(16384, np.float64))
+        self._partials = xp.empty(16384, np.float64)  # does not stay alive for the record
+        self.reduction = backend.record((self.control, self.scalars, self.history), (self._partials,))
 
     def _take_preconditioner(self, M: Operator | None, state: Any) -> None:
         """Note how M, or None for the identity, is applied, and what that means for the other steps."""
@@ -507,9 +508,7 @@ def wide(x):
 
 
 @KERNELS.strided
-def residual(
-    n, indptr, indices, values, longest, n_long, n_pieces, plan, work, x, b, r, control, scalars, history, partials
-):
+def residual(n, indptr, indices, values, x, b, r, control, scalars, history):
     """r = b - A x, and r'r, both summed in double precision."""
     scalars[RR] = residual_rows(0, n, indptr, indices, values, x, b, r)
 
@@ -529,7 +528,7 @@ def residual_rows(first, end, indptr, indices, values, x, b, r):
 
 
 @KERNELS.strided
-def subtract_from(n, b, r, control, scalars, history, partials):
+def subtract_from(n, b, r, control, scalars, history):
     """r = b - r, and r'r."""
     scalars[RR] = subtract_numbers(0, n, b, r)
 
@@ -545,7 +544,7 @@ def subtract_numbers(first, end, b, r):
 
 
 @KERNELS.strided
-def square(n, v, control, scalars, history, partials):
+def square(n, v, control, scalars, history):
     """v'v."""
     if control[STATE] == RUNNING:
         scalars[RR] = multiply_numbers(0, n, v, v, v.dtype.type(1))

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_row
-from mcprecond.backends.atomics import atomic_max
 from mcprecond.backends.hashing import mix64
+from mcprecond.backends.team.atomics import atomic_max
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE")
 

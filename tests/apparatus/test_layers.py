@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -71,6 +72,12 @@ def test_there_are_no_circles():
     """A package stands for its __init__, which imports its modules: they import each other by their own names."""
     graph = {module: {other for other in imported(module) if not other.endswith("__init__")} for module in MODULES}
     list(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
+
+
+def test_llvm_is_written_in_one_room():
+    emitting = re.compile(r"^\s*(?:from|import) (?:llvmlite|numba\.extending)", re.MULTILINE)
+    modules = {module for module, path in MODULES.items() if emitting.search(path.read_text())}
+    assert modules and all(module.startswith("backends.team.") for module in modules)
 
 
 def test_tests_have_the_folders_of_the_package():

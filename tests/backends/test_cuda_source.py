@@ -9,7 +9,7 @@ import pytest
 
 import mcprecond
 from mcprecond.backends import cuda_source as module
-from mcprecond.backends.cuda_source import cuda_source
+from mcprecond.backends.cuda_source import cuda_source, defined
 
 PACKAGE = Path(mcprecond.__file__).parent
 PTX = "cuda/ptx.cuh"
@@ -64,6 +64,15 @@ def test_one_file_is_taken_for_another(tmp_path, package):
     package(k_cu='#include "cuda/x.cuh"\n', cuda__x_cuh="int x;\n", other_cuh="int y;\n")
     text = cuda_source(tmp_path / "k.cu", {"cuda/x.cuh": tmp_path / "other.cuh"})
     assert "int y;" in text and "int x;" not in text
+
+
+def test_constants_keep_their_digits():
+    assert defined({"A": 3, "B": 2**40, "C": 0.0625, "D": True}) == [
+        "#define A (3)",
+        f"#define B ({2**40}ll)",
+        "#define C (0.0625)",
+        "#define D (1)",
+    ]
 
 
 def test_constants_of_python_modules_are_sent():

@@ -89,21 +89,21 @@ except KeyboardInterrupt:
 SHARED = """
 import sys
 import numpy as np
-from mcprecond.backends import team
+from mcprecond.backends.team import threads
 from mcprecond.backends.kernels import compile_loop
 import loops
 loops.count.__module__ = "mcprecond.loops"
 sys.modules["mcprecond.loops"] = loops
 count, found = compile_loop(loops.count, grain=1), np.zeros(1000, np.int64)
-original = team._c_address
+original = threads._c_address
 def failing(*arguments):
-    team._c_address = original
+    threads._c_address = original
     if sys.argv[1] == "interrupted":
         import signal
         signal.raise_signal(signal.SIGINT)
         return original(*arguments)
     raise ValueError("no compiler")
-team._c_address = failing
+threads._c_address = failing
 try:
     count(0, 1000, found)
     for _ in range(1000):

@@ -84,7 +84,7 @@ def test_hierarchies_in_single_precision(to_device, smoother):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
-@given(exponent=st.integers(0, 16), seed=st.integers(0, 9))
+@given(exponent=st.integers(0, 14), seed=st.integers(0, 9))  # from 1 / eps on, rounding leaves nothing else of M r
 def test_what_M_makes_of_the_null_space_does_not_matter(to_device, backend, exponent, seed):
     A, v = laplacian(sp.csr_array(grid5(15)), seed)
     M = np.diag(1 / A.diagonal()) + 10.0**exponent * np.outer(v, v) / 225

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcprecond.backends import compile_loop, compile_part, compile_row
-from mcprecond.backends.atomics import atomic_add, atomic_or
+from mcprecond.backends.team.atomics import atomic_add, atomic_or
 
 SET_SIZE = 31
 STRETCHES = 64  # pieces of the pattern and of the edge list that the CPU takes up on their own

@@ -47,8 +47,8 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop, compile_row
 from mcprecond.backends.arguments import flag, one_of
-from mcprecond.backends.atomics import atomic_or
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.team.atomics import atomic_or
 from mcprecond.coloring.graph import UNCOLORED, Graph, row_near, rows_near
 from mcprecond.coloring.history import log_of_first_round, log_round, new_log
 from mcprecond.coloring.hubs import colors_around_hubs

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_loop, compile_row
-from mcprecond.backends.atomics import atomic_or
+from mcprecond.backends.team.atomics import atomic_or
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import log_round, new_log
 from mcprecond.coloring.published.color_sets import (

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mcprecond.backends import compile_loop, compile_part, offset_type
 from mcprecond.backends.arguments import integer
-from mcprecond.backends.atomics import atomic_add
+from mcprecond.backends.team.atomics import atomic_add
 
 #: Rows are dealt out to so many parts, row v to part v % PARTS: R-MAT graphs have their long rows at the low numbers
 #: and, as they look alike at every scale, at regular distances. A prime evens that out.

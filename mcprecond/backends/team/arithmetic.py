@@ -1,4 +1,4 @@
-"""Rows of sparse matrices times several columns on the CPU, in vector registers.
+"""Fused multiply-adds, and rows of sparse matrices times several columns in vector registers, on the CPU.
 
 LLVM finds vectors in loops, and a loop over a few columns is too short for that. So this code says what they are.
 """
@@ -11,6 +11,16 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+
+@intrinsic
+def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c in double precision, rounded once."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
 
 
 def _product_of_width(width: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import Any
 
 from llvmlite import ir
@@ -12,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mcprecond.backends.compilation import compiler
-from mcprecond.backends.team import BYTES, ENTRY_TYPE, MOST_CHUNKS, RUN, RUN_TYPE, WORD, word
+from mcprecond.backends.team.threads import BYTES, ENTRY_TYPE, MOST_CHUNKS, RUN, RUN_TYPE, WORD, word
 
 
 @intrinsic
@@ -96,10 +97,4 @@ def shared_loop(body: Callable[..., Any], grain: str, known: dict[str, Any], **o
     # Numba keeps what it compiles beside the file that defines the function, under its name and line.
     code = body.__code__
     loop.__code__ = loop.__code__.replace(co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
-    loop.__name__, loop.__qualname__, loop.__module__, loop.__doc__ = (
-        body.__name__,
-        body.__qualname__,
-        body.__module__,
-        body.__doc__,
-    )
-    return compiler(**options)(loop)
+    return compiler(**options)(update_wrapper(loop, body, updated=()))

@@ -11,9 +11,6 @@ Where chunks begin depends on the loop alone. So sums, which are added up chunk 
 number of threads. A loop of few chunks is done by the caller, and a loop that runs while the team is at another
 one, as where several threads of Python solve at once, is done by the thread that asked for it.
 
-Numba's own parallel loops take three times as long to compile, start all threads for the smallest loop, wait for all of
-them at its end, and end the process in a fork.
-
 The state of the team is a block of 64-bit words that compiled code knows by a symbol, so that it can be cached. A job
 is published by its number, the epoch. The counter of a thread's share holds the epoch, its next chunk and where it
 ends, in one word: so a claim fails if the job is over, whatever was read of it before.
@@ -33,6 +30,7 @@ from typing import Any
 import llvmlite.binding
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mcprecond.backends.compilation import compiler
@@ -111,18 +109,17 @@ def word(builder: Any, index: Any) -> Any:
     return builder.gep(words, [ir.Constant(WORD, 0), index])
 
 
-def _operation(emit: Callable[[Any, Any], Any], operands: int) -> Any:
-    """An intrinsic with so many operands, all of them and the result int64."""
-    signature = types.int64(*[types.int64] * operands)
+def _operation(emit: Callable[[Any, Any], Any]) -> Any:
+    """An intrinsic, whose operands and whose result are int64."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return emit(builder, args)
+    @intrinsic
+    def operation(typing_context: Any, *operands: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return emit(builder, cgutils.unpack_tuple(builder, args[0]))
 
-    # The number of parameters is how Numba knows that of the operands.
-    source = ", ".join(f"a{k}" for k in range(operands))
-    scope = {"intrinsic": intrinsic, "signature": signature, "codegen": codegen}
-    exec(f"@intrinsic\ndef operation(typing_context, {source}):\n    return signature, codegen", scope)
-    return scope["operation"]
+        return types.int64(types.StarArgTuple(operands)), codegen
+
+    return operation
 
 
 def _emit_exchange_if(builder: Any, args: Any) -> Any:
@@ -154,14 +151,14 @@ def _emit_pause(builder: Any, args: Any) -> Any:
     return args[0]
 
 
-_load = _operation(lambda builder, args: builder.load_atomic(word(builder, args[0]), "acquire", 8), 1)
-_exchange = _operation(lambda builder, args: builder.atomic_rmw("xchg", word(builder, args[0]), args[1], "seq_cst"), 2)
-_add = _operation(lambda builder, args: builder.atomic_rmw("add", word(builder, args[0]), args[1], "seq_cst"), 2)
-_exchange_if = _operation(_emit_exchange_if, 3)
-_call = _operation(_emit_call, 5)
-_call_c = _operation(_emit_c_call, 3)
-_address_of = _operation(lambda builder, args: builder.ptrtoint(word(builder, args[0]), WORD), 1)
-_pause = _operation(_emit_pause, 1)
+_load = _operation(lambda builder, args: builder.load_atomic(word(builder, args[0]), "acquire", 8))
+_exchange = _operation(lambda builder, args: builder.atomic_rmw("xchg", word(builder, args[0]), args[1], "seq_cst"))
+_add = _operation(lambda builder, args: builder.atomic_rmw("add", word(builder, args[0]), args[1], "seq_cst"))
+_exchange_if = _operation(_emit_exchange_if)
+_call = _operation(_emit_call)
+_call_c = _operation(_emit_c_call)
+_address_of = _operation(lambda builder, args: builder.ptrtoint(word(builder, args[0]), WORD))
+_pause = _operation(_emit_pause)
 
 
 _compile = compiler(nogil=True, error_model="numpy")
@@ -301,17 +298,19 @@ def _run(entry, data, first, end, grain):
 # Callbacks that compiled code uses to compile `_run` and to start the threads, and the functions for Python.
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+_LOOP = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+
+
+@_LOOP
 def _run_first(entry: int, data: int, first: int, end: int, grain: int) -> Any:
     """Compile `_run`, and let it take the place of this function."""
     try:
         with held_back(in_callback=True):
-            address = _c_address(_run, 5)
-            _block[RUN] = address
+            _block[RUN] = address = _c_address(_run, 5)
     except Exception:  # raised here, it would be printed, and the loop taken for done
         LOGGER.exception("the loop that threads share cannot be compiled")
         return -1
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)(entry, data, first, end, grain)
+    return _LOOP(address)(entry, data, first, end, grain)
 
 
 def _c_address(function: Any, operands: int) -> int:
