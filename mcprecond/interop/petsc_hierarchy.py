@@ -14,11 +14,11 @@ from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_coarsening import Step, matrix_of, new_step, set_values
 from mcprecond.interop.petsc_overlap import Rows, over
 from mcprecond.matrix import PatternChangedError, canonical_csr
+from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, chosen_smoother
 from mcprecond.multigrid.polynomial import DEGREE
 from mcprecond.multigrid.setup import FALL
-from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
 #: PCMG has no K cycle.

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
-from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 
