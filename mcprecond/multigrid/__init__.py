@@ -1,5 +1,6 @@
 """Algebraic multigrid with Chebyshev polynomials or multicolor sweeps as smoothers, on the CPU and the GPU."""
 
+from mcprecond.multigrid.choice import fitting_multigrid
 from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.from_pyamg import PyAMGHierarchy, from_pyamg
 from mcprecond.multigrid.hierarchy import Level, Multigrid
@@ -7,7 +8,7 @@ from mcprecond.multigrid.near_null_space import rigid_body_modes
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.solvers.automatic import BUILDERS
 
-BUILDERS["multigrid"] = SmoothedAggregation
+BUILDERS["multigrid"] = fitting_multigrid
 
 __all__ = [
     "ClassicalAMG",
@@ -15,6 +16,7 @@ __all__ = [
     "Multigrid",
     "PyAMGHierarchy",
     "SmoothedAggregation",
+    "fitting_multigrid",
     "from_pyamg",
     "rigid_body_modes",
 ]

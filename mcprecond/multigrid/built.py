@@ -30,7 +30,13 @@ class BuiltMultigrid(Multigrid):
     A subclass calls `_take_cycle` and `_build` in its constructor.
     """
 
+    #: Why this multigrid fits the matrix, where the package has chosen it.
+    reason: str = ""
     _narrowest: np.dtype[Any]
+
+    def __str__(self) -> str:
+        name, rest = super().__str__().split("\n", 1)
+        return f"{name}{', chosen since ' if self.reason else ''}{self.reason}\n{rest}"
 
     def _take_cycle(self, smoother: Any, presweeps: Any, postsweeps: Any, cycle: Any) -> None:
         """Check what a cycle is made of."""

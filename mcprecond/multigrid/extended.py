@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
-from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
-from mcprecond.multigrid.splitting import COARSE, INTERPOLATES
+from mcprecond.multigrid.splitting import COARSE, INTERPOLATES, lanes_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -80,8 +79,7 @@ class ExtendedInterpolation(Interpolation):
         self.longest_row = MOST
 
     def _kernels(self, A: AdmittedMatrix) -> Any:
-        lanes = lanes_for(A.indices.size / max(A.shape[0], 1))
-        return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
+        return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
 
     def _listed(self, count: Any, list_them: Any, A: AdmittedMatrix) -> Pattern:
         """The pattern whose rows two kernels count and list."""

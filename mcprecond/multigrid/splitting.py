@@ -78,8 +78,12 @@ def split(A: AdmittedMatrix, found: Dependences) -> Any:
 
 def kernels_for(A: AdmittedMatrix) -> Any:
     """The kernels for a matrix, whose rows teams share."""
-    lanes = lanes_for(A.indices.size / max(A.shape[0], 1))
-    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
+    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
+
+
+def lanes_of(A: AdmittedMatrix) -> int:
+    """How many threads of a GPU share a row."""
+    return lanes_for(A.indices.size / max(A.shape[0], 1))
 
 
 # On the CPU.

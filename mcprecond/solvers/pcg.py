@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import numpy.typing as npt
 
 from mcprecond.backends.arguments import one_of
-from mcprecond.solvers.automatic import Stages
+from mcprecond.solvers.automatic import BUILDERS, Stages
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import SolveResult
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace, SystemMatrix
@@ -23,7 +23,7 @@ def pcg(
     rtol: float = 1e-5,
     atol: float | None = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto"] | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto", "multigrid"] | None = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -40,7 +40,7 @@ def pcg(
     rtol: float = 1e-5,
     atol: float | None = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto"] | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto", "multigrid"] | None = None,
     callback: Callable[[Any], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -88,9 +88,10 @@ def pcg(
         stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default, and as many again where float64 takes over from float32.
-    M : preconditioner, sparse matrix, dense array, LinearOperator or "auto", optional
-        An approximation of inv(A), positive definite like A. "auto" begins with the inverse of the diagonal, and
-        changes to `MulticolorSGS` or `SmoothedAggregation` if that is predicted to finish earlier, setup included;
+    M : preconditioner, sparse matrix, dense array, LinearOperator, "auto" or "multigrid", optional
+        An approximation of inv(A), positive definite like A. "multigrid" is the multigrid that fits, see
+        `multigrid.fitting_multigrid`; the result has it as `M`. "auto" begins with the inverse of the diagonal, and
+        changes to `MulticolorSGS` or that multigrid if that is predicted to finish earlier, setup included;
         `stages` of the result says what was used, and `M` is the last of them. On a GPU the preconditioners of this
         package and sparse matrices are part of the CUDA graph of an iteration. Any other operator is called as
         ``M @ r``, or as ``M @ R`` with R of shape (n, k) for several columns. M has to be linear. The K cycles of this
@@ -197,8 +198,9 @@ class PCG(PreconditionedCG):
     """
 
     def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
-        is_automatic = isinstance(M, str) and bool(one_of(M, "M", ("auto",)))
-        super().__init__(A, None if is_automatic else M, form=form, nullspace=nullspace)
+        is_automatic = isinstance(M, str) and one_of(M, "M", ("auto", "multigrid")) == "auto"
+        M = None if is_automatic else BUILDERS[M](A) if isinstance(M, str) else M
+        super().__init__(A, M, form=form, nullspace=nullspace)
         self._stages = Stages(self) if is_automatic and not self.A_is_operator else None
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:

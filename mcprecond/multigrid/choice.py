@@ -1,0 +1,173 @@
+"""Which multigrid fits a matrix: by features that one pass over its entries finds.
+
+Smoothed aggregation has the leaner levels, and takes as few iterations where connections of a row are either strong for
+both of their points or weak for both. Where a point sees as its strongest connections what is weak for its neighbors,
+as where coefficients jump, and where errors are rough along positive entries, as at flat triangles, classical multigrid
+takes a fraction of its iterations.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends.arguments import shown
+from mcprecond.backends.team.atomics import atomic_add
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.built import BuiltMultigrid
+from mcprecond.multigrid.classical import ClassicalAMG
+from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
+from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
+from mcprecond.multigrid.strength import SHARE_OF_AVERAGE, sizes_of
+from mcprecond.preconditioners.setup import admit
+from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
+
+ONE_SIDED, LONELY, STIFF_POINTS = range(FEATURES := 3)
+#: A row counts as one whose sum is zero below this share of its diagonal entry.
+SMALL_SUM = 0.1
+CUDA_CONSTANTS = {
+    **{"ONE_SIDED": ONE_SIDED, "LONELY": LONELY, "STIFF_POINTS": STIFF_POINTS},
+    **{"SMALL_SUM": SMALL_SUM, "STIFF": STIFF},
+}
+#: Classical multigrid is taken from these shares on. On meshes, with anisotropy and on graphs without weights they are
+#: zero, and 0.015 at most; where coefficients jump 0.2 and 0.02, and at flat triangles 0.03 and 0.
+MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
+
+
+class Features(NamedTuple):
+    """What decides between the two multigrids.
+
+    Attributes
+    ----------
+    one_sided : float
+        The share of entries that are strong in their rows and weak beside both diagonal entries.
+    lonely : float
+        The share of points without a strong connection by the diagonal, whose rows sum to about zero.
+    stiff : float
+        The share of points whose positive entries are more than a quarter of the diagonal entry together.
+    """
+
+    one_sided: float
+    lonely: float
+    stiff: float
+
+    @property
+    def reason(self) -> str | None:
+        """Why classical multigrid fits better; None if it does not."""
+        if self.stiff > 0:
+            return f"{self.stiff:.2%} of the points have large positive entries"
+        if self.lonely > MOST_LONELY:
+            return f"{self.lonely:.2%} of the points have strong connections in their own rows only"
+        if self.one_sided > MOST_ONE_SIDED:
+            return f"{self.one_sided:.1%} of the connections are strong for one of their points only"
+        return None
+
+
+def features_of(A: AdmittedMatrix) -> Features:
+    """Return the features of a canonical matrix with a positive diagonal."""
+    xp, n = A.backend.xp, A.shape[0]
+    counts = xp.zeros(FEATURES, np.int64)
+    run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
+    sizes = sizes_of(A, per_neighbor=True)
+    run.count_features(n, A.indptr, A.indices, A.data, sizes, SHARE_OF_AVERAGE, THETA, counts)
+    one_sided, lonely, stiff = (int(count) for count in A.backend.to_host(counts))
+    return Features(one_sided / max(A.indices.size - n, 1), lonely / max(n, 1), stiff / max(n, 1))
+
+
+def fitting_multigrid(
+    A: Matrix,
+    B: HostArray | DeviceArray | None = None,
+    *,
+    block_size: int = 1,
+    device: Device | None = None,
+    **options: Any,
+) -> BuiltMultigrid:
+    """Return a hierarchy by the multigrid that fits a matrix: `SmoothedAggregation` or `ClassicalAMG`.
+
+    Classical multigrid is taken where more than 5 % of the entries are strong for one of their points only, or more
+    than 0.2 % of the points have no connection that is strong for both and rows that sum to about zero, or any point
+    has positive entries of more than a quarter of its diagonal entry together. With B or with several unknowns to a
+    node it is smoothed aggregation.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, shape (n, n)
+        As for `SmoothedAggregation`.
+    B : array, shape (n,) or (n, k), optional
+        Near-null-space candidates.
+    block_size : int
+        Unknowns of a node.
+    device : {"cpu", "gpu"}, optional
+    **options
+        `smoother`, `coloring`, `presweeps`, `postsweeps`, `cycle`, `max_levels`, `max_coarse` and `dtype`, as of both
+        classes.
+
+    Returns
+    -------
+    SmoothedAggregation or ClassicalAMG
+        ``print(M)`` says which, and why.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `SmoothedAggregation`.
+
+    Examples
+    --------
+    >>> from mcprecond import multigrid, problems
+    >>> type(multigrid.fitting_multigrid(problems.laplacian((60, 60)))).__name__
+    'SmoothedAggregation'
+    """
+    matrix = admit(A, device, finite=True)[0].canonical()
+    if B is None and block_size == 1 and matrix.shape[0] and bool((matrix.diagonal().real > 0).all()):
+        if reason := features_of(matrix).reason:
+            M: BuiltMultigrid = ClassicalAMG(A, device=device, **options)
+            M.reason = reason
+            return M
+        reason = "connections are strong for both of their points, or weak for both"
+    else:
+        reason = "B is given" if B is not None else f"block_size is {shown(block_size)}"
+    M = SmoothedAggregation(A, B, block_size=block_size, device=device, **options)
+    M.reason = reason
+    return M
+
+
+# On the CPU.
+
+
+@compile_inlined
+def features_of_row(i, indptr, indices, values, sizes, share, theta):
+    """How many entries of a row are one-sided, and whether it is lonely and stiff."""
+    most = total = positive = diagonal = 0.0
+    connects = False
+    for k in range(indptr[i], indptr[i + 1]):
+        j, a = np.uint32(indices[k]), np.float64(values[k].real)
+        total += a
+        if j == i:
+            diagonal = a
+        else:
+            most, positive = max(most, -a), positive + max(a, 0.0)
+            connects |= abs(values[k]) >= share * (sizes[i] * sizes[j]) and values[k] != 0
+    one_sided = 0
+    for k in range(indptr[i], indptr[i + 1]):
+        j, a = np.uint32(indices[k]), values[k].real
+        one_sided += j != i and -a > 0 and -a >= theta * most and abs(values[k]) < share * (sizes[i] * sizes[j])
+    has_neighbors = indptr[i + 1] - indptr[i] > 1
+    is_lonely = has_neighbors and not connects and total < SMALL_SUM * diagonal
+    return one_sided, is_lonely, positive > STIFF * diagonal
+
+
+@KERNELS.per_item
+def count_features(first, end, indptr, indices, values, sizes, share, theta, counts):
+    """The features of some rows, counted."""
+    entries = lonely = stiff = 0
+    for i in range(first, end):
+        one_sided, is_lonely, is_stiff = features_of_row(i, indptr, indices, values, sizes, share, theta)
+        entries, lonely, stiff = entries + one_sided, lonely + is_lonely, stiff + is_stiff
+    atomic_add(counts, ONE_SIDED, np.int64(entries))
+    atomic_add(counts, LONELY, np.int64(lonely))
+    atomic_add(counts, STIFF_POINTS, np.int64(stiff))
