@@ -83,6 +83,12 @@ class Level:
         return None if self.T is None else self.T.labels
 
     @property
+    def entries(self) -> int:
+        """Entries of the matrix that a cycle reads on this level: A, or P where points are eliminated."""
+        is_exact = self.smoother is not None and self.smoother.is_exact
+        return int((self.P if is_exact else self.A).indices.size)
+
+    @property
     def nbytes(self) -> int:
         """Memory of what a cycle reads on this level, in bytes."""
         return sum(part.nbytes for part in (self.smoother, self.prolongation, self.restriction) if part is not None)
@@ -161,6 +167,8 @@ class Multigrid(Preconditioner):
         if coarse is not None:
             entries[-1] = coarse.matrix.size
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
+        for number, level in enumerate(levels):
+            self._twice[number] &= not (level.smoother is not None and level.smoother.is_exact)
         self.symmetric = self.presweeps == self.postsweeps
         self.linear = self.cycle != "K"
         super().__init__(origin, levels[0].A.shape, levels[0].A.dtype)
@@ -199,9 +207,10 @@ class Multigrid(Preconditioner):
 
     @property
     def operator_complexity(self) -> float:
-        """Entries of the matrices of all levels, as a multiple of those of A."""
-        entries = [level.A.indices.size for level in self.levels]
-        return sum(entries) / max(entries[0], 1)
+        """Entries of the matrices of all levels, as a multiple of those of A; of a level with eliminated points, whose
+        matrix no cycle reads, the entries of P.
+        """
+        return sum(level.entries for level in self.levels) / max(self.levels[0].A.indices.size, 1)
 
     @property
     def grid_complexity(self) -> float:
@@ -296,6 +305,13 @@ class Multigrid(Preconditioner):
             self._solve_coarsest(level, own, b, x)
             return
         assert level.smoother is not None and level.restriction is not None and level.prolongation is not None
+        if level.smoother.is_exact:
+            coarser = state[number + 1]
+            level.restriction.enqueue(own.restriction, b, coarser.b)
+            self._cycle(state, number + 1, coarser.b, coarser.x)
+            level.smoother.enqueue(None, b, x)
+            level.prolongation.enqueue_sum(own.prolongation, coarser.x, x)
+            return
         if self.presweeps:
             level.smoother.before(own.smoothing, b, x, own.r, self.presweeps)
         else:

@@ -16,6 +16,7 @@ from mcprecond.backends import Backend
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
+from mcprecond.multigrid.elimination import ExactPoints, eliminate
 from mcprecond.multigrid.extended import ExtendedInterpolation
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
@@ -78,16 +79,18 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
     levels, coarse = [Level(A.csr, how.dtype, stored)], None
     while True:
         number, level = len(levels) - 1, levels[-1]
-        if A.shape[0] > how.max_coarse and len(levels) < how.max_levels:
+        smoothed = sum(not isinstance(level.smoother, ExactPoints) for level in levels)
+        if A.shape[0] > how.max_coarse and smoothed < how.max_levels:
             coarsen(level, A, number)
         if level.galerkin is None and A.shape[0] <= MOST_DENSE:
             # If A is nearly singular, its inverse in single precision may be indefinite by rounding.
             level.dtype = A.dtype
             coarse = Dense(A.csr, backend, sizes=partial(sizes_without_couplings, first, levels))
             break
-        values = narrowed(A, level.stored, number, NOT_DEFINITE)
-        with naming_level(number):
-            level.smoother = new_smoother(how.smoother, values, coloring, block_size, level.dtype)
+        if level.smoother is None:
+            values = narrowed(A, level.stored, number, NOT_DEFINITE)
+            with naming_level(number):
+                level.smoother = new_smoother(how.smoother, values, coloring, block_size, level.dtype)
         if level.galerkin is None:
             break
         A, block_size = coarse_matrix(level, A, number + 1, how.narrowest), level.galerkin.P.k
@@ -122,6 +125,9 @@ class Aggregation:
     theta: float | None
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
+        if self.block_size == self.B.shape[1] == 1 and (left := eliminate(level, A)) is not None:
+            self.B = self.B[left]
+            return
         nodes, k = nodes_of(A, self.block_size), self.B.shape[1]
         theta = None if self.theta is None else self.theta * FALL**number
         for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
@@ -141,6 +147,8 @@ class Aggregation:
 
 def coarsen_by_splitting(level: Level, A: AdmittedMatrix, number: int) -> None:
     """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c."""
+    if eliminate(level, A) is not None:
+        return
     found = classical_strength(A, THETA)
     P = ExtendedInterpolation(A, found.flags, split(A, found))
     if 0 < P.count <= MOST_COARSE * A.shape[0]:
@@ -168,7 +176,9 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
     """
     A = first
     for number, level in enumerate(levels):
-        if level.smoother is not None:
+        if isinstance(level.smoother, ExactPoints):
+            level.smoother.update(A)
+        elif level.smoother is not None:
             values = narrowed(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
                 level.smoother.update(values)
@@ -182,7 +192,9 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
 def update_candidates(levels: list[Level], B: Any, block_size: int, backend: Backend) -> None:
     """Take other candidates, as those of A in another scaling; the values of P follow by `update_levels`."""
     for level in levels:
-        if isinstance(level.interpolation, SmoothedInterpolation) and level.T is not None:
+        if isinstance(level.interpolation, ExtendedInterpolation):  # of a level with eliminated points
+            B = B[level.interpolation.numbers >= 0]
+        elif isinstance(level.interpolation, SmoothedInterpolation) and level.T is not None:
             level.T = fit_tentative(level.T.labels, level.T.count, B, block_size, backend)
             level.interpolation.take(level.T, B)
             B, block_size = level.T.B, level.T.B.shape[1]

@@ -22,6 +22,8 @@ from mcprecond.sweeps.substitution import Chunks
 class Smoother(Operator):
     """A smoother of A x = b on one level. As an operator it maps b to x after one sweep from zero."""
 
+    #: Whether the level has eliminated points, so that `enqueue` completes the correction and there is no sweep.
+    is_exact = False
     #: The number of colors, if there are any.
     n_colors: int | None = None
     #: Memory of what an application reads, in bytes.
