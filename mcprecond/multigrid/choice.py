@@ -18,6 +18,7 @@ from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.classical import ClassicalAMG
+from mcprecond.multigrid.lonely import SMALL_SUM
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE, sizes_of
@@ -27,8 +28,6 @@ from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 ONE_SIDED, LONELY, STIFF_POINTS = range(FEATURES := 3)
-#: A row counts as one whose sum is zero below this share of its diagonal entry.
-SMALL_SUM = 0.1
 CUDA_CONSTANTS = {
     **{"ONE_SIDED": ONE_SIDED, "LONELY": LONELY, "STIFF_POINTS": STIFF_POINTS},
     **{"SMALL_SUM": SMALL_SUM, "STIFF": STIFF},

@@ -21,6 +21,7 @@ from mcprecond.multigrid.extended import ExtendedInterpolation
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
+from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
 from mcprecond.multigrid.splitting import THETA, classical_strength, split
@@ -139,6 +140,8 @@ class Aggregation:
             return
         if count == 0:
             return
+        if nodes is A:
+            labels, C = join_lonely(A, C, labels)
         T = fit_tentative(labels, count, self.B, self.block_size, A.backend)
         P = SmoothedInterpolation(A, nodes, C, T, self.B)
         level.C, level.T, level.interpolation, level.galerkin = C, T, P, Galerkin(nodes, P)

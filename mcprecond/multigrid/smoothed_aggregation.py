@@ -11,6 +11,7 @@ import numpy as np
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import first_place, numbers_of
+from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
@@ -19,6 +20,9 @@ from mcprecond.multigrid.units import scaled_candidates, scales_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType, StrengthName
+
+#: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
+MOST_EVEN = 4
 
 
 class SmoothedAggregation(BuiltMultigrid):
@@ -136,12 +140,26 @@ class SmoothedAggregation(BuiltMultigrid):
 
     def _candidates(self, matrix: AdmittedMatrix, scales: Any) -> Any:
         """The near-null space of the scaled matrix."""
-        B = near_null_space(None, matrix, self.block_size) if self._B is None else self._B
+        B = default_candidates(matrix, self.block_size) if self._B is None else self._B
         return B if scales is None else scaled_candidates(B, scales)
 
     def _take_scales(self, matrix: AdmittedMatrix, scales: Any) -> None:
         if scales is not None or self._scales is not None:
             update_candidates(self.levels, self._candidates(matrix, scales), self.block_size, self.backend)
+
+
+def default_candidates(matrix: AdmittedMatrix, block_size: int) -> Any:
+    """One constant for each unknown of a node. Where nodes have one unknown and the diagonal varies, it is 1 over its
+    square root instead, if that vector has the smaller Rayleigh quotient x'A x / x'D x: so it is where units differ.
+    """
+    B = near_null_space(None, matrix, block_size)
+    diagonal = matrix.diagonal().real
+    if block_size > 1 or not matrix.shape[0] or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):
+        return B
+    A, roots = product_with(matrix), matrix.backend.xp.sqrt(diagonal)
+    scaled = (roots.min() / roots).astype(matrix.dtype)
+    quotients = [float((v.conj() @ A.times(v)).real / (v.real**2 @ diagonal)) for v in (B[:, 0], scaled)]
+    return scaled[:, None] if quotients[1] < quotients[0] else B
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:
