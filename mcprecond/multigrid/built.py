@@ -16,7 +16,7 @@ from mcprecond.multigrid.named_smoothers import known_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.setup import Coarsening, Options, build_levels, update_levels
 from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import has_contrasts, scaled, scales_of
+from mcprecond.multigrid.units import has_contrasts, inverse_roots, scaled, scales_of, unit_scales
 from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.typing import Matrix
 
@@ -32,6 +32,8 @@ class BuiltMultigrid(Multigrid):
 
     #: Why this multigrid fits the matrix, where the package has chosen it.
     reason: str = ""
+    #: Whether unknowns have different units, which the levels do not have.
+    _has_units: bool = False
     _narrowest: np.dtype[Any]
 
     def __str__(self) -> str:
@@ -46,15 +48,27 @@ class BuiltMultigrid(Multigrid):
         if self.presweeps + self.postsweeps == 0:
             raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
 
-    def _build(self, matrix: AdmittedMatrix, origin: Backend, scales: Any, coarsen: Coarsening, how: Options) -> None:
-        """Build the levels of diag(s) A diag(s)."""
-        self.max_levels, self.max_coarse, self._narrowest = how.max_levels, how.max_coarse, how.narrowest
-        self._scales = scales
-        levels, coarse = build_levels(in_scales(matrix, scales), coarsen, how)
+    def _choose_scales(self, matrix: AdmittedMatrix, how: Options, *, may_differ: bool) -> None:
+        """Choose the scales s: the levels are those of diag(s) A diag(s). `may_differ` says whether unknowns may have
+        different units, of which only the matrix tells.
+        """
+        self._narrowest = how.narrowest
+        self._take_units(matrix, unit_scales(matrix) if may_differ else None)
+
+    def _take_units(self, matrix: AdmittedMatrix, scales: Any) -> None:
+        """Take the scales that make units equal, or None; where A needs them, the ones that keep numbers in range."""
+        self._has_units, extreme = scales is not None, scales_of(matrix, self._narrowest)
+        self._is_extreme = extreme is not None
+        self._scales = extreme if self._is_extreme else scales
+
+    def _build(self, matrix: AdmittedMatrix, origin: Backend, coarsen: Coarsening, how: Options) -> None:
+        """Build the levels."""
+        self.max_levels, self.max_coarse = how.max_levels, how.max_coarse
+        levels, coarse = build_levels(in_scales(matrix, self._scales), coarsen, how)
         levels[0].A = matrix.csr
         super().__init__(levels, coarse, matrix.backend, origin)
 
-    def _take_scales(self, matrix: AdmittedMatrix, scales: Any) -> None:
+    def _take_scales(self, matrix: AdmittedMatrix) -> None:
         """Change what depends on the scales of A, other than values."""
 
     @one_at_a_time
@@ -80,11 +94,12 @@ class BuiltMultigrid(Multigrid):
         matrix = admit_definite(admit_values(A, self.origin, self.backend))[0]
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
-        scales = scales_of(matrix, self._narrowest)
-        self.is_halfway = True
-        self._take_scales(matrix, scales)
-        update_levels(self.levels, self._coarse, in_scales(matrix, scales), self._narrowest)
-        self.levels[0].A, self._scales = matrix.csr, scales
+        self.is_halfway, was_extreme = True, self._is_extreme
+        self._take_units(matrix, inverse_roots(matrix) if self._has_units else None)
+        if was_extreme or self._is_extreme:
+            self._take_scales(matrix)
+        update_levels(self.levels, self._coarse, in_scales(matrix, self._scales), self._narrowest)
+        self.levels[0].A = matrix.csr
         self._free = {}  # graphs that were captured hold the damping of before
         self.is_halfway = False
 

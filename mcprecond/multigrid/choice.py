@@ -18,10 +18,10 @@ from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.classical import ClassicalAMG
-from mcprecond.multigrid.lonely import SMALL_SUM
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE, sizes_of
+from mcprecond.multigrid.units import SMALL_SUM
 from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
 

@@ -72,7 +72,7 @@ def eliminate(level: Level, A: AdmittedMatrix) -> Any:
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype)
     run.find_chains(n, A.indptr, A.indices, A.degrees, states)
     is_fine = states == FINE
-    if int(is_fine.sum()) < LEAST_SHARE * n:
+    if not LEAST_SHARE * n <= int(is_fine.sum()) < n:
         return None
     off_diagonal = rows_of(A.indptr, A.indices, xp) != A.indices
     P = ExtendedInterpolation(A, (off_diagonal * INTERPOLATES).astype(np.uint8), states)

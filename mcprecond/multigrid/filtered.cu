@@ -26,13 +26,11 @@ extern "C" __global__ void filter_rows(long long n, const OFFSET* indptr, const 
     if (team_lane() == 0) strong[lower_bound(strong_indices, begin, stop, (int)i)] = total;
 }
 
-extern "C" __global__ void invert_row_sums(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                           const double* roots, VALUE* sums) {
+extern "C" __global__ void invert_row_sums(long long n, const OFFSET* indptr, const VALUE* values, VALUE* sums) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     double total = 0;
-    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
-        total += fabs(values[k]) * (roots[i] / roots[indices[k]]);
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) total += fabs(values[k]);
     for (int step = LANES / 2; step > 0; step /= 2) total += __shfl_xor_sync(team_mask(), total, step);
     if (team_lane() == 0) sums[i] = VALUE((REAL)(total > 0 ? 1 / total : 0));
 }

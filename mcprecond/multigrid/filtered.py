@@ -52,23 +52,14 @@ class FilteredMatrix:
         return values
 
 
-def inverse_row_sums(indptr: Any, indices: Any, values: Any, roots: Any, backend: Backend) -> Any:
-    """Return ``1 / sum_j |a_ij| sqrt(a_ii / a_jj)`` for each row, 0 for a row of zeros; see `diagonal_roots`.
+def inverse_row_sums(indptr: Any, values: Any, backend: Backend) -> Any:
+    """Return ``1 / sum_j |a_ij|`` for each row, 0 for a row of zeros.
 
-    With these on the diagonal of D no eigenvalue of ``D A`` is above 1 in magnitude, whatever A: they are row sums of
-    the matrix that is scaled to a diagonal of ones, by rows and columns alike. So they do not depend on the units of
-    unknowns.
+    With these on the diagonal of D no eigenvalue of ``D A`` is above 1 in magnitude, whatever A.
     """
     sums = backend.xp.empty(len(indptr) - 1, values.dtype)
-    run = kernels_for(indptr, values.dtype, len(values), backend)
-    run.invert_row_sums(len(sums), indptr, indices, values, roots, sums)
+    kernels_for(indptr, values.dtype, len(values), backend).invert_row_sums(len(sums), indptr, values, sums)
     return sums
-
-
-def diagonal_roots(matrix: AdmittedMatrix) -> Any:
-    """The square roots of the magnitudes of a diagonal, in double precision; 1 for a zero."""
-    xp, sizes = matrix.backend.xp, abs(matrix.diagonal()).astype(np.float64)
-    return xp.sqrt(xp.where(sizes > 0, sizes, 1.0))
 
 
 def kernels_for(indptr: Any, dtype: Any, entries: int, backend: Backend) -> Any:
@@ -95,10 +86,10 @@ def filter_rows(first, end, indptr, indices, values, B, strong_indptr, strong_in
 
 
 @KERNELS.per_item
-def invert_row_sums(first, end, indptr, indices, values, roots, sums):
-    """1 / sum |a_ij| sqrt(a_ii / a_jj)."""
+def invert_row_sums(first, end, indptr, values, sums):
+    """1 / sum |a_ij|."""
     for i in range(first, end):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            total += abs(values[k]) * (roots[i] / roots[np.uint32(indices[k])])
+            total += abs(values[k])
         sums[i] = 1 / total if total > 0 else 0.0

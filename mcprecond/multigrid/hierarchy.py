@@ -155,8 +155,10 @@ class Multigrid(Preconditioner):
     postsweeps: int
     cycle: str
     _coarse: Dense | None
-    #: Powers of two s, where the levels are those of diag(s) A diag(s).
+    #: The numbers s, where the levels are those of diag(s) A diag(s); and whether they are powers of two, for the sake
+    #: of the range of floats. Then vectors need scales of their own.
     _scales: Any = None
+    _is_extreme: bool = False
     #: Whether a second cycle corrects what the first one has left on a level.
     _twice: list[bool]
     _backend: Backend
@@ -176,7 +178,7 @@ class Multigrid(Preconditioner):
     @property
     def only_launches(self) -> bool:  # type: ignore[override]
         """See `Preconditioner`: the host reads the size of a scaled r."""
-        return self._scales is None and all(level.smoother.captures for level in self.levels if level.smoother)
+        return not self._is_extreme and all(level.smoother.captures for level in self.levels if level.smoother)
 
     @property
     def backend(self) -> Backend:  # type: ignore[override]
@@ -282,10 +284,11 @@ class Multigrid(Preconditioner):
         r, z = (v.reshape(finest.b.shape) for v in (r, z))
         if scales is None and finest.b.dtype == r.dtype:
             self._cycle(state, 0, r, z)
-        elif scales is None:
-            finest.b[...] = r
+        elif not self._is_extreme:
+            own = 1 if scales is None else scales.reshape(-1, *[1] * (r.ndim - 1))
+            xp.multiply(r, own, out=finest.b, casting="same_kind")
             self._cycle(state, 0, finest.b, finest.x)
-            z[...] = finest.x
+            xp.multiply(finest.x, own, out=z, casting="same_kind")
         else:
             # Views of the columns.
             R, B, X, Z = (v.reshape(len(v), columns_of(r)).T for v in (r, finest.b, finest.x, z))
@@ -591,7 +594,7 @@ class OtherCycle(Multigrid):
     """
 
     def __init__(self, M: Multigrid, cycle: str, origin: Backend) -> None:
-        self._of, self.cycle, self._at = M, cycle, M.updates
+        self._of, self.cycle, self._at, self._is_extreme = M, cycle, M.updates, M._is_extreme
         self.presweeps, self.postsweeps = M.presweeps, M.postsweeps
         super().__init__(M.levels, M._coarse, M.backend, origin)
         self.symmetric = M.symmetric
@@ -610,6 +613,7 @@ class OtherCycle(Multigrid):
     def workspace(self, columns: int = 1) -> Any:
         if self._at != self.updates:  # graphs that were captured hold the damping of before
             self._at, self._free, self.levels, self._coarse = self.updates, {}, self._of.levels, self._of._coarse
+            self._is_extreme = self._of._is_extreme
         return super().workspace(columns)
 
     def update(self, A: Matrix) -> None:

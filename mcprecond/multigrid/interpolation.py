@@ -4,10 +4,10 @@ A step of Jacobi makes the columns of T smooth: ``P = T - omega D F T`` with the
 columns of the aggregates of its node and of the strong neighbors of that, zeros too: so its pattern stays, and new
 values of A take the numeric phase only.
 
-Departing from the paper, D has the inverse sums of the magnitudes of the rows of F, scaled to a diagonal of ones. In
-the paper it is the inverse diagonal over the spectral radius, which takes ten products with A to find, and is the same
-in a row of an M-matrix whose sum is zero. And P is T where A P would have several times as many entries as A. On graphs
-without a geometry, as those of circuits and of networks, a smooth prolongator makes coarse levels dense.
+Departing from the paper, D has the inverse sums of the magnitudes of the rows of F. In the paper it is the inverse
+diagonal over the spectral radius, which takes ten products with A to find, and is the same in a row of an M-matrix
+whose sum is zero. And P is T where A P would have several times as many entries as A. On graphs without a geometry, as
+those of circuits and of networks, a smooth prolongator makes coarse levels dense.
 
 Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
 Computing 56, 1996, Algorithm 5.1.
@@ -24,7 +24,7 @@ import numpy as np
 from mcprecond.backends import KernelSet
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import FilteredMatrix, diagonal_roots, inverse_row_sums
+from mcprecond.multigrid.filtered import FilteredMatrix, inverse_row_sums
 from mcprecond.multigrid.patterns import PARTS, Pattern, begin_of, matrix_of_blocks, product_pattern, take_row
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
@@ -133,7 +133,7 @@ class SmoothedInterpolation(Interpolation):
         if self.smooths:
             values = self.filtered.values(A)
             smoothing = self.filtered.indptr, self.filtered.indices, values
-            dinv = inverse_row_sums(*smoothing, diagonal_roots(A), backend)
+            dinv = inverse_row_sums(self.filtered.indptr, values, backend)
         else:
             smoothing = backend.xp.zeros_like(A.indptr), A.indices[:0], A.data[:0]
             dinv = backend.xp.zeros(n, A.dtype)

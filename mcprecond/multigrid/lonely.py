@@ -16,12 +16,11 @@ from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.splitting import THETA, lanes_of
 from mcprecond.multigrid.strength import Connections
+from mcprecond.multigrid.units import SMALL_SUM
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 ROUNDS = 3
-#: A row counts as one whose sum is zero below this share of its diagonal entry.
-SMALL_SUM = 0.1
 CUDA_CONSTANTS = {"SMALL_SUM": SMALL_SUM}
 
 

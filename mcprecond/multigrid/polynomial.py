@@ -1,7 +1,7 @@
 """Smoothers that are polynomials in D A: damped Jacobi, and Chebyshev iteration of the fourth kind.
 
-D has the inverse sums of the magnitudes of the rows of A, scaled to a diagonal of ones, so that no eigenvalue of D A is
-above 1. They need no coloring and no estimate of the spectrum, and read A where it lies.
+D has the inverse sums of the magnitudes of the rows of A, so that no eigenvalue of D A is above 1. They need no
+coloring and no estimate of the spectrum, and read A where it lies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from mcprecond.backends import KernelSet
 from mcprecond.linalg.csr import columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import diagonal_roots, inverse_row_sums
+from mcprecond.multigrid.filtered import inverse_row_sums
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
 from mcprecond.multigrid.polynomial_columns import take_step
 from mcprecond.multigrid.smoothers import Smoother
@@ -45,8 +45,7 @@ class Polynomial(Smoother):
 
     def update(self, matrix: AdmittedMatrix) -> None:
         self.A.replace(matrix.csr)
-        arrays = matrix.indptr, matrix.indices, matrix.data
-        self.dinv[...] = inverse_row_sums(*arrays, diagonal_roots(matrix), self._backend)
+        self.dinv[...] = inverse_row_sums(matrix.indptr, matrix.data, self._backend)
 
     @property
     def description(self) -> str:

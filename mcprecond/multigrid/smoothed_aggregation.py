@@ -11,18 +11,14 @@ import numpy as np
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import first_place, numbers_of
-from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
 from mcprecond.multigrid.setup import STRENGTHS, Aggregation, update_candidates
-from mcprecond.multigrid.units import scaled_candidates, scales_of
+from mcprecond.multigrid.units import scaled_candidates
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType, StrengthName
-
-#: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
-MOST_EVEN = 4
 
 
 class SmoothedAggregation(BuiltMultigrid):
@@ -134,32 +130,17 @@ class SmoothedAggregation(BuiltMultigrid):
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         self._B = None if B is None else near_null_space(B, matrix, self.block_size)
         refuse_unfit(matrix)
-        scales = scales_of(matrix, how.narrowest)
-        by_aggregates = Aggregation(self._candidates(matrix, scales), self.block_size, strength, self.theta)
-        self._build(matrix, origin, scales, by_aggregates, how)
+        self._choose_scales(matrix, how, may_differ=B is None and self.block_size == 1)
+        by_aggregates = Aggregation(self._candidates(matrix), self.block_size, strength, self.theta)
+        self._build(matrix, origin, by_aggregates, how)
 
-    def _candidates(self, matrix: AdmittedMatrix, scales: Any) -> Any:
+    def _candidates(self, matrix: AdmittedMatrix) -> Any:
         """The near-null space of the scaled matrix."""
-        B = default_candidates(matrix, self.block_size) if self._B is None else self._B
-        return B if scales is None else scaled_candidates(B, scales)
+        B = near_null_space(None, matrix, self.block_size) if self._B is None else self._B
+        return scaled_candidates(B, self._scales) if self._is_extreme else B
 
-    def _take_scales(self, matrix: AdmittedMatrix, scales: Any) -> None:
-        if scales is not None or self._scales is not None:
-            update_candidates(self.levels, self._candidates(matrix, scales), self.block_size, self.backend)
-
-
-def default_candidates(matrix: AdmittedMatrix, block_size: int) -> Any:
-    """One constant for each unknown of a node. Where nodes have one unknown and the diagonal varies, it is 1 over its
-    square root instead, if that vector has the smaller Rayleigh quotient x'A x / x'D x: so it is where units differ.
-    """
-    B = near_null_space(None, matrix, block_size)
-    diagonal = matrix.diagonal().real
-    if block_size > 1 or not matrix.shape[0] or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):
-        return B
-    A, roots = product_with(matrix), matrix.backend.xp.sqrt(diagonal)
-    scaled = (roots.min() / roots).astype(matrix.dtype)
-    quotients = [float((v.conj() @ A.times(v)).real / (v.real**2 @ diagonal)) for v in (B[:, 0], scaled)]
-    return scaled[:, None] if quotients[1] < quotients[0] else B
+    def _take_scales(self, matrix: AdmittedMatrix) -> None:
+        update_candidates(self.levels, self._candidates(matrix), self.block_size, self.backend)
 
 
 def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:

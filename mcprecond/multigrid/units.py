@@ -10,7 +10,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.backends.inputs import first_place
-from mcprecond.linalg.csr import Csr
+from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
 from mcprecond.multigrid.galerkin import diagonal_places
 
@@ -23,6 +23,10 @@ ROOM = 2.0**20
 #: The largest ratio of diagonal entries for which levels compute in single precision. With larger ratios, as where
 #: coefficients jump, the rounding may cost CG many iterations.
 MOST_CONTRAST = 1e6
+#: A row counts as orthogonal to a vector below this share of its diagonal entry times that of the vector.
+SMALL_SUM = 0.1
+#: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
+MOST_EVEN = 4
 NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
 
 
@@ -40,6 +44,30 @@ def scales_of(matrix: AdmittedMatrix, narrowest: Any) -> Any:
     if -near <= least and most <= near:
         return None
     return xp.ldexp(1.0, -(xp.frexp(diagonal.astype(np.float64))[1] // 2))
+
+
+def inverse_roots(matrix: AdmittedMatrix) -> Any:
+    """1 / sqrt(a_ii), in double precision."""
+    return 1 / matrix.backend.xp.sqrt(matrix.diagonal().real.astype(np.float64))
+
+
+def unit_scales(matrix: AdmittedMatrix) -> Any:
+    """Return 1 / sqrt(a_ii), which makes the diagonal of diag(s) A diag(s) ones, where unknowns have different units;
+    else None.
+
+    So it is where the diagonal varies and more rows are about orthogonal to the vector of these numbers than to that of
+    ones: to that one rows are where a quantity of one unit may be constant.
+    """
+    diagonal, xp = matrix.diagonal().real.astype(np.float64), matrix.backend.xp
+    if not len(diagonal) or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):
+        return None
+    A, scales = product_with(matrix), inverse_roots(matrix)
+    with np.errstate(all="ignore"):
+        orthogonal = []
+        for x in (xp.ones_like(scales), scales / scales.max()):
+            rest = abs(A.times(x.astype(matrix.dtype))) <= SMALL_SUM * diagonal * x
+            orthogonal.append(int(rest.sum()))
+    return scales if orthogonal[1] > orthogonal[0] else None
 
 
 def has_contrasts(matrix: AdmittedMatrix) -> bool:
