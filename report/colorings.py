@@ -247,7 +247,7 @@ def draw_scaling(cases: list[Case]) -> Any:
         len(families), 2, figsize=(8, 3.2 * len(families)), squeeze=False, layout="constrained"
     )
     for family, (times, colors) in zip(families, panels, strict=True):
-        rows = as_table([case for case in cases if case["family"] == family], methods).rows
+        rows = as_table([case for case in cases if case["family"] == family], methods)
         over_size(rows, "seconds", times).set(title=family)
         over_size(rows, "colors", colors).set(title=family)
         plain_ticks(colors.yaxis)
