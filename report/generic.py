@@ -1,10 +1,11 @@
 """Pages that TOML describes: which runs, and for each table its loops and an expression of Python for each cell.
 
-`pages/NAME.toml` has a section for each kind of run, with `file` or `files` of benchmarks/results and with `values` and
-`tables`. Expressions see HELPERS, the names of `report/NAME.py`, if there is one, the `modules` of report and the `names`
-that the file has, and the fields of a run; a value may be a function. A loop, "case in cases", adds the fields of what it goes through; "row in? rows" has no
-turn where a field is missing. A cell is the text of an f-string, and is empty where a field is missing. The template
-NAME.md gets a section under its name: one run, or a list of runs.
+`pages/NAME.toml` has a section for each kind of run, with `file` or `files` of benchmarks/results, `values` and
+`tables`. Expressions see HELPERS, the names of `report/NAME.py`, if there is one, the `modules` of report and the
+`names` that the file has, and the fields of a run; a value may be a function. A loop, "case in cases", adds the
+fields of what it goes through; "row in? rows" has no turn where a field is missing. A cell is the text of an
+f-string, and is empty where a field is missing. The template NAME.md gets a section under its name: one run, or a
+list of runs.
 """
 
 from __future__ import annotations
@@ -97,8 +98,14 @@ def facts(part: Scope, scope: Scope, document: Document) -> Scope:
     return {**document, **{name: say(document) for name, say in said.items()}, **values, **tables}
 
 
-def made(spec: Scope, scope: Scope) -> str:
-    """A table: of lines with `columns`, or with a column for each turn of the loop `across`; empty without any line."""
+def made(spec: Scope, scope: Scope) -> Any:
+    """A table: of lines with `columns`, or with a column for each turn of the loop `across`; empty without any line.
+
+    With a loop `per`, a table for each of its turns, by its `title`.
+    """
+    if "per" in spec:
+        one = {key: part for key, part in spec.items() if key != "per"}
+        return {text_of(spec["title"], turn): made(one, turn) for turn in turns_of(spec["per"], scope)}
     if "across" in spec:
         turns = list(turns_of(spec["across"], scope))
         cells = [dict(labeled(spec["lines"], turn)) for turn in turns]

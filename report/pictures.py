@@ -54,3 +54,12 @@ def beside_legend(ax: Any, label: str, **look: Any) -> None:
     ax.set(ylabel=label)
     plain_ticks(ax.yaxis)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), **look)
+
+
+def gray_dots(ax: Any, names: list[str], cases: dict[str, dict[str, float]], *, white: int) -> None:
+    """A row for each name, and a gray and a marker for each case; the case of that number is white."""
+    for k, (label, values) in enumerate(cases.items()):
+        look = {"linestyle": "none", "markeredgecolor": "black", "color": str(k / max(white, 1)), "label": label}
+        ax.plot(values.values(), [names.index(name) for name in values], MARKERS[k % len(MARKERS)], **look)
+    ax.grid(axis="both", color="0.85")
+    ax.set_axisbelow(True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from report import IMAGES, PAGES, README, ROOT, worth
+from report import IMAGES, PAGES, README, ROOT, automatic
 from report.noise import fastest, total, total_ms
 from report.opponents import trials
 from report.pictures import picture
@@ -61,13 +61,13 @@ class Bar(NamedTuple):
 
 def load(results: Path = RESULTS) -> Races:
     """The runs that exist, by the names of their files."""
-    return runs([*RACES, *worth.FILES], results) | runs([AMGX], results / "opponents")
+    return runs([*RACES, *automatic.FILES], results) | runs([AMGX], results / "opponents")
 
 
 def page(found: Races) -> str:
     """README as it is, with what stands between markers replaced."""
     with_summary = replaced(PAGES[README].read_text(), "summary", summary(found))
-    return replaced(with_summary, "rule", worth.rule([found[name] for name in worth.FILES if name in found]))
+    return replaced(with_summary, "rule", automatic.rule([found[name] for name in automatic.FILES if name in found]))
 
 
 def summary(found: Races) -> str:
