@@ -26,8 +26,7 @@ import mcprecond.interop.pyamg
 import mcprecond.interop.torch
 from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
-from report import determinism
-from report.gallery import sentences
+from report import sentences
 from report.results import measured
 from report.tables import by_name
 
@@ -42,8 +41,8 @@ default_role = "py:obj"
 smartquotes = False  # "eb" is a string
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist", "substitution"]
-myst_substitutions = {f"gallery_{name}": sentence for name, sentence in sentences().items()}
-myst_substitutions["determinism"] = determinism.sentence()
+myst_substitutions = {f"gallery_{name}": sentence for name, sentence in sentences.of_gallery().items()}
+myst_substitutions["determinism"] = sentences.of_determinism()
 
 autodoc_typehints = "none"  # the docstrings say more than Any
 numpydoc_show_class_members = False  # the template of classes does

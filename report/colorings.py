@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from mcprecond.studies import Table, plots
 from report import opponents
 from report.noise import Range, verdict
 from report.noise import mean as mean_of
@@ -48,7 +49,11 @@ def label(some: list[Case]) -> str:
 
 def asked_cases(cases: list[Case]) -> list[Case]:
     """Where something was asked for, and all of it was run."""
-    return [c for c in together(cases, ["csrcolor", "eb", "ecl_gc", "jp natural"]) if c["name"] in marked()]
+    return [
+        c
+        for c in together(cases, ["csrcolor", "eb", "ecl_gc", "jp natural"])
+        if c["name"] in {name for limits in MARKS["colorings"].values() for name in limits}
+    ]
 
 
 def asked(case: Case) -> dict[str, Range]:
@@ -68,11 +73,6 @@ def asked(case: Case) -> dict[str, Range]:
 
 def said(found: Range, limit: float) -> str:
     return f"{found.found:.3g} (at most {limit:g}): {verdict(found, limit, at_most=True)}"
-
-
-def marked() -> set[str]:
-    """The graphs for which a bound was set."""
-    return {name for limits in MARKS["colorings"].values() for name in limits}
 
 
 def compared(method: str, documents: dict[str, Document]) -> str:
@@ -141,21 +141,6 @@ def fewer(found: dict[str, Any], slow: tuple[str, int], fast: tuple[str, int]) -
     return f"{100 * (1 - ratio):.0f}%"
 
 
-def growing(cases: list[Case]) -> list[Case]:
-    """The lines of a family, and one of how many times longer the largest graph takes than the smallest."""
-    lines = [
-        {
-            "label": f"2^{case['scale']}",
-            "entries": f"{case['entries']:,}",
-            "cells": {name: cell(case["methods"].get(name)) for name in names_of(cases)},
-        }
-        for case in cases
-    ]
-    first, *_, last = cases
-    growth = {name: f"{last['methods'][name]['ms'] / row['ms']:.1f}" for name, row in first["methods"].items()}
-    return [*lines, {"label": "growth", "entries": f"{last['entries'] / first['entries']:.0f}", "cells": growth}]
-
-
 def names_of(cases: list[Case]) -> list[str]:
     """Every method of a run, in order of appearance."""
     return list(dict.fromkeys(row for case in cases for row in case["methods"]))
@@ -206,91 +191,66 @@ def draw(documents: dict[str, Document], folder: Path) -> None:
     pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling), "steps": ("coloring-steps", draw_steps)}
     for name, (run, drawn) in pictures.items():
         if run in documents:
-            with picture(folder / f"colorings-{name}.svg", salt="colorings"):
-                drawn(documents[run]["cases"])
+            with picture(folder / f"colorings-{name}.svg", salt="colorings") as plt:
+                drawn(plt, documents[run]["cases"])
 
 
-def draw_trade_off(cases: list[Case]) -> Any:
+def draw_trade_off(plt: Any, cases: list[Case]) -> None:
     """A panel per graph, one legend for all."""
-    import matplotlib.pyplot as plt
-
-    from mcprecond.studies import plots
-
     shown = [case for case in cases if case["name"] in TRADE_OFF_ON]
     methods = [row for row in names_of(cases) if "," not in row]  # shortcuts change no color
     figure, panels = plt.subplots(1, len(shown), figsize=(3 * len(shown), 5.5), squeeze=False, layout="constrained")
     for case, ax in zip(shown, panels[0], strict=True):
         plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
         plain_ticks(ax.xaxis)
-    return with_one_legend(figure, 7)
+    with_one_legend(figure, 7)
 
 
-def draw_profile(cases: list[Case]) -> Any:
+def draw_profile(plt: Any, cases: list[Case]) -> None:
     """The methods of the paper on the left, one or two of each kind on the right."""
-    import matplotlib.pyplot as plt
-
-    from mcprecond.studies import plots
-
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    _, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
         plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
-    return figure
 
 
-def draw_scaling(cases: list[Case]) -> Any:
+def draw_scaling(plt: Any, cases: list[Case]) -> None:
     """For each family time and colors over the number of vertices."""
-    import matplotlib.pyplot as plt
-
     methods = names_of(cases)
     families = list(dict.fromkeys(case["family"] for case in cases))
-    figure, panels = plt.subplots(
-        len(families), 2, figsize=(8, 3.2 * len(families)), squeeze=False, layout="constrained"
-    )
+    size = (8, 3.2 * len(families))
+    figure, panels = plt.subplots(len(families), 2, figsize=size, squeeze=False, layout="constrained")
     for family, (times, colors) in zip(families, panels, strict=True):
-        rows = as_table([case for case in cases if case["family"] == family], methods).rows
+        rows = as_table([case for case in cases if case["family"] == family], methods)
         over_size(rows, "seconds", times).set(title=family)
         over_size(rows, "colors", colors).set(title=family)
         plain_ticks(colors.yaxis)
-    return with_one_legend(figure, 6)
+    with_one_legend(figure, 6)
 
 
-def draw_steps(cases: list[Case]) -> Any:
+def draw_steps(plt: Any, cases: list[Case]) -> None:
     """Alabandi et al., Figure 6: how many vertices each step colors."""
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
+    _, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
     case = most_steps(cases)
     for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
         ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
     ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])
     ax.legend(frameon=False)
-    return figure
 
 
-def with_one_legend(figure: Any, columns: int) -> Any:
+def with_one_legend(figure: Any, columns: int) -> None:
     for ax in figure.axes:
         ax.get_legend().remove()
     entries = {label: line for ax in figure.axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False)
-    return figure
 
 
 def as_table(cases: list[Case], methods: list[str]) -> Any:
     """The rows that studies.plots draws; a method that was not run is not verified."""
-    from mcprecond.studies import Table
-
     rows = []
     for case in cases:
         for method in methods:
             row = case["methods"].get(method, {"ms": math.inf, "colors": None})
-            rows.append(
-                {
-                    "matrix": case["name"],
-                    "vertices": case["vertices"],
-                    "method": method,
-                    "seconds": row["ms"] / 1e3,
-                    "colors": row["colors"],
-                    "verified": method in case["methods"],
-                }
-            )
+            of_both = {"matrix": case["name"], "vertices": case["vertices"], "method": method}
+            found = {"seconds": row["ms"] / 1e3, "colors": row["colors"], "verified": method in case["methods"]}
+            rows.append(of_both | found)
     return Table(rows)

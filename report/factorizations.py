@@ -36,23 +36,3 @@ def winner(name: str, rows: dict[str, Row]) -> str:
 
 def cost(row: Row) -> str:
     return f"{row['iterations']} iterations of {number(row['solve_ms'] / max(row['iterations'], 1))} ms"
-
-
-def remark(row: Row) -> str:
-    """What a reader has to know of an opponent."""
-    if "failed" in row:
-        return f"failed: {row['failed']}"
-    if "captured" not in row:
-        return ""
-    facts = ["captured in CG" if row["captured"] else "not captured in CG"]
-    return ", ".join(facts if row["own_factorization"] else [*facts, "our factors: this cuSPARSE has no csrilu02"])
-
-
-def first(row: Row) -> float:
-    """All that a first application needs, with it."""
-    return float(row["setup_ms"] + row["apply_ms"])
-
-
-def again(row: Row) -> float:
-    """A factorization of new values, and an application."""
-    return float(row["factor_ms"] + row["apply_ms"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from report.pictures import MARKERS, picture, plain_ticks
+from report.pictures import gray_dots, picture, plain_ticks
 from report.results import Document, place
 
 PICTURE = "fenl.svg"
@@ -21,22 +21,16 @@ def draw(found: dict[str, Document], folder: Path) -> None:
         )
         for (left, right), document in zip(panels, documents, strict=True):
             names = solver_names(document)
-            for k, case in enumerate(document["cases"]):
-                rows = case["solvers"]
-                y = [names.index(row["name"]) for row in rows]
-                style = {"marker": MARKERS[k % len(MARKERS)], "linestyle": "none", "markeredgecolor": "black"}
-                style |= {"color": str(k / max(len(document["cases"]) - 1, 1)), "label": case["name"]}
-                left.plot([row["iterations"] for row in rows], y, **style)
-                right.plot([row["total_ms"] for row in rows], y, **style)
+            cases = document["cases"]
+            for panel, column in ((left, "iterations"), (right, "total_ms")):
+                found = {case["name"]: {row["name"]: row[column] for row in case["solvers"]} for case in cases}
+                gray_dots(panel, names, found, white=len(cases) - 1)
             left.set(xlabel="iterations", yticks=range(len(names)), yticklabels=names, title=place(document))
             left.set_xlim(left=0)
             left.invert_yaxis()
             right.set(xlabel="time with setup [ms]", xscale="log")
             plain_ticks(right.xaxis)
             right.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-            for panel in (left, right):
-                panel.grid(axis="both", color="0.85")
-                panel.set_axisbelow(True)
 
 
 def solver_names(document: Document) -> list[str]:

@@ -1,10 +1,11 @@
 """Pages that TOML describes: which runs, and for each table its loops and an expression of Python for each cell.
 
-`pages/NAME.toml` has a section for each kind of run, with `file` or `files` of benchmarks/results and with `values` and
-`tables`. Expressions see HELPERS, the names of `report/NAME.py`, if there is one, the `modules` of report that the file
-names, and the fields of a run. A loop, "case in cases", adds the fields of what it goes through; "row in? rows" has no
-turn where a field is missing. A cell is the text of an f-string, and is empty where a field is missing. The template
-NAME.md gets a section under its name: one run, or a list of runs.
+`pages/NAME.toml` has a section for each kind of run, with `file` or `files` of benchmarks/results, `values` and
+`tables`. Expressions see HELPERS, the names of `report/NAME.py`, if there is one, the `modules` of report and the
+`names` that the file has, and the fields of a run; a value may be a function. A loop, "case in cases", adds the
+fields of what it goes through; "row in? rows" has no turn where a field is missing. A cell is the text of an
+f-string, and is empty where a field is missing. The template NAME.md gets a section under its name: one run, or a
+list of runs.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from report.noise import Range, fastest, verdict
-from report.results import OURS, RESULTS, Document, measured, origin, place, runs, versions
+from report.noise import Range, fastest, total_ms, verdict
+from report.results import MARKS, OURS, PAPERS, RESULTS, WATCHED, Document, measured, origin, place, runs, versions
 from report.tables import by_name, mean, number, render, table
 
 PAGES = Path(__file__).with_name("pages")
@@ -47,7 +48,9 @@ def named(rows: list[Scope]) -> dict[str, Fields]:
 
 
 #: What expressions of all pages see.
-HELPERS = {tool.__name__: tool for tool in (Range, fastest, mean, named, number, place, verdict)}
+HELPERS: dict[str, Any] = {
+    tool.__name__: tool for tool in (Range, fastest, mean, named, number, place, runs, total_ms, verdict)
+} | {"MARKS": MARKS, "PAPERS": PAPERS, "RESULTS": RESULTS, "WATCHED": WATCHED}
 
 
 class Page:
@@ -59,7 +62,7 @@ class Page:
             self.draw = module.draw
         self.described: dict[str, Any] = tomllib.loads((PAGES / f"{name}.toml").read_text())
         used = {other: importlib.import_module(f"report.{other}") for other in self.described.pop("modules", [])}
-        self.scope = HELPERS | (vars(module) if module else {}) | used
+        self.scope = HELPERS | (vars(module) if module else {}) | used | self.described.pop("names", {})
 
     def load(self, results: Path = RESULTS) -> dict[str, Document]:
         """The runs that exist, by the names of their files."""
@@ -95,8 +98,14 @@ def facts(part: Scope, scope: Scope, document: Document) -> Scope:
     return {**document, **{name: say(document) for name, say in said.items()}, **values, **tables}
 
 
-def made(spec: Scope, scope: Scope) -> str:
-    """A table: of lines with `columns`, or with a column for each turn of the loop `across`; empty without any line."""
+def made(spec: Scope, scope: Scope) -> Any:
+    """A table: of lines with `columns`, or with a column for each turn of the loop `across`; empty without any line.
+
+    With a loop `per`, a table for each of its turns, by its `title`.
+    """
+    if "per" in spec:
+        one = {key: part for key, part in spec.items() if key != "per"}
+        return {text_of(spec["title"], turn): made(one, turn) for turn in turns_of(spec["per"], scope)}
     if "across" in spec:
         turns = list(turns_of(spec["across"], scope))
         cells = [dict(labeled(spec["lines"], turn)) for turn in turns]

@@ -2,59 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from report.results import RESULTS, Document, date, runs, versions
 from report.tables import number
 
-FILES = ["colorings", "colorings-elasticity", "ecl-natural", "kokkos-kernels", "cupy", "amgx", "amgx-multigrid"]
-
 Lines = list[dict[str, Any]]
-Test = Callable[[dict[str, Any]], bool]
 
 #: Matrices and graphs in the order of the columns.
 ORDER = (
     *("fenl_50", "fenl_100", "fenl_180", "elasticity48", "grid2d_1024"),
     *("delaunay20", "rgg20", "rmat20", "rmat22", "mycielskian15"),
 )
-#: Codes by the names in the files.
-COLORINGS = {
-    "csrcolor": "csrcolor",
-    "ecl-gc": "ECL-GC",
-    "sirg": "SIRG",
-    "chengc": "Chen et al.",
-    "gunrock-color": "Gunrock",
-}
-KOKKOS = {
-    "COLORING_EB": "edge-based",
-    "COLORING_VB": "vertex-based",
-    "COLORING_VBBIT": "vertex-based, bits",
-    "COLORING_VBD": "deterministic",
-    "COLORING_VBDBIT": "deterministic, bits",
-}
-NATURAL = {"ecl-gc": "its own priorities", "ecl-ldfnat": "by degree, then in the order of rows"}
-#: Methods of ours beside csrcolor in our run.
-METHODS = ["eb", "ecl_gc", "sirg", "chen_wlc", "jp natural"]
-#: The problems and sizes of benchmarks/multigrid.py by the names of the others.
-OUR_NAMES = {
-    ("fenl", 100): "fenl_100",
-    ("fenl", 180): "fenl_180",
-    ("elasticity", 48): "elasticity48",
-    ("poisson2d", 1024): "grid2d_1024",
-}
-#: Smoothers of AmgX in kinds.
-SMOOTHERS = {
-    "Jacobi": ("JACOBI_L1", "BLOCK_JACOBI"),
-    "multicolor Gauss-Seidel or DILU": ("MULTICOLOR_GS", "MULTICOLOR_DILU"),
-    "Chebyshev": ("CHEBYSHEV",),
-}
-COARSENINGS: dict[str, Test] = {
-    "classical, an aggressive level": lambda row: "aggressive_levels=1" in row["params"]["extra"],
-    "classical": lambda row: "aggressive_levels=0" in row["params"]["extra"],
-    "aggregation": lambda row: row["precond"] == "AMG_AGGREGATION",
-}
 
 
 @cache
@@ -63,20 +24,9 @@ def document_of(name: str) -> Document:
     return runs([name], RESULTS / "opponents")[name]
 
 
-def days() -> str:
-    """When all of them ran."""
-    return " and ".join(sorted({date(document_of(name)) for name in FILES}))
-
-
 @cache
 def theirs(name: str) -> dict[str, Lines]:
     return lines_of(document_of(name))
-
-
-@cache
-def our_colorings() -> dict[str, Any]:
-    """Our methods, by graph."""
-    return {case["name"]: case["methods"] for case in runs(["coloring-gpu"])["coloring-gpu"]["cases"]}
 
 
 def lines_of(document: Document) -> dict[str, Lines]:
@@ -139,11 +89,6 @@ def solved(tried: Lines, key: str) -> str:
     return f"{number(row[key])} ({row['iters']}{colors})"
 
 
-def swept(lines: Lines, algo: str) -> str:
-    """One application of symmetric Gauss-Seidel by Kokkos Kernels, in ms."""
-    return next(number(row["apply_ms"]) for row in lines if row["kind"] == "sgs" and row["algo"] == algo)
-
-
 def kokkos_solved(tried: Lines) -> str:
     if not tried:
         return "not run"
@@ -162,11 +107,10 @@ def trials(lines: Lines) -> Lines:
     ]
 
 
-def best_hierarchy(lines: Lines, coarsening: str, smoother: str) -> dict[str, Any] | None:
+def best_hierarchy(lines: Lines, coarsening: str, smoothers: list[str]) -> dict[str, Any] | None:
     """The best of a kind, by setup and solve."""
-    names, is_of = SMOOTHERS[smoother], COARSENINGS[coarsening]
-    tried = (row for row in trials(lines) if is_of(row) and row["params"]["smoother"] in names)
-    return best(tried, "setup_ms", "solve_ms")
+    of_it = [row for row in trials(lines) if coarsening in row["params"]["extra"] or coarsening == row["precond"]]
+    return best([row for row in of_it if row["params"]["smoother"] in smoothers], "setup_ms", "solve_ms")
 
 
 def our_hierarchy(case: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mcprecond.studies import Table, plots
+
 MARKERS = "osD^v"  # told apart without color
 #: Of lines and markers: dark enough to be read on white. Markers and dashes tell more of them apart.
 COLORS = ("black", "#1b6ca8", "#c44e00", "#2a7f3f", "#8e3a97", "#a07000", "#c0243c", "#0a8080")
@@ -31,11 +33,9 @@ def picture(path: Path, *, salt: str | None = None) -> Iterator[Any]:
         plt.close()
 
 
-def over_size(rows: list[dict[str, Any]], column: str, ax: Any) -> Any:
+def over_size(table: Table, column: str, ax: Any) -> Any:
     """Draw a column over the number of vertices, a line for each method."""
-    from mcprecond.studies import Table, plots
-
-    ax = plots.draw_methods(Table(rows), "vertices", column, ax)
+    ax = plots.draw_methods(table, "vertices", column, ax)
     ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time [s]" if column == "seconds" else column)
     return ax
 
@@ -47,3 +47,19 @@ def plain_ticks(axis: Any) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def beside_legend(ax: Any, label: str, **look: Any) -> None:
+    """Label the logarithmic vertical axis, with plain ticks, and put the legend to the right of the panel."""
+    ax.set(ylabel=label)
+    plain_ticks(ax.yaxis)
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), **look)
+
+
+def gray_dots(ax: Any, names: list[str], cases: dict[str, dict[str, float]], *, white: int) -> None:
+    """A row for each name, and a gray and a marker for each case; the case of that number is white."""
+    for k, (label, values) in enumerate(cases.items()):
+        look = {"linestyle": "none", "markeredgecolor": "black", "color": str(k / max(white, 1)), "label": label}
+        ax.plot(values.values(), [names.index(name) for name in values], MARKERS[k % len(MARKERS)], **look)
+    ax.grid(axis="both", color="0.85")
+    ax.set_axisbelow(True)

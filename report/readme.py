@@ -7,15 +7,17 @@ reader has without this package.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from report import IMAGES, PAGES, README, ROOT, worth
+from report import IMAGES, PAGES, README, ROOT, automatic
+from report.generic import Page
 from report.noise import fastest, total, total_ms
 from report.opponents import trials
 from report.pictures import picture
-from report.results import RESULTS, Document, busy, date, measured, place, runs
-from report.tables import number, render, replaced, table
+from report.results import RESULTS, Document, busy, date, place, runs
+from report.tables import number, render, replaced
 
 PICTURE = "race.svg"
 RACES = ("multigrid-gpu", "multigrid-cpu")
@@ -27,26 +29,6 @@ OURS_IN_CHART = "mcprecond"
 COLORS = {"CG": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
 #: CG without and with Jacobi's preconditioner, of which the faster one is shown: the library's, and ours.
 LIBRARY, BASELINE = ("library CG", "library Jacobi"), ("CG", "Jacobi")
-#: Maps the names that our solvers have in the results files to those that README shows.
-OURS = {
-    "CG": "CG",
-    "Jacobi": "CG with Jacobi",
-    "SGS": "SGS",
-    "DILU": "DILU",
-    "ILU0": "ILU(0)",
-    "multigrid": "multigrid",
-}
-#: Maps the names of the problems in the same way.
-PROBLEMS = {
-    "circuit": "random circuit",
-    "triangulation": "triangulation",
-    "elasticity": "elasticity",
-    "poisson2d": "Poisson, 5 points",
-    "poisson3d": "Poisson, 7 points",
-    "fenl": "FENL, 27 points",
-    "hubs": "R-MAT graph with hubs",
-}
-
 Races = dict[str, Document]
 Row = dict[str, Any]
 
@@ -61,21 +43,20 @@ class Bar(NamedTuple):
 
 def load(results: Path = RESULTS) -> Races:
     """The runs that exist, by the names of their files."""
-    return runs([*RACES, *worth.FILES], results) | runs([AMGX], results / "opponents")
+    return runs([*RACES, *automatic.FILES], results) | runs([AMGX], results / "opponents")
 
 
 def page(found: Races) -> str:
     """README as it is, with what stands between markers replaced."""
     with_summary = replaced(PAGES[README].read_text(), "summary", summary(found))
-    return replaced(with_summary, "rule", worth.rule([found[name] for name in worth.FILES if name in found]))
+    return replaced(with_summary, "rule", automatic.rule([found[name] for name in automatic.FILES if name in found]))
 
 
 def summary(found: Races) -> str:
     """The part between the markers, in Markdown."""
     path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
-    races = [found[name] for name in RACES if name in found]
-    shown = [{"measured": measured(run), "notes": notes(run), "table": table_of(run)} for run in races]
-    return render("readme.md", picture=path, races=shown, headline=headline(found), amgx=amgx(found))
+    races = Page("readme", sys.modules[__name__]).sections(found)
+    return render("readme.md", picture=path, headline=headline(found), amgx=amgx(found), **races)
 
 
 def notes(document: Document) -> str:
@@ -104,9 +85,9 @@ def bars_of(found: Races) -> dict[str, list[Bar]]:
         if case is None:
             continue
         rows = {row["name"]: row for row in case["solvers"]}
-        bars = [Bar(f"{library(document)}'s CG", best(rows, LIBRARY), "CG")]
+        bars = [Bar(f"{library(document)}'s CG", least(rows, LIBRARY), "CG")]
         if "PyAMG" in rows:
-            bars.append(Bar("PyAMG", best(rows, ("PyAMG", "PyAMG, forward and backward")), "multigrid of others"))
+            bars.append(Bar("PyAMG", least(rows, ("PyAMG", "PyAMG, forward and backward")), "multigrid of others"))
         if document["machine"]["gpu"] and (theirs := amgx(found)):
             bars.append(Bar("AmgX", theirs["ms"], "multigrid of others"))
         bars.append(Bar(OURS_IN_CHART, total_ms(rows["multigrid"]), OURS_IN_CHART))
@@ -128,45 +109,19 @@ def seconds(ms: float) -> str:
     return f"{number(ms / 1e3)} s" if ms >= 1e3 else f"{number(ms)} ms"
 
 
-def table_of(document: Document) -> str:
-    """A line for each problem: milliseconds of setup and solve, and the fastest of ours."""
-    of_library = f"{library(document)}'s CG"
-    columns = {
-        of_library: LIBRARY,
-        f"{of_library} with our SGS": ("library SGS",),
-        "our CG": BASELINE,
-        '`M="auto"`': ("auto",),
-    }
-    rows = []
-    for problem, unknowns, found in shown_cases(document):
-        cells = [number(best(found, names)) if found.keys() & set(names) else "" for names in columns.values()]
-        rows.append([f"{problem}, {unknowns:,}", *cells, best_of_ours(found)])
-    return table(["ms, with setup", *columns, "best of ours"], rows)
-
-
-def best_of_ours(found: dict[str, Row]) -> str:
+def best_of_ours(found: dict[str, Row], ours: dict[str, str]) -> str:
     """The least time of ours and whose it is; bold if it is the least of all beyond the noise."""
-    ours = min((found[name] for name in OURS if name in found), key=total_ms)
-    others = [total(row) for row in found.values() if row is not ours]
-    mark = "**" * (fastest(total(ours), others) == "yes")
-    return f"{mark}{number(total_ms(ours))}{mark} {OURS[ours['name']]}"
+    best = min((found[name] for name in ours if name in found), key=total_ms)
+    others = [total(row) for row in found.values() if row is not best]
+    mark = "**" * (fastest(total(best), others) == "yes")
+    return f"{mark}{number(total_ms(best))}{mark} {ours[best['name']]}"
 
 
 def library(document: Document) -> str:
     return "CuPy" if document["machine"]["gpu"] else "SciPy"
 
 
-def shown_cases(document: Document) -> list[tuple[str, int, dict[str, Row]]]:
-    """Problem, unknowns, and the rows of all solvers by name."""
-    cases = {case["name"]: case for case in document["cases"]}
-    return [
-        (title, cases[name]["unknowns"], {row["name"]: row for row in cases[name]["solvers"]})
-        for name, title in PROBLEMS.items()
-        if name in cases
-    ]
-
-
-def best(found: dict[str, Row], names: tuple[str, ...]) -> float:
+def least(found: dict[str, Row], names: tuple[str, ...]) -> float:
     """The least time of solvers, setup included, of those that have run."""
     return min(total_ms(found[name]) for name in names if name in found)
 

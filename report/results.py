@@ -14,6 +14,8 @@ from report import ROOT
 RESULTS = ROOT / "benchmarks" / "results"
 #: Figures that the papers print.
 PAPERS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("papers.toml").read_text())
+#: What was seen in runs that were not recorded, by the page that shows it: figures that no file of results has.
+WATCHED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("watched.toml").read_text())
 #: Bounds that were set for this package.
 MARKS: dict[str, Any] = tomllib.loads((ROOT / "benchmarks" / "marks.toml").read_text())
 

@@ -47,12 +47,6 @@ def asked_of(case: dict[str, Any]) -> dict[str, str]:
     return cells
 
 
-def variant(row: dict[str, Any]) -> str:
-    """The coloring of a kernel, and what else tells it from others."""
-    told = {"dtype": "{}", "block_size": "blocks of {}", "columns": "{} right-hand sides", "ilu": "ILU(0)"}
-    return ", ".join([row["coloring"], *(text.format(row[key]) for key, text in told.items() if key in row)])
-
-
 def quantities(case: dict[str, Any]) -> dict[str, float]:
     """What is shown of a case, in ms."""
     values = {}
@@ -60,12 +54,6 @@ def quantities(case: dict[str, Any]) -> dict[str, float]:
         values[f"iteration, {label}"] = case[label]["iteration_ms"]
         values[f"application, {label}"] = case[label]["apply_ms"]
     return values | {"A @ x": case["spmv_ms"]}
-
-
-def marked(row: dict[str, Any]) -> Range:
-    """The ratio that a mark on a CPU bounds."""
-    ours, theirs = Range.of(row, "ours_ms"), Range.of(row, "theirs_ms")
-    return ours / theirs if row["at_most"] else theirs / ours
 
 
 def draw(documents: dict[str, Document], folder: Path) -> None:

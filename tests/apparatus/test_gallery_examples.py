@@ -70,10 +70,10 @@ def test_each_runs_alone_and_saves_its_picture(tmp_path):
 
 
 def test_pages_show_each_example_and_its_times():
-    from report.gallery import sentences
+    from report.sentences import of_gallery
 
     docs = EXAMPLES.parent.parent / "docs" / "gallery"
-    said, index = sentences(), (docs / "index.md").read_text()
+    said, index = of_gallery(), (docs / "index.md").read_text()
     for name in NAMES:
         page = (docs / f"{name}.md").read_text()
         assert f"examples/gallery/{name}.py" in page and f"{{{{ gallery_{name} }}}}" in page

@@ -1,19 +1,29 @@
-"""What it costs that all GPUs give the same bits, and whether they do."""
+"""Sentences with figures on pages that are written by hand."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from report.noise import Range, mean, verdict
-from report.results import OURS, RESULTS, Document, date, runs
+from report.results import OURS, RESULTS, Document, date, place, runs
+from report.tables import number
 
-FILE = "determinism-gpu"
+
+def of_gallery(results: Path = RESULTS) -> dict[str, str]:
+    """The gallery: how long an example takes here and without this package, by the names of examples."""
+    found: dict[str, list[str]] = {}
+    for document in runs(["gallery-cpu", "gallery-gpu"], results).values():
+        for case in document["cases"]:
+            ours, default = (number(case[who]["ms"] / 1e3) for who in ("ours", "default"))
+            said = f"{ours} s on {place(document)}, and {default} s on the CPU by {case['beside']}"
+            found.setdefault(case["name"], []).append(f"At size {case['size']} it takes {said}.")
+    return {name: " ".join(parts) for name, parts in found.items()}
 
 
-def sentence(results: Path = RESULTS) -> str:
-    """The cost on each GPU that was measured, and how many results are the same on all of them."""
-    found = runs([FILE], results)
-    return " ".join(cost(case) for case in found[FILE]["cases"]) + agreement(found[FILE]) if found else ""
+def of_determinism(results: Path = RESULTS) -> str:
+    """What it costs that all GPUs give the same bits: on each GPU that was measured, and whether they do."""
+    found = runs(["determinism-gpu"], results).values()
+    return "".join(" ".join(map(cost, document["cases"])) + agreement(document) for document in found)
 
 
 def cost(case: Document) -> str:
