@@ -202,7 +202,7 @@ def rows_of(run: str) -> Rows:
 
 def per_edge(rows: Rows, matrix: str, method: str) -> Range | None:
     seconds = range_of(rows, matrix, method, "seconds")
-    return seconds and seconds.scaled(1 / value(rows, matrix, method, "entries"))
+    return seconds and seconds.scale(1 / value(rows, matrix, method, "entries"))
 
 
 def best_other_to_eb(rows: Rows) -> Found:

@@ -133,7 +133,7 @@ class KernelSet:
             found[name] = Choice(choice_of(default) if default else None, is_compiled=word[0] != "(")
         return found
 
-    def compiled(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def select_macros(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the macros to define, of the choices that are given: those that are not defaults.
 
         Raises

@@ -68,7 +68,7 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     return indptr, columns
 
 
-def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
+def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
     """Return the pattern of the transpose, and where each of its entries is in the pattern itself.
 
     Entries in column `width` are none: they are behind the others, outside of all rows.

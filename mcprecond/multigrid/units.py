@@ -48,14 +48,14 @@ def has_contrasts(matrix: AdmittedMatrix) -> bool:
     return len(diagonal) > 0 and bool(diagonal.max() / MOST_CONTRAST > diagonal.min())
 
 
-def scaled(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
+def scale_matrix(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     """diag(s) A diag(s)."""
     csr = matrix.csr
     rows = rows_of(csr.indptr, csr.indices, matrix.backend.xp)
     return _with_values(matrix, (csr.data * scales[rows] * scales[csr.indices]).astype(csr.dtype))
 
 
-def scaled_candidates(B: Any, scales: Any) -> Any:
+def scale_candidates(B: Any, scales: Any) -> Any:
     """The near-null space of diag(s) A diag(s) for that of A, up to a factor."""
     least, most = (math.frexp(float(extreme))[1] for extreme in (scales.min(), scales.max()))
     return (B * (2.0 ** ((least + most) // 2) / scales)[:, None]).astype(B.dtype)
@@ -67,7 +67,7 @@ def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
     return replace(matrix, csr=csr, largest=None, is_ours=True)
 
 
-def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> AdmittedMatrix:
+def narrow_matrix(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> AdmittedMatrix:
     """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there.
 
     Raises

@@ -36,7 +36,7 @@ from mcprecond.backends import KernelSet, backend_of, compile_loop, compile_part
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring import Coloring, coloring_of
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
@@ -61,7 +61,7 @@ def swept_coloring(matrix: AdmittedMatrix, coloring: Any) -> Coloring:
         As `coloring_of`.
     """
     found = coloring_of(matrix, coloring)
-    return reordered(matrix, found) if isinstance(coloring, str) else found
+    return reorder(matrix, found) if isinstance(coloring, str) else found
 
 
 def in_best_order(A: Any, coloring: Coloring) -> Coloring:
@@ -108,7 +108,7 @@ def in_best_order(A: Any, coloring: Coloring) -> Coloring:
            [2, 0, 2, 0],
            [1, 3, 1, 3]], dtype=int32)
     """
-    matrix = admitted(A)
+    matrix = admit_matrix(A)
     backend, n = matrix.backend, matrix.shape[0]
     if not isinstance(coloring, Coloring):
         raise TypeError(f"coloring must be a Coloring, got {type(coloring).__name__}; color(A, ...) returns one")
@@ -118,10 +118,10 @@ def in_best_order(A: Any, coloring: Coloring) -> Coloring:
         raise ValueError(f"coloring must be of {n} vertices to match A, got {len(coloring.colors)}")
     if n and not 0 <= int(coloring.colors.min()) <= int(coloring.colors.max()) < coloring.n_colors:
         raise ValueError(f"coloring has colors outside of 0..{coloring.n_colors - 1}, which are those of its sizes")
-    return reordered(matrix, coloring)
+    return reorder(matrix, coloring)
 
 
-def reordered(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
+def reorder(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
     """`in_best_order` for a coloring that is known to be one of the matrix."""
     backend = matrix.backend
     if not 2 < coloring.n_colors <= MOST_COLORS:  # two are the same backwards

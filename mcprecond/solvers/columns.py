@@ -233,7 +233,7 @@ class ColumnsIteration(Iteration):
         self.begin_together()
 
 
-def joined(
+def join_columns(
     results: Sequence[SolveResult[Any]], backend: Backend, setup_seconds: float, solve_seconds: float
 ) -> ColumnsResult[Any]:
     """The results of all columns as one."""

@@ -18,7 +18,7 @@ from mcprecond.backends.arguments import single
 from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, with_floats
+from mcprecond.matrix import AdmittedMatrix, admit_matrix, csr_form, with_floats
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration, near_exponent
@@ -81,7 +81,7 @@ def admit_preconditioner(M: Any, A: Any, backend: Backend) -> Any:
     if dense:
         M = sparse_form(M, "M", backend)
     if backend.sparse.issparse(M):
-        return admitted(M, "M", finite=True)
+        return admit_matrix(M, "M", finite=True)
     if not hasattr(M, "__matmul__"):
         raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
     return M

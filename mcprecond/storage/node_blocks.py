@@ -18,7 +18,7 @@ from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage.color_blocks import ColorBlocks
 from mcprecond.storage.diagnosis import first_other_row
@@ -69,9 +69,9 @@ class NodeBlocks(ColorBlocks):
     """
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "auto", *, block_size: int, dtype: Any = None) -> None:
-        matrix = admitted(A, floats=True).canonical()
+        matrix = admit_matrix(A, floats=True).canonical()
         self.block_size = integer(block_size, "block_size", 2)
-        nodes = admitted(node_pattern(matrix, block_size))
+        nodes = admit_matrix(node_pattern(matrix, block_size))
         colors: Any = getattr(coloring, "colors", coloring)
         if np.shape(colors) == (matrix.shape[0],) != (nodes.shape[0],):
             raise ValueError(

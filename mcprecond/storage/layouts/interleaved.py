@@ -18,7 +18,7 @@ from mcprecond.storage.schedule import MOST_ROWS
 KERNELS = KernelSet(__file__, f"OFFSET ENTRY {LAYOUT_CHOICES} (LANES)")
 
 
-def interleaved(
+def interleave_entries(
     slices: Any, indptr: Any, columns: Any, entries: Any, result: Any, backend: Backend, back: bool, **macros: int
 ) -> Any:
     """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
