@@ -113,10 +113,10 @@ def names(value: Any, name: str) -> list[str]:
     TypeError
         If it is no such iterable.
     """
-    found = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
-    if found is None or not all(isinstance(one, str) for one in found):
+    strings = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
+    if strings is None or not all(isinstance(one, str) for one in strings):
         raise TypeError(f"{name} must be a list of strings, got {describe(value)}")
-    return found
+    return strings
 
 
 def mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -181,12 +181,12 @@ def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
         return np.dtype(of_matrix)
     possible = [name for name in FLOATS if (name.kind == "c") == (np.dtype(of_matrix).kind == "c")]
     try:
-        found = np.dtype(dtype)
+        stored = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is None or found not in possible:  # to NumPy None is float64
+        stored = None
+    if stored is None or stored not in possible:  # to NumPy None is float64
         raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
-    return found
+    return stored
 
 
 def single(dtype: Any) -> np.dtype[Any]:

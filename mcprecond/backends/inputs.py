@@ -127,8 +127,8 @@ def first_place(mask: Any, xp: Any) -> int | None:
 
 def refuse_not_finite(array: Any, backend: Backend, name: str = "b") -> None:
     """Raise ValueError if an array holds NaN or infinity, naming the first row, and the column if it has several."""
-    place = first_place(~backend.xp.isfinite(array), backend.xp)
-    if place is not None:
-        row, *column = (int(index) for index in np.unravel_index(place, array.shape))
+    position = first_place(~backend.xp.isfinite(array), backend.xp)
+    if position is not None:
+        row, *column = (int(index) for index in np.unravel_index(position, array.shape))
         where = f"row {row}, column {column[0]}" if column else f"row {row}"
         raise ValueError(f"{name} holds {array[row, *column].item()} in {where}; every value must be finite")

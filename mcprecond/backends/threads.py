@@ -73,7 +73,7 @@ def quotas(membership: Path, cgroups: Path) -> list[float]:
         lines = membership.read_text().splitlines()
     except OSError:
         return []
-    found = []
+    limits = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":  # version 2
@@ -92,8 +92,8 @@ def quotas(membership: Path, cgroups: Path) -> list[float]:
                 continue
             quota = parse_quota(text)
             if quota is not None:
-                found.append(quota)
-    return found
+                limits.append(quota)
+    return limits
 
 
 def parse_quota(text: str) -> float | None:

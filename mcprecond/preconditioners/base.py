@@ -115,8 +115,8 @@ class Preconditioner(Operator, LinearOperator):
         """All but the workspaces, whose buffers and captured graphs belong to a stream of this process. What else a
         LinearOperator keeps, such as the module of its arrays, is found again.
         """
-        own = self.__dict__.items()
-        return {name: value for name, value in own if name != "_free" and not isinstance(value, types.ModuleType)}
+        items = self.__dict__.items()
+        return {name: value for name, value in items if name != "_free" and not isinstance(value, types.ModuleType)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -280,10 +280,10 @@ def running(blocks):
 @compile_part
 def pattern(blocks, slot, v):
     """The pattern of a scalar, in the dtype of a vector."""
-    found = np.empty(ROWS_AT_ONCE * len(blocks), v.dtype)
-    for e in range(len(found)):
-        found[e] = v.dtype.type(scalars_of(blocks, e % len(blocks))[slot])
-    return found
+    repeated = np.empty(ROWS_AT_ONCE * len(blocks), v.dtype)
+    for e in range(len(repeated)):
+        repeated[e] = v.dtype.type(scalars_of(blocks, e % len(blocks))[slot])
+    return repeated
 
 
 @compile_part

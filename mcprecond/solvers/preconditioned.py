@@ -79,8 +79,8 @@ class PreconditionedCG(Solver):
         if guess is not None:
             refuse_not_finite(guess, self._backend, "x0")
         for column in range(b.shape[1]):
-            own = None if guess is None else guess[:, column].copy()
-            results.append(self._run_together(b[:, column].copy(), own, *limits))
+            column_guess = None if guess is None else guess[:, column].copy()
+            results.append(self._run_together(b[:, column].copy(), column_guess, *limits))
         setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
         return join_columns(results, self._backend, setup, solve)
 

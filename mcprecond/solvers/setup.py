@@ -115,8 +115,8 @@ def eisenstat_obstacle(A: Any, M: Any, dtype: Any, narrows: bool) -> str | None:
     """Say why a system with A in CSR form cannot be solved in Eisenstat's form on vectors of a dtype; None if it can,
     provided that M was built from A. With `narrows` its steps may be in single precision where M is stored so.
     """
-    if found := eisenstat_incompatibility(A, M):
-        return found
+    if obstacle := eisenstat_incompatibility(A, M):
+        return obstacle
     stored = M.blocks.lower.values.dtype
     if stored == dtype == M.dtype or (narrows and stored == single(dtype)):
         return None

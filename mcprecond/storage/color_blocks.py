@@ -274,8 +274,8 @@ class ColorBlocks:
 
         def are_those_of_A() -> bool:
             read, expected = self._fingerprints.read, self._fingerprint
-            _, found = self._match(A, lambda csr: read(of_A if csr is A else self._enqueue_fingerprint(csr)))
-            return (found.pattern, found.all) == (expected.pattern, expected.all)
+            _, fingerprint = self._match(A, lambda csr: read(of_A if csr is A else self._enqueue_fingerprint(csr)))
+            return (fingerprint.pattern, fingerprint.all) == (expected.pattern, expected.all)
 
         return are_those_of_A
 
@@ -309,14 +309,14 @@ class ColorBlocks:
             )
         self._own_arrays()
         zeros = self._fingerprints.zeros
-        csr, found = self._match(csr, lambda csr: self._fill(csr, self._enqueue_fingerprint(csr, zeros())))
-        if found.pattern != self._fingerprint.pattern:
+        csr, fingerprint = self._match(csr, lambda csr: self._fill(csr, self._enqueue_fingerprint(csr, zeros())))
+        if fingerprint.pattern != self._fingerprint.pattern:
             where = self._where_other(csr)
             raise PatternChangedError(
                 f"A has another pattern than before {where}; build a new object for a new pattern"
             )
-        refuse_values(self, csr, found)
-        self._fingerprint, self._exponent = found, None
+        refuse_values(self, csr, fingerprint)
+        self._fingerprint, self._exponent = fingerprint, None
         return csr
 
     def refuse_halfway(self) -> None:
@@ -388,19 +388,19 @@ class ColorBlocks:
         result, macros = self.backend.xp.empty_like(entries), self.layout.macros
         return layouts.interleave_entries(self.slices, indptr, columns, entries, result, self.backend, back, **macros)
 
-    def _fill(self, csr: Any, found: Any) -> Fingerprint:
+    def _fill(self, csr: Any, words: Any) -> Fingerprint:
         """Take the values of a matrix if these are finite, can be stored, and are in the places expected, which the
         device decides by the fingerprint: so the host waits once, at the end.
         """
         before, self.is_halfway = self.is_halfway, True
-        self._fill_values(csr, found)
-        read = self._fingerprints.read(found)
+        self._fill_values(csr, words)
+        read = self._fingerprints.read(words)
         expected = self.__dict__.get("_fingerprint", read)
         # If the device has refused the new values, the blocks still hold the old ones.
         self.is_halfway = before or are_taken.py_func(expected, read, self._narrows)
         return read
 
-    def _fill_values(self, csr: Any, found: Any) -> None:
+    def _fill_values(self, csr: Any, words: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
@@ -416,7 +416,7 @@ class ColorBlocks:
             self.dinv,
             int(self._divides),
             self._expected,
-            found,
+            words,
         )
 
     def _where_other(self, csr: Any) -> str:
@@ -425,10 +425,10 @@ class ColorBlocks:
 
     def _match(self, csr: Any, taken: Callable[[Any], Fingerprint]) -> tuple[Any, Fingerprint]:
         """Return csr, or its canonical form if the blocks need that to have the same pattern, and the fingerprint."""
-        found = taken(csr)
-        if found.pattern == self._fingerprint.pattern or (canonical := admit_matrix(csr).canonical().csr) is csr:
-            return csr, found
+        fingerprint = taken(csr)
+        if fingerprint.pattern == self._fingerprint.pattern or (canonical := admit_matrix(csr).canonical().csr) is csr:
+            return csr, fingerprint
         return canonical, taken(canonical)
 
-    def _enqueue_fingerprint(self, csr: Any, found: Any = None) -> Any:
-        return self._fingerprints.enqueue(self.shape[0], *self.pattern_of(csr), csr.data, found)
+    def _enqueue_fingerprint(self, csr: Any, words: Any = None) -> Any:
+        return self._fingerprints.enqueue(self.shape[0], *self.pattern_of(csr), csr.data, words)

@@ -36,14 +36,14 @@ def _share(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *ar
         entry = ir.Function(builder.module, ENTRY_TYPE, f"chunk.{compiled.fndesc.mangled_name}")
         entry.linkage = "internal"
         inside = ir.IRBuilder(entry.append_basic_block())
-        place, *taken = cgutils.unpack_tuple(
+        sums_of_chunks, *taken = cgutils.unpack_tuple(
             inside, inside.load(inside.bitcast(entry.args[0], packed.type.as_pointer())), len(args) + 1
         )
         # Bounds are not negative. Where LLVM knows that, it drops the check for indices that count from the end.
         bounds = [inside.and_(bound, ir.Constant(WORD, 2**63 - 1)) for bound in entry.args[1:3]]
-        status, found = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
+        status, sum_of_chunk = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
         if sums:
-            inside.store(found, inside.gep(inside.bitcast(place, kind.as_pointer()), [entry.args[3]]))
+            inside.store(sum_of_chunk, inside.gep(inside.bitcast(sums_of_chunks, kind.as_pointer()), [entry.args[3]]))
         inside.ret(inside.zext(status.is_error, WORD))
 
         run = builder.inttoptr(builder.load(word(builder, ir.Constant(WORD, RUN))), RUN_TYPE.as_pointer())

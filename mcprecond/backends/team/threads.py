@@ -318,9 +318,9 @@ def _c_address(function: Any, operands: int) -> int:
     signature = (types.int64,) * operands
     function.compile(signature)
     compiled = function.overloads[signature]
-    found = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
-    assert isinstance(found, int)
-    return found
+    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+    assert isinstance(address, int)
+    return address
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
